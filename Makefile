@@ -29,8 +29,8 @@ pdf: setup ## Build the PDF book (needs xelatex); without solutions: make pdf SO
 page: setup ## Build one page quickly: make page P=roofline
 	@$(PYTHON) tools/book.py page $(P)
 
-# Pages run once here: nbval runs each in a fresh kernel and compares it with its committed outputs, and the book
-# that the browser opens is set from those. `make book` runs them itself.
+# nbval runs each page in a fresh kernel and compares it with its committed outputs. The book that the browser opens is
+# set from those, in _build/test/book; labs run once more, as for the web. `make book` runs all pages itself.
 test: setup ## Run all tests: style and types, the library, the notebooks, the book in a browser
 	@bash tools/ensure_browser.sh
 	@bash tools/ensure_firmware.sh
@@ -70,7 +70,7 @@ bench: setup ## Time what should be fast, beside its peers, as ratios
 	@$(PYTHON) benchmarks/run.py
 	$(PYTHON) -m pytest benchmarks/test_redraw.py --benchmark-only -q
 
-colab: setup ## Run the labs with the versions that Google Colab has
+colab: setup ## Run the labs with Google Colab's libraries, on its Python 3.13 where installed; says on which
 	@$(PYTHON) tools/colab_check.py
 
 clean: ## Remove what the targets made, the virtual environment included

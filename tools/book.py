@@ -1,7 +1,8 @@
 """Build the book: run the pages that need it, then let Jupyter Book set them.
 
 python tools/book.py html            the whole book, warnings are errors
-python tools/book.py committed       the same without running a page, from the outputs in the committed notebooks
+python tools/book.py test            the same in a place of its own, from the outputs in the committed notebooks;
+                                     only labs are run, so that they work without a kernel there, too
 python tools/book.py pdf             the same as one PDF, through xelatex
 python tools/book.py page roofline   one page, quickly
 """
@@ -10,6 +11,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,24 +24,30 @@ from typing import Any
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 
+from bookplace import BOOK, TEST_BOOK, BookError, BookPlace, page_place
 from mlsys.claims.render import MIME
 from mlsys.files import write_text
+from mlsys.widgets.static import INVITATION, TO_ANSWER
 from notebooks import disagreements
-from pages import FOLDERS, ROOT, notebook_files, prepare_environment, read_notebook, read_page, run_page, workers
+from pages import (
+    FOLDERS,
+    ROOT,
+    is_notebook,
+    notebook_files,
+    prepare_environment,
+    read_notebook,
+    read_page,
+    run_page,
+    workers,
+)
 from printing import edition, missing
 
-BUILD = ROOT / "_build"
-CACHE = BUILD / ".jupyter_cache"
-FINGERPRINT = BUILD / "cache-fingerprint"
 STRICT = ("-W", "-n", "--keep-going")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 TEX_PACKAGES = (
     "texlive-xetex texlive-latex-recommended texlive-latex-extra texlive-fonts-recommended "
     "latexmk xindy make fontconfig fonts-freefont-otf lmodern fonts-texgyre fonts-dejavu-core"
 )
-
-
-class BookError(Exception):
-    """The book cannot be built, and the message says why."""
 
 
 def fingerprint() -> str:
@@ -52,27 +60,18 @@ def fingerprint() -> str:
     return digest.hexdigest()
 
 
-def forget_stale_outputs(source: str = "run") -> None:
-    """Empty the cache when the package has changed, or its outputs were not run here but committed.
+def run_new_pages(place: BookPlace, pages: Sequence[Path] | None = None) -> None:
+    """Run, a few at a time, the pages whose cells the cache does not know; an error on one fails the build.
 
-    jupyter-cache looks at the cells alone.
+    Parameters
+    ----------
+    place
+        Whose cache takes the outputs.
+    pages
+        Their texts; all, if None.
     """
-    current = f"{source} {fingerprint()}"
-    if FINGERPRINT.exists() and FINGERPRINT.read_text() == current:
-        return
-    if CACHE.exists():
-        print("The package has changed: every page is run afresh", flush=True)
-        shutil.rmtree(CACHE)
-    # Sphinx keeps the pages it has read; without their outputs they must be read again.
-    shutil.rmtree(BUILD / ".doctrees", ignore_errors=True)
-    BUILD.mkdir(exist_ok=True)
-    write_text(FINGERPRINT, current)
-
-
-def run_new_pages() -> None:
-    """Run, a few at a time, the pages whose cells the cache does not know."""
-    cache = get_cache(str(CACHE))
-    waiting = [path for path in notebook_files() if not _is_cached(cache, path)]
+    cache = get_cache(str(place.cache))
+    waiting = [path for path in (notebook_files() if pages is None else pages) if not _is_cached(cache, path)]
     failures: list[str] = []
     with ThreadPoolExecutor(workers()) as pool:
         started = {pool.submit(_timed_run, path): path for path in waiting}
@@ -82,34 +81,44 @@ def run_new_pages() -> None:
             try:
                 notebook, seconds = future.result()
             except Exception as error:
-                failures.append(f"{name} failed:\n{error}")
+                failures.append(f"{name} failed:\n{_COLOURS.sub('', str(error))}")
                 print(f"[{done}/{len(waiting)}] {name}: failed", flush=True)
                 continue
-            bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": seconds})
-            cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+            _keep(cache, notebook, path, seconds)
             print(f"[{done}/{len(waiting)}] {name}: run in {seconds:.1f} s", flush=True)
     if failures:
         raise BookError("\n\n".join(failures))
 
 
-def take_committed_outputs() -> None:
-    """Fill the cache with the outputs of the committed notebooks; each must be in step with its page."""
-    cache = get_cache(str(CACHE))
-    for path in notebook_files():
-        faults = list(disagreements(path))
-        if faults:
-            raise BookError("\n".join([f"{path.relative_to(ROOT)} is not in step: `make notebooks`", *faults]))
+def take_committed_outputs(place: BookPlace, pages: Sequence[Path] | None = None) -> None:
+    """Fill the cache with the outputs of committed notebooks; each must be in step with its page.
+
+    Parameters
+    ----------
+    place
+        Whose cache takes the outputs.
+    pages
+        Their texts; all, if None.
+    """
+    cache = get_cache(str(place.cache))
+    for path in notebook_files() if pages is None else pages:
+        refuse_disagreement(path)
         page, committed = read_page(path), read_notebook(path.with_suffix(".ipynb"))
         outputs = {cell.id: cell.outputs for cell in committed.cells if cell.cell_type == "code"}
         for count, cell in enumerate((cell for cell in page.cells if cell.cell_type == "code"), start=1):
             cell.outputs, cell.execution_count = outputs.get(cell.id, []), count
-        bundle = CacheBundleIn(page, str(path), data={"execution_seconds": 0.0})
-        cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+        _keep(cache, page, path, 0.0)
 
 
-def write_claims() -> None:
+def refuse_disagreement(path: Path) -> None:
+    """Raise the error for a committed notebook that is not in step with its page."""
+    if faults := list(disagreements(path)):
+        raise BookError("\n".join([f"{path.relative_to(ROOT)} is not in step: `make notebooks`", *faults]))
+
+
+def write_claims(place: BookPlace) -> None:
     """Write what every page claims, taken from its outputs, for the appendix of the printed book."""
-    cache = get_cache(str(CACHE))
+    cache = get_cache(str(place.cache))
     claims = {}
     for path in notebook_files():
         notebook = cache.get_cache_bundle(cache.match_cache_notebook(read_page(path)).pk).nb
@@ -117,7 +126,12 @@ def write_claims() -> None:
         records = [output["data"][MIME] for output in outputs if MIME in output.get("data", {})]
         if records:
             claims[path.relative_to(ROOT).with_suffix("").as_posix()] = records[-1]
-    write_text(BUILD / "claims.json", json.dumps(claims), folders=True)
+    write_text(place.build / "claims.json", json.dumps(claims), folders=True)
+
+
+def _keep(cache: Any, notebook: Any, path: Path, seconds: float) -> None:
+    bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": seconds})
+    cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
 
 
 def _is_cached(cache: Any, path: Path) -> bool:
@@ -133,28 +147,54 @@ def _timed_run(path: Path) -> tuple[Any, float]:
     return run_page(read_page(path), path.parent), time.perf_counter() - start
 
 
-def jupyter_book(target: Path, *options: str) -> None:
+def jupyter_book(place: BookPlace, target: Path, *options: str) -> None:
     """Call Jupyter Book on the whole book or on one page."""
     program = Path(sys.executable).with_name("jupyter-book")
     command = [str(program), "build", str(target), "--quiet", *options]
     extensions = os.pathsep.join(filter(None, [str(ROOT / "tools"), os.environ.get("PYTHONPATH")]))
     if subprocess.run(command, cwd=ROOT, check=False, env={**os.environ, "PYTHONPATH": extensions}).returncode:
-        # Sphinx warns about a page only when it reads it: the next build must read all of them again.
-        shutil.rmtree(BUILD / ".doctrees", ignore_errors=True)
+        place.forget_pages()  # the next build must read, and warn about, all of them again
         raise BookError("Jupyter Book stopped: its warnings, which count as errors here, are above")
 
 
-def build_html(committed: bool = False) -> Path:
-    """Build the whole book as HTML; on request from the committed outputs, without running a page."""
-    forget_stale_outputs("committed" if committed else "run")
-    if committed:
-        take_committed_outputs()
-    else:
-        run_new_pages()
+def build_html() -> Path:
+    """Build the whole book as HTML, every page run."""
+    with BOOK.locked():
+        BOOK.forget_stale_outputs(f"run {fingerprint()}")
+        run_new_pages(BOOK)
+        return set_html(BOOK)
+
+
+def build_test_book() -> Path:
+    """Build the book that the browser tests open: outputs as committed, but labs run as for the web."""
+    labs = [path for path in notebook_files() if path.parent.name == "labs"]
+    with TEST_BOOK.locked():
+        TEST_BOOK.forget_stale_outputs(f"committed, labs run {fingerprint()}")
+        for lab in labs:
+            refuse_disagreement(lab)
+        take_committed_outputs(TEST_BOOK, [path for path in notebook_files() if path not in labs])
+        run_new_pages(TEST_BOOK, labs)
+        return set_html(TEST_BOOK)
+
+
+def set_html(place: BookPlace) -> Path:
+    """Set the pages whose outputs the cache of a place has, and return the first."""
     print("Setting the pages", flush=True)
-    jupyter_book(ROOT, "--builder", "html", *STRICT)
-    bring_static_files(BUILD / "html")
-    return BUILD / "html" / "index.html"
+    jupyter_book(place, ROOT, "--path-output", str(place.build.parent), "--builder", "html", *STRICT)
+    bring_static_files(place.html)
+    refuse_dead_labs(place.html)
+    return place.html / "index.html"
+
+
+def refuse_dead_labs(html: Path) -> None:
+    """Fail where a lab in built pages waits for a kernel: its outputs were not run with ``MLSYS_BOOK=html``."""
+    dead = []
+    for path in sorted((ROOT / "labs").glob("[0-9]*.md")):
+        page = (html / "labs" / f"{path.stem}.html").read_text(encoding="utf-8")
+        if INVITATION in page or TO_ANSWER in page or "data-mlsys-lab=" not in page:
+            dead.append(path.stem)
+    if dead:
+        raise BookError(f"These labs do not work without a kernel in {html}: {', '.join(dead)}")
 
 
 def bring_static_files(html: Path) -> None:
@@ -170,26 +210,31 @@ def build_page(name: str) -> Path:
     if page is None:
         known = ", ".join(path.stem for path in notebook_files())
         raise BookError(f"No page is called {name!r}. There are: {known}")
-    jupyter_book(page, "--config", str(ROOT / "_config.yml"))
-    html = BUILD / "_page" / "-".join(page.relative_to(ROOT).with_suffix("").parts) / "html"
-    bring_static_files(html)
-    return html / f"{page.stem}.html"
+    place = page_place(page)
+    with place.locked():
+        place.forget_stale_outputs(f"run {fingerprint()}")
+        if is_notebook(page):
+            run_new_pages(place, [page])  # an error in a cell fails here: Jupyter Book alone would warn
+        jupyter_book(place, page, "--config", str(ROOT / "_config.yml"))
+        bring_static_files(place.html)
+    return place.html / f"{page.stem}.html"
 
 
 def build_pdf(solutions: bool = True, committed: bool = False) -> Path:
     """Build the whole book as a PDF, on request without the solutions of its exercises."""
     ensure_tex()
-    # What a failed try left there is older than the pages: latexmk would go on from it and fail again.
-    shutil.rmtree(BUILD / "latex", ignore_errors=True)
-    forget_stale_outputs("committed" if committed else "run")
-    take_committed_outputs() if committed else run_new_pages()
-    write_claims()
-    print("Setting the pages in TeX", flush=True)
-    settings = edition(ROOT, BUILD, solutions=solutions)
-    jupyter_book(ROOT, "--builder", "pdflatex", "--config", str(settings), *STRICT)
-    made = BUILD / "latex" / "book.pdf"
-    refuse_missing_characters(made.with_suffix(".log"))
-    return Path(shutil.copy(made, BUILD / ("book.pdf" if solutions else "book-without-solutions.pdf")))
+    with BOOK.locked():
+        # What a failed try left there is older than the pages: latexmk would go on from it and fail again.
+        shutil.rmtree(BOOK.build / "latex", ignore_errors=True)
+        BOOK.forget_stale_outputs(f"{'committed' if committed else 'run'} {fingerprint()}")
+        take_committed_outputs(BOOK) if committed else run_new_pages(BOOK)
+        write_claims(BOOK)
+        print("Setting the pages in TeX", flush=True)
+        settings = edition(ROOT, BOOK.build, solutions=solutions)
+        jupyter_book(BOOK, ROOT, "--builder", "pdflatex", "--config", str(settings), *STRICT)
+        made = BOOK.build / "latex" / "book.pdf"
+        refuse_missing_characters(made.with_suffix(".log"))
+        return Path(shutil.copy(made, BOOK.build / ("book.pdf" if solutions else "book-without-solutions.pdf")))
 
 
 def refuse_missing_characters(log: Path) -> None:
@@ -223,7 +268,7 @@ def ensure_tex() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and do what it asks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["html", "committed", "pdf", "page"])
+    parser.add_argument("what", choices=["html", "test", "pdf", "page"])
     parser.add_argument("name", nargs="?", help="the page, for `page`")
     parser.add_argument("--committed", action="store_true", help="for `pdf`: take the outputs of the notebooks")
     parser.add_argument("--solutions", choices=["yes", "no"], default="yes", help="whether to print them, for `pdf`")
@@ -236,7 +281,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ["MLSYS_FIGURES"] = "vector"  # print takes the PDF of a figure, the screen its PNG
     builders: dict[str, Callable[[], Path]] = {
         "html": build_html,
-        "committed": lambda: build_html(committed=True),
+        "test": build_test_book,
         "pdf": lambda: build_pdf(options.solutions == "yes", options.committed),
         "page": lambda: build_page(options.name),
     }

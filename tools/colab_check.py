@@ -1,4 +1,6 @@
-"""Run the labs as Google Colab would: its Python, its versions of Jupyter, mlsys from this checkout.
+"""Run the labs as Google Colab would: its versions of Jupyter, mlsys from this checkout, and its Python if it is here.
+
+Where that Python is not installed, the labs run on this one, and the first and the last line say so.
 
     python tools/colab_check.py                    all labs
     python tools/colab_check.py labs/01-amdahl.md  only this one
@@ -76,6 +78,22 @@ def find_python() -> str:
     return sys.executable
 
 
+def version_of(python: str | Path) -> str:
+    """Return the version of a Python, such as 3.13.0."""
+    code = "import platform; print(platform.python_version())"
+    return subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def stands_for(version: str) -> str:
+    """Return which Python the labs run on, and which one they would on Colab."""
+    if version.startswith(f"{PYTHON}."):
+        return f"Python {version}, as Colab has it"
+    return (
+        f"Python {version}, which stands for Colab's {PYTHON}: that is not installed here "
+        f"(python{PYTHON} on the PATH or in pyenv is taken)"
+    )
+
+
 def pip(python: Path, *arguments: str) -> str:
     """Run pip in the environment; an error shows what pip said."""
     command = [str(python), "-m", "pip", "--disable-pip-version-check", *arguments]
@@ -88,10 +106,11 @@ def pip(python: Path, *arguments: str) -> str:
 def make_environment() -> Path:
     """Return the Python of an environment with Colab's pins."""
     python, stamp = HOME / "bin" / "python", HOME / "pins.txt"
-    wanted = "\n".join((PYTHON, *PINS, *TOOLS))
+    base = find_python()
+    wanted = "\n".join((version_of(base), *PINS, *TOOLS))
     if not (stamp.exists() and stamp.read_text(encoding="utf-8") == wanted):
         shutil.rmtree(HOME, ignore_errors=True)
-        subprocess.run([find_python(), "-m", "venv", str(HOME)], check=True)
+        subprocess.run([base, "-m", "venv", str(HOME)], check=True)
         pip(python, "install", "-q", *PINS, *TOOLS)
         write_text(stamp, wanted)
     return python
@@ -133,14 +152,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     start = time.perf_counter()
     python = make_environment()
     install_mlsys(python)
-    version = subprocess.run([str(python), "-V"], capture_output=True, text=True).stdout.strip()
-    print(f"{version} with {', '.join(PINS)}: ready in {time.perf_counter() - start:.0f} s", flush=True)
+    stand = stands_for(version_of(python))
+    print(f"{stand}, with {', '.join(PINS)}: ready in {time.perf_counter() - start:.0f} s", flush=True)
     failed = 0
     for lab in labs:
         start = time.perf_counter()
         fault = run_lab(python, lab)
         failed += fault is not None
         print(f"{lab.name}: {fault or 'runs'} ({time.perf_counter() - start:.1f} s)", flush=True)
+    print(f"{len(labs) - failed} of {len(labs)} labs run on {stand}")
     return 1 if failed else 0
 
 

@@ -74,7 +74,7 @@ def lines() -> list[list[Part]]:
     shared = ("-n", "auto", "--dist", "worksteal")
     return [
         [
-            Part("book", (sys.executable, "tools/book.py", "committed")),
+            Part("book", (sys.executable, "tools/book.py", "test")),
             Part("browser", (*PYTEST, "-p", "no:nbval", "tests/browser")),
         ],
         [Part("notebooks", (*PYTEST, "--nbval", *sanitize, *notebooks))],

@@ -55,7 +55,8 @@ def run(
     """Measure MODEL: ds-cnn, tiny-cnn, an .onnx or .tflite file, a network with PyTorch code, or a module:factory.
 
     Each backend is loaded, its first inference kept apart, warmed up and run 100 times or more, three times over. One
-    log a backend and format, JSON lines, is written. A backend that cannot run is named with its reason.
+    log a backend and format, JSON lines, is written. A backend that cannot run is named with its reason; one whose
+    INT8 kernels saturate on this CPU is labelled, with the difference from exact sums in steps of the output grid.
     """
     from mlsys.door import checked_choice
     from mlsys.explain.backends import BackendMissingError

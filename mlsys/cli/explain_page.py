@@ -8,6 +8,7 @@ from typing import Any
 
 from mlsys.cli.page import whole_page, wide_table
 from mlsys.explain import Attribution, Log, attribute, doubts
+from mlsys.explain.doubts import integer_summary
 from mlsys.explain.hypotheses import standard_claims
 from mlsys.explain.platforms import Platform, platform_of, published
 from mlsys.explain.summary import agreement, summary
@@ -193,6 +194,7 @@ def _totals(log: Log) -> str:
         ("Energy", f"{told['energy_mj']['mean']:.4g} mJ" if log.energies else f"absent: {log.energy['reason']}"),
         ("Counters", f"{log.counters['source'] or 'absent'}; {log.counters['reason']}"),
         ("Layers", log.layer_times["source"] or f"absent: {log.layer_times['reason']}"),
+        *((("Integer arithmetic", words),) if (words := integer_summary(log)) else ()),
     ]  # fmt: skip
     return "<dl>" + "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in listed) + "</dl>"
 

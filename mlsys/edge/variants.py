@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import torch
 
 _CALIBRATION = 128  # images that show static quantisation the ranges of the activations
+_SAFE_WEIGHT = 64  # largest absolute weight: two products with an unsigned byte then fit into 16 bits
 _FLOATS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
@@ -154,7 +155,8 @@ def in_format(module: torch.nn.Module, task: EdgeTask, precision: str, backend: 
     precision
         One of :data:`mlsys.edge.schema.FORMATS`. Dynamic INT8 holds the weights of linear and recurrent layers in
         8 bits and finds the range of each input as it comes; static INT8 does so for convolutions and
-        activations, too, with ranges found beforehand.
+        activations, too, with ranges found beforehand, and holds weights in 7 bits, so that sums of products are
+        exact with all kernels and on all CPUs.
     backend
         Kernels for INT8.
 
@@ -173,7 +175,7 @@ def in_format(module: torch.nn.Module, task: EdgeTask, precision: str, backend: 
         try:
             if precision == "int8-dynamic":
                 return _dynamic(module)
-            return _static(module, task.train_x[:_CALIBRATION], backend)
+            return _static(module, task.train_x[:_CALIBRATION])
         except ArgumentError:
             raise
         except Exception as error:  # whatever a network of the reader's own raises
@@ -190,15 +192,37 @@ def _dynamic(module: torch.nn.Module) -> torch.nn.Module:
     return narrow
 
 
-def _static(module: torch.nn.Module, images: torch.Tensor, backend: str) -> torch.nn.Module:
+def _static(module: torch.nn.Module, images: torch.Tensor) -> torch.nn.Module:
     import torch
-    from torch.ao.quantization import get_default_qconfig_mapping, quantize_fx
+    from torch.ao.quantization import quantize_fx
 
-    ready = quantize_fx.prepare_fx(copy.deepcopy(module).eval(), get_default_qconfig_mapping(backend), (images[:1],))
+    ready = quantize_fx.prepare_fx(copy.deepcopy(module).eval(), _exact_mapping(), (images[:1],))
     with torch.no_grad():
         ready(images)
     narrow: torch.nn.Module = quantize_fx.convert_fx(ready)
     return narrow
+
+
+def _exact_mapping() -> Any:
+    """Return a recipe for static INT8 with weights of seven bits, with which no kernel of any CPU saturates.
+
+    On x86 CPUs without VNNI, fbgemm and oneDNN add two products in 16 bits: 2 · 255 · 127 does not fit, 2 · 255 · 64
+    does. PyTorch's own recipe for fbgemm calibrates activations to seven bits instead, which inputs beyond the
+    calibrated range exceed; that for oneDNN does nothing.
+    """
+    import torch
+    from torch.ao.quantization import HistogramObserver, MinMaxObserver, QConfig, get_default_qconfig_mapping
+    from torch.ao.quantization.observer import PerChannelMinMaxObserver
+
+    narrow = {"dtype": torch.qint8, "quant_min": -_SAFE_WEIGHT, "quant_max": _SAFE_WEIGHT - 1}
+    activation = HistogramObserver.with_args(reduce_range=False)
+    channels = QConfig(activation, PerChannelMinMaxObserver.with_args(qscheme=torch.per_channel_symmetric, **narrow))
+    whole = QConfig(activation, MinMaxObserver.with_args(qscheme=torch.per_tensor_symmetric, **narrow))
+    mapping = get_default_qconfig_mapping("qnnpack").set_global(channels)  # its activations have all eight bits
+    for kind in list(mapping.object_type_qconfigs):
+        if "transpose" in str(kind).lower():
+            mapping.set_object_type(kind, whole)
+    return mapping
 
 
 def stored_sizes(module: torch.nn.Module) -> Sizes:

@@ -87,9 +87,56 @@ def doubts(log: Log, limits: Limits = LIMITS) -> tuple[str, ...]:
     rate = log.energy.get("rate_hz")
     if isinstance(rate, (int, float)) and rate < limits.rate:
         listed.append(f"power was sampled {rate:.0f} times a second, below {limits.rate:.0f}")
+    listed += integer_doubts(log)
     if log.malformed:
         listed.append(f"{len(log.malformed)} lines of the device could not be read")
     return tuple(listed)
+
+
+def integer_doubts(log: Log) -> list[str]:
+    """Return whether integer sums saturated, and how far outputs are from exact ones; empty where they agree.
+
+    Parameters
+    ----------
+    log
+        A measurement.
+    """
+    check = log.integers
+    if check is None:
+        return []
+    network, worst = check["network_steps"], check["worst_case_steps"]
+    told = f"the output of {log.model} is {network} steps of its grid from exact integer arithmetic" if network else ""
+    if worst:
+        cpu = log.environment.get("cpu") or "this CPU"
+        here = told or (
+            f"the output of {log.model} is exact on this input" if network == 0
+            else f"how far the output of {log.model} is off is not known"
+        )  # fmt: skip
+        return [
+            f"INT8 SATURATES: {log.backend} on {cpu} does not compute integer sums exactly (worst case, "
+            f"{check['layer']}: {worst} steps off); {here}"
+        ]
+    if worst is None:
+        unchecked = f"integer kernels were not checked for saturation: {check['reason']}"
+        return [*([told] if told else []), unchecked]
+    return [f"{told}: rounding, as no sum saturates"] if told else []
+
+
+def integer_summary(log: Log) -> str:
+    """Return in one line what is known of a log's integer arithmetic; empty for a network without integers.
+
+    Parameters
+    ----------
+    log
+        A measurement.
+    """
+    if log.integers is None:
+        return "" if log.format != "int8" else "not checked when this log was made"
+    if listed := integer_doubts(log):
+        return "; ".join(listed)
+    if log.integers["network_steps"] is None:
+        return "no sum saturates in the worst case"
+    return "exact: no sum saturates in the worst case, and the output is that of exact integer arithmetic"
 
 
 def _trend(values: np.ndarray) -> tuple[float, float]:

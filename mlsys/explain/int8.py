@@ -123,13 +123,30 @@ def _made(net: Net) -> QuantizedNet:
         weight = np.clip(np.rint(layer.weight / spread), -127, 127).astype(np.int8)
         bias = np.rint(layer.bias / (scales * grid.scale)).astype(np.int32)
         target = _grid(output)
-        mantissa, exponent = np.frexp(scales.astype(np.float64) * grid.scale / target.scale)
-        multiplier = np.rint(mantissa * 2**31).astype(np.int64)
-        full = multiplier == 2**31
-        multiplier, exponent = np.where(full, 2**30, multiplier), exponent + full
-        layers.append(QuantizedLayer(layer, grid, target, weight, bias, scales, multiplier, exponent.astype(np.int32)))
+        layers.append(integer_layer(layer, grid, target, weight, bias, scales))
         grid = target
     return QuantizedNet(net, tuple(layers))
+
+
+def integer_layer(
+    layer: Layer, source: Grid, target: Grid, weight: Array, bias: Array, scales: Array
+) -> QuantizedLayer:
+    """Return a layer with given integers, and the fixed-point factors from its sums to its output grid.
+
+    Parameters
+    ----------
+    layer
+        What it stands for.
+    source, target
+        Grids of its input and output.
+    weight, bias, scales
+        INT8 weights, 32-bit biases, and the scale of each output channel's weights.
+    """
+    mantissa, exponent = np.frexp(scales.astype(np.float64) * source.scale / target.scale)
+    multiplier = np.rint(mantissa * 2**31).astype(np.int64)
+    full = multiplier == 2**31
+    multiplier, exponent = np.where(full, 2**30, multiplier), exponent + full
+    return QuantizedLayer(layer, source, target, weight, bias, scales, multiplier, exponent.astype(np.int32))
 
 
 def _grid(values: Array) -> Grid:

@@ -91,6 +91,10 @@ class Log:
         Of the network, in real numbers, for comparison.
     malformed
         Lines of the device that could not be read.
+    integers
+        How far the runtime's integer kernels are from exact sums on this CPU, as
+        :class:`mlsys.explain.integer_check.IntegerCheck` has it; None for a network without integers, and in logs
+        from before this was checked.
 
     Examples
     --------
@@ -119,6 +123,7 @@ class Log:
     memory: Mapping[str, Any] | None = None
     output: tuple[float, ...] | None = None
     malformed: tuple[str, ...] = ()
+    integers: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -191,7 +196,7 @@ class Log:
             "layer_times": dict(self.layer_times), "layers": [asdict(work) for work in self.works],
             "memory": self.memory and dict(self.memory),
             "output": None if self.output is None else [_short(value) for value in self.output],
-            "malformed": list(self.malformed),
+            "malformed": list(self.malformed), "integers": self.integers and dict(self.integers),
         }  # fmt: skip
         records: list[dict[str, Any]] = [header]
         records += [

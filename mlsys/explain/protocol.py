@@ -13,6 +13,7 @@ from mlsys.explain.backends.base import timed
 from mlsys.explain.counters import PerfCounters, per_run
 from mlsys.explain.energy import Rapl
 from mlsys.explain.environment import cpu_name, environment, pinned, throttle_count
+from mlsys.explain.integer_check import check_integers
 from mlsys.explain.log import Cold, LayerWork, Log, Sample
 from mlsys.explain.nets import Net, idle_chain
 from mlsys.explain.rates import five_digits, rates_here
@@ -130,6 +131,7 @@ def measure_backend(
         except Unmeasured as why:
             layer_reason = str(why)
         output = tuple(float(value) for value in backend.output()[:64])
+        integers = check_integers(backend, subject, threads)
         facts = backend.facts()
         backend.close()
     works = works_of(subject)
@@ -148,7 +150,7 @@ def measure_backend(
         energy={"source": None if rapl.reason else "rapl", "reason": rapl.reason or _MEAN},
         counters={"source": "perf" if counters.read_names else None, "reason": counters.reason},
         layer_times={"source": how or None, "reason": layer_reason},
-        memory=_memory(works), output=output,
+        memory=_memory(works), output=output, integers=None if integers is None else integers.record,
     )  # fmt: skip
 
 

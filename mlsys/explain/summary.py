@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mlsys.explain.attribution import attribute
-from mlsys.explain.doubts import doubts
+from mlsys.explain.doubts import doubts, integer_summary
 from mlsys.explain.log import Log
 
 
@@ -38,6 +38,7 @@ def summary(log: Log) -> dict[str, Any]:
             "reason": log.energy["reason"],
         },
         "memory": log.memory and dict(log.memory),
+        "integers": log.integers and dict(log.integers),
         "doubts": list(doubts(log)),
     }  # fmt: skip
     try:
@@ -76,6 +77,8 @@ def summary_text(log: Log) -> str:
     lines.append(
         f"  energy: {energy['mean']:.4g} mJ" if energy["mean"] is not None else f"  no energy: {energy['reason']}"
     )
+    if words := integer_summary(log):
+        lines.append(f"  integers: {words}")
     if told["attribution"] is None:
         lines.append(f"  not attributed: {told['attribution_reason'].partition(': ')[2]}")
     else:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mlsys.widgets.lab import Lab
 
 INVITATION = "Run all cells to start this lab; nothing below gives an answer away."
-_TO_ANSWER = "Run all cells to check your answer."
+TO_ANSWER = "Run all cells to check your answer."
 _CLOSED = "The wrap-up opens here when the questions of the lab are answered."
 _PRINTED = "The wrap-up opens in the lab."
 _SCRIPT = f"<script>\n{shipped_text('mlsys.widgets', 'static_lab.js')}</script>"
@@ -80,7 +80,7 @@ def question_page(question: Question) -> tuple[str, str]:
             f"{asked}{_packed(_marks(question))}</div>{_SCRIPT}"
         )
     else:
-        markup = f'<div class="mlsys-lab-static">{asked}<p><strong>{_TO_ANSWER}</strong></p></div>'
+        markup = f'<div class="mlsys-lab-static">{asked}<p><strong>{TO_ANSWER}</strong></p></div>'
     return markup, "\n\n".join([markdown_text(question.prompt), *_bullets(question)])
 
 

@@ -3,17 +3,19 @@
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, expect, sync_playwright
 
-from pages import ROOT
+from bookplace import TEST_BOOK
 
-HTML = ROOT / "_build" / "html"
+HTML = TEST_BOOK.html
 expect.set_options(timeout=600_000)  # ms: a busy machine is slow, which is no fault of a page
 FLAGS = [
     "--headless",
@@ -81,8 +83,21 @@ class Quiet(SimpleHTTPRequestHandler):
 def site() -> Iterator[str]:
     """Return the address of the built book."""
     if not (HTML / "index.html").exists():
-        pytest.fail("there is no built book: run `make book` first")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(HTML)))
+        pytest.fail("the tests' book is not built: run `python tools/book.py test` first")
+    with served(HTML) as address:
+        yield address
+
+
+@contextmanager
+def served(html: Path) -> Iterator[str]:
+    """Serve a folder on this machine, and give its address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(html)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def serve() -> Callable[[Path], AbstractContextManager[str]]:
+    """Return what serves a folder while it is entered."""
+    return served

@@ -9,11 +9,12 @@ import pytest
 from PIL import Image
 from playwright.sync_api import BrowserContext, Page, expect
 
+from bookplace import TEST_BOOK
 from pages import ROOT
 
 pytestmark = pytest.mark.browser
 
-HTML = ROOT / "_build" / "html"
+HTML = TEST_BOOK.html
 DESKTOP, TELEPHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 800}
 LOOK = """() => ({
     ids: [...document.querySelectorAll('[id], a[name]')].map(it => it.id || it.name),

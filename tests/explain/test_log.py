@@ -55,6 +55,11 @@ def edit(index: int, **values):
         (lambda lines: lines.insert(3, lines[2]), "a second sample of run 0, iteration 0"),
         (lambda lines: lines.__delitem__(4), "the log says 17 lines and has 16"),
         (edit(0, schema="mlsys-explain/9"), "schema: must be 'mlsys-explain/1'"),
+        (
+            edit(0, integers={"worst_case_steps": -1, "layer": None, "network_steps": 0, "reason": ""}),
+            "line 1: integers",
+        ),
+        (edit(0, integers={"worst_case_steps": 0}), "line 1: integers"),
         (edit(2, latency_ms=-1), "line 3: latency_ms: must be a number above 0"),
         (edit(2, latency_ms=0), "latency_ms: must be a number above 0"),
         (edit(2, latency_ms=float("nan")), "latency_ms"),

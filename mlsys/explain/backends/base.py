@@ -78,6 +78,7 @@ class Backend(ABC):
     kinds: ClassVar[tuple[str, ...]] = ("chain",)
     formats: ClassVar[tuple[str, ...]] = ("fp32",)
     own_clock: ClassVar[bool] = False
+    channels_last: ClassVar[bool] = False  # of the output of a chain
 
     def refuses(self, subject: Subject) -> str:
         """Return why this backend cannot run a network, in words; empty where it can."""
@@ -90,6 +91,10 @@ class Backend(ABC):
         if subject.format not in self.formats and subject.kind == "chain":
             return f"{self.name} runs {', '.join(self.formats)} here, not {subject.format}"
         return ""
+
+    def twin(self) -> "Backend":
+        """Return a fresh backend with the same settings."""
+        return type(self)()
 
     @abstractmethod
     def setup(self, subject: Subject, threads: int) -> None:
@@ -165,7 +170,7 @@ def stepped(
     whole = subject.chain
     for index, layer in enumerate(subject.net.layers):
         parts[layer.name] = backend = make()
-        backend.setup(_Part(subject, whole.only(index)), threads)
+        backend.setup(ChainSubject(whole.only(index), subject.format), threads)
         for _ in range(5):
             backend.run_inference()
     rounds = [{name: part.run_inference() for name, part in parts.items()} for _ in range(iterations)]
@@ -174,18 +179,36 @@ def stepped(
     return "each layer as a network of its own", rounds
 
 
-class _Part(Subject):
-    """One layer of a chain, with the grids that it has in the whole."""
+class ChainSubject(Subject):
+    """A chain with grids of its own, as one layer has them in a whole network.
 
-    def __init__(self, whole: Subject, chain: Net | QuantizedNet) -> None:
+    Parameters
+    ----------
+    chain
+        The network.
+    format
+        ``fp32`` or ``int8``.
+    batch
+        Its one input; by default the seeded one of :class:`Subject`.
+    """
+
+    def __init__(self, chain: Net | QuantizedNet, format: str, batch: Array | None = None) -> None:
         plain = chain.net if isinstance(chain, QuantizedNet) else chain
-        super().__init__(plain.name, whole.format, plain)
+        super().__init__(plain.name, format, plain)
         object.__setattr__(self, "_chain", chain)
+        object.__setattr__(self, "_batch", batch)
 
     @property
     def chain(self) -> Net | QuantizedNet:
+        """The chain as it was given."""
         net: Net | QuantizedNet = self.__dict__["_chain"]
         return net
+
+    @property
+    def batch(self) -> Array:
+        """The input that was given, or the seeded one."""
+        own: Array | None = self.__dict__["_batch"]
+        return super().batch if own is None else own
 
 
 def flat(values: object) -> Array:
