@@ -72,7 +72,7 @@ def template_of(
 ) -> Template:
     """Return the captured module before its free sizes are filled in; arguments as of :func:`from_torch`."""
     module = _module(module)
-    args, kwargs = placed(module, _arguments(example_inputs))
+    args, kwargs = placed(module, arguments_of(example_inputs))
     named = inputs_by_name(module, args, kwargs)
     free = _axes(dynamic or {}, named)
     sizes = {size: _extent(size, places, named) for size, places in free.items()}
@@ -144,7 +144,7 @@ def _check_formats(node: Node) -> None:
         )
 
 
-def _arguments(example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def arguments_of(example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if isinstance(example_inputs, torch.Tensor):
         return (example_inputs,), {}
     if isinstance(example_inputs, Mapping):

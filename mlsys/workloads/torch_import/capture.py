@@ -61,7 +61,7 @@ def captured(
 
     ``dynamic`` gives, for each name of a free size, the axis in each input by the input's name.
     """
-    with _at_rest(module), _quietly():
+    with in_evaluation_mode(module, (args, kwargs)), quietly():
         if not dynamic and not kwargs:
             with contextlib.suppress(Exception):  # Unlisted, or what the module raises: torch.export puts it in words
                 return _recorded(module, args)
@@ -112,7 +112,7 @@ _ADVICE = (
 
 
 @contextlib.contextmanager
-def _quietly() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """Hold back what torch prints and logs about a failure: the error that is raised says it."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
@@ -129,24 +129,32 @@ def _quietly() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _at_rest(module: nn.Module) -> Iterator[None]:
-    """Hold the module in evaluation mode, without gradients and without fused inference kernels."""
+def in_evaluation_mode(module: nn.Module, inputs: object) -> Iterator[None]:
+    """Hold the module in evaluation mode, without gradients and without fused inference kernels.
+
+    Tensors that its code makes are on the device of its weights, or of its inputs if it has none.
+    """
+    layers: Any = nn.modules.transformer
+    by_value = layers._detect_is_causal_mask  # it compares a mask with a causal one, number by number
     training = [part for part in module.modules() if part.training]
     fast_path = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
+    layers._detect_is_causal_mask = lambda mask, is_causal=None, size=None: bool(is_causal)
     for part in training:
         part.training = False
     try:
-        with torch.no_grad(), torch.device(_device(module) or "cpu"):
+        with torch.no_grad(), torch.device(_device(module, inputs) or "cpu"):
             yield
     finally:
+        layers._detect_is_causal_mask = by_value
         torch.backends.mha.set_fastpath_enabled(fast_path)
         for part in training:
             part.training = True
 
 
-def _device(module: nn.Module) -> torch.device | None:
-    return next((tensor.device for tensor in itertools.chain(module.parameters(), module.buffers())), None)
+def _device(module: nn.Module, inputs: object = None) -> torch.device | None:
+    given = (leaf for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor))
+    return next((tensor.device for tensor in itertools.chain(module.parameters(), module.buffers(), given)), None)
 
 
 def placed(module: nn.Module, inputs: object) -> Any:
@@ -274,7 +282,7 @@ def _traced(
         positional, named = pytree.tree_unflatten(leaves, spec)
         state = dict(zip(held, weights, strict=True))
         result = torch.func.functional_call(module, state, positional, named)
-        return list(_tensors_in(result))
+        return list(tensors_in(result))
 
     trace: Callable[..., torch.fx.GraphModule] = make_fx(run, tracing_mode="fake", pre_dispatch=True)
     graph = trace(list(held.values()), tensors)
@@ -287,13 +295,13 @@ def _traced(
     return Graph(graph, roles, names, {size: () for size in dynamic}, fixed, {}, how)
 
 
-def _tensors_in(result: Any) -> Iterator[torch.Tensor]:
+def tensors_in(result: Any) -> Iterator[torch.Tensor]:
     """Yield the tensors of a result, those held by objects of the caller's own classes too."""
     for leaf in pytree.tree_leaves(result):
         if isinstance(leaf, torch.Tensor):
             yield leaf
         elif hasattr(leaf, "__dict__"):
-            yield from _tensors_in(list(vars(leaf).values()))
+            yield from tensors_in(list(vars(leaf).values()))
 
 
 def _extents(named: Mapping[str, Any], places: Mapping[str, int]) -> list[int]:
