@@ -11,7 +11,7 @@ from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.precision import element_size, precision_name
 from mlsys.workloads.operator import Network, Operator
-from mlsys.workloads.totals import Held, TracedNetwork
+from mlsys.workloads.totals import AttentionCount, Held, TracedNetwork
 from mlsys.workloads.traced import TracedOperator, counts_by_hand
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ class Workload(TracedNetwork):
     sizes
         The free sizes and their values; see :meth:`at`. Of a network from
         :func:`mlsys.workloads.load` also those that are not free.
+    notes
+        What a reader of the counts has to know: which of several counts it is, and what was taken for granted.
+    masked_attention
+        Products of attention that has a mask; None where there is none.
     left_out
         Layers like the second that are not among the operators; see :meth:`abridged`.
 
@@ -56,6 +60,8 @@ class Workload(TracedNetwork):
     source: str = field(default="hand", kw_only=True)
     recipe: str = field(default="", kw_only=True, compare=False)
     sizes: FrozenDict[str, int] = field(default_factory=lambda: FrozenDict({}), kw_only=True)
+    notes: tuple[str, ...] = field(default=(), kw_only=True, compare=False)
+    masked_attention: AttentionCount | None = field(default=None, kw_only=True, compare=False)
     _again: Callable[[Mapping[str, int]], Workload] | None = field(
         default=None, kw_only=True, compare=False, repr=False
     )
@@ -196,7 +202,15 @@ class Workload(TracedNetwork):
                 f"stored_as(): the operators of {self.name!r} were made by hand, in their number format. "
                 "Make them in another, or use a captured network"
             )
-        return replace(self._stored(precision_name(precision)), kind=self.kind)
+        stored = self._stored(precision_name(precision))
+        return replace(
+            stored,
+            kind=self.kind,
+            recipe=self.recipe,
+            sizes=self.sizes,
+            notes=self.notes,
+            masked_attention=self.masked_attention,
+        )
 
     @property
     def has_graph(self) -> bool:
@@ -270,6 +284,10 @@ class Workload(TracedNetwork):
             )
         return self._wired(self.operators)
 
+    def remarks(self) -> tuple[str, ...]:
+        """Return :attr:`notes`, and how masked attention is counted, as sentences."""
+        return (*self.notes, *(() if self.masked_attention is None else (str(self.masked_attention),)))
+
     def explain(self) -> str:
         """Return the work by kind, the weights, and what is not understood, as text."""
         lines = [
@@ -283,6 +301,7 @@ class Workload(TracedNetwork):
             f"{_short(row.data):>12}"
             for row in self.by_kind()
         ]
+        lines += [f"note: {note}" for note in self.remarks()]
         lines += [f"no rule for {name.target} ({name.name}): counted as traffic alone" for name in self.unknown]
         return "\n".join(lines)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.fx.experimental import _config as fx_config
 from torch.utils import _pytree as pytree
 
 from mlsys.errors import ArgumentError
@@ -72,9 +73,11 @@ def captured(
         try:
             return _traced(module, args, kwargs, dynamic, f"torch.fx, because torch.export: {in_words(refusal)}")
         except Exception as error:
+            from mlsys.workloads.torch_import.faults import fault_of
+
             raise ArgumentError(
-                f"from_torch(): `module` {type(module).__name__} cannot be run on `example_inputs`: {in_words(error)}. "
-                f"{_hint(in_words(error))}"
+                f"from_torch(): `module` {type(module).__name__} cannot be captured with `example_inputs`: "
+                f"{fault_of(module, args, kwargs, error)}"
             ) from refusal
 
 
@@ -85,30 +88,6 @@ def in_words(error: Exception) -> str:
         if text and not text.startswith(("Traceback", "While executing", "The following call")):
             return text if len(text) < 160 else text.split(". ")[0]
     return type(error).__name__
-
-
-def _hint(text: str) -> str:
-    said = text.lower()
-    for words, advice in _ADVICE:
-        if any(word in said for word in words):
-            return advice
-    return "See that module(*example_inputs) runs"
-
-
-_ADVICE = (
-    (
-        ("data-dependent", "data dependent", ".item"),
-        "Its work depends on values, not only on shapes: rewrite that branch, or give the part before it",
-    ),
-    (
-        ("dtype", "scalar type", "indices"),
-        "Check the dtypes of the example inputs: token numbers are torch.long, images the dtype of the weights",
-    ),
-    (
-        ("multipl", "shape", "size", "channel", "dim", "broadcast", "kernel"),
-        "Check the shapes of the example inputs",
-    ),
-)
 
 
 @contextlib.contextmanager
@@ -155,6 +134,38 @@ def in_evaluation_mode(module: nn.Module, inputs: object) -> Iterator[None]:
 def _device(module: nn.Module, inputs: object = None) -> torch.device | None:
     given = (leaf for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor))
     return next((tensor.device for tensor in itertools.chain(module.parameters(), module.buffers(), given)), None)
+
+
+def run_without_data(
+    module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *modes: contextlib.AbstractContextManager[Any]
+) -> Any:
+    """Run a module in evaluation mode on tensors without data, in further modes, and return what it returns.
+
+    Layers whose weights are packed, as those of quantised ones are, are run as they are.
+    """
+    positional, named = args, dict(kwargs)
+    state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(in_evaluation_mode(module, (args, kwargs)))
+        stack.enter_context(quietly())
+        stack.enter_context(fx_config.patch(meta_nonzero_assume_all_nonzero=True))
+        device = _device(module, (args, kwargs))
+        if device is not None and device.type != "meta" and not any(map(is_packed, module.modules())):
+            from torch._subclasses.fake_tensor import FakeTensorMode
+
+            fake = stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
+            positional, named, state = pytree.tree_map(
+                lambda leaf: fake.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf,
+                (positional, named, state),
+            )
+        for mode in modes:
+            stack.enter_context(mode)
+        return torch.func.functional_call(module, state, positional, named)
+
+
+def is_packed(part: nn.Module) -> bool:
+    """Return whether a layer keeps its weights out of the module's parameters, in one packed object."""
+    return isinstance(getattr(part, "_packed_params", None), torch.ScriptObject)
 
 
 def placed(module: nn.Module, inputs: object) -> Any:

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import nn
-from torch.fx.experimental import _config as fx_config
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mlsys.workloads.torch_import.capture import in_evaluation_mode, quietly, tensors_in
+from mlsys.workloads.torch_import.capture import run_without_data, tensors_in
 from mlsys.workloads.torch_import.rules.products import CELLS
 from mlsys.workloads.torch_import.tensors import storage
 
@@ -81,14 +80,8 @@ def probe(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
     >>> probe(nn.Linear(8, 4, device="meta"), (torch.zeros(2, 8, device="meta"),), {}).macs
     64
     """
-    with (
-        in_evaluation_mode(module, (args, kwargs)),
-        quietly(),
-        fx_config.patch(meta_nonzero_assume_all_nonzero=True),
-        _Watch() as watch,
-        _Recurrent(watch.steps),
-    ):
-        result = module(*args, **kwargs)
+    watch = _Watch()
+    result = run_without_data(module, args, kwargs, watch, _Recurrent(watch.steps))
     return Probe(tuple(watch.steps), tuple(tuple(tensor.shape) for tensor in tensors_in(result)))
 
 
