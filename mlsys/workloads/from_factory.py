@@ -111,7 +111,7 @@ def _check_shape(shape: tuple[int, ...] | None, given: Mapping[str, int], option
     for name in ("sequence", "image"):
         if name in given:
             raise ArgumentError(
-                f"{option.format(name)} does not go with {option.format('shape')}, which has all sizes. Give one of them"
+                f"{option.format(name)} does not go with {option.format('shape')}, which has all sizes. Give one"
             )
 
 

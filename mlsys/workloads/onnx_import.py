@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mlsys.door import checked_count
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean, first_line
+from mlsys.frozen import FrozenDict
 from mlsys.workloads.onnx_faults import refuse_impossible_shapes, refuse_impossible_sizes, refuse_too_many_nodes
 from mlsys.workloads.onnx_operators import VIEWS, call_of
+from mlsys.workloads.onnx_sizes import named_sizes
 from mlsys.workloads.torch_import.calls import Call, Tensor
 
 if TYPE_CHECKING:
@@ -119,7 +122,7 @@ def _built(onnx: Any, proto: Any, sizes: dict[str, int], name: str | None) -> Wo
     workload = template.at({})
     if not workload.data.m_as("byte") and not any(node.op_type in VIEWS for node in proto.graph.node):
         raise ArgumentError("from_onnx(): the model has no operator whose shapes are known: is the file whole?")
-    return workload
+    return replace(workload, sizes=FrozenDict(named_sizes(proto.graph, sizes)))
 
 
 def open_sizes(model: object) -> tuple[str, ...]:

@@ -16,8 +16,6 @@ from mlsys.workloads.from_catalogue import from_catalogue
 if TYPE_CHECKING:
     from mlsys.workloads.workload import Workload
 
-_BATCH_NAMES = ("batch", "batch_size", "N", "n")
-_SEQUENCE_NAMES = ("sequence", "sequence_length", "seq_len", "seq", "length")
 _LONGEST = 1000  # letters of a name or a path
 
 
@@ -114,15 +112,16 @@ def _named(**values: Any) -> dict[str, Any]:
 
 
 def _stored(workload: Workload, precision: str | None) -> Workload:
-    return workload if precision is None else replace(workload.stored_as(precision), recipe=workload.recipe)
+    return workload if precision is None else workload.stored_as(precision)
 
 
 def _from_onnx(model: str, given: Mapping[str, int], sizes: dict[str, int], option: str) -> Workload:
     from mlsys.workloads.onnx_import import from_onnx, open_sizes
+    from mlsys.workloads.onnx_sizes import BATCH_NAMES, SEQUENCE_NAMES
 
     wanted = {name: checked_size(name, size) for name, size in sizes.items()}
     names = open_sizes(model)
-    for size, usual in (("batch", _BATCH_NAMES), ("sequence", _SEQUENCE_NAMES)):
+    for size, usual in (("batch", BATCH_NAMES), ("sequence", SEQUENCE_NAMES)):
         known = next((name for name in usual if name in names), None)
         if size in given and known is None:
             raise ArgumentError(

@@ -71,7 +71,9 @@ def captured(
         except Exception as error:  # torch.export raises dozens of kinds
             refusal = error
         try:
-            return _traced(module, args, kwargs, dynamic, f"torch.fx, because torch.export: {in_words(refusal)}")
+            return _traced(
+                module, args, kwargs, dynamic, f"torch.fx, because torch.export: {in_words(refusal)}"
+            )
         except Exception as error:
             from mlsys.workloads.torch_import.faults import fault_of
 
@@ -115,6 +117,7 @@ def in_evaluation_mode(module: nn.Module, inputs: object) -> Iterator[None]:
     """
     layers: Any = nn.modules.transformer
     by_value = layers._detect_is_causal_mask  # it compares a mask with a causal one, number by number
+    gradients = [(parameter, parameter.grad) for parameter in module.parameters()]
     training = [part for part in module.modules() if part.training]
     fast_path = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
@@ -126,6 +129,8 @@ def in_evaluation_mode(module: nn.Module, inputs: object) -> Iterator[None]:
             yield
     finally:
         layers._detect_is_causal_mask = by_value
+        for parameter, gradient in gradients:  # a module may hold a whole training step
+            parameter.grad = gradient
         torch.backends.mha.set_fastpath_enabled(fast_path)
         for part in training:
             part.training = True

@@ -10,12 +10,17 @@ from typing import Any, NamedTuple
 
 import torch
 
+from mlsys.workloads.torch_import.nodes import was_stopped
 from mlsys.workloads.totals import AttentionCount
 
 _ATTENTION = "aten::scaled_dot_product_attention"
 _MADE = frozenset({"ones", "zeros", "full", "arange", "eye", "tril_indices", "triu_indices", "scalar_tensor", "empty"})
 _LARGEST_MASK = 2**26  # elements of a mask that is worked out
 _MOST_OPERANDS = 7  # every order of so many is tried
+_CHECKPOINTS = (
+    "activation checkpoints are counted as torch runs them: the second forward pass stops once the backward pass has "
+    "all that it needs"
+)
 
 
 class Conventions(NamedTuple):
@@ -50,6 +55,9 @@ def conventions_of(module: torch.fx.GraphModule) -> Conventions:
     for node in _calls(module):
         name = node.target._schema.name
         given = _given(node)
+        if was_stopped(node):
+            notes.append(_CHECKPOINTS)
+            continue
         if name == "aten::einsum" and len(given.get("tensors", ())) > 2:
             notes.append(_einsum_note(given))
         if name == _ATTENTION and (given.get("is_causal") or given.get("attn_mask") is not None):
