@@ -140,7 +140,7 @@ class Template:
             source=self.source,
             sizes=FrozenDict(dict(sizes)),
             notes=self.notes,
-            masked_attention=self.masked_attention,
+            _masked=self.masked_attention,
             _again=partial(self._changed, dict(sizes)) if self.free else None,
             _wired=partial(self._graph, filling, calls, counts),
             _stored=partial(self._in_format, dict(sizes)),

@@ -71,9 +71,7 @@ def captured(
         except Exception as error:  # torch.export raises dozens of kinds
             refusal = error
         try:
-            return _traced(
-                module, args, kwargs, dynamic, f"torch.fx, because torch.export: {in_words(refusal)}"
-            )
+            return _traced(module, args, kwargs, dynamic, f"torch.fx, because torch.export: {in_words(refusal)}")
         except Exception as error:
             from mlsys.workloads.torch_import.faults import fault_of
 
