@@ -38,8 +38,8 @@ def operators_apart(network: Network, way: str) -> tuple[str, ...]:
     if not isinstance(network, Workload) or way == "one by one" or not network.is_unfused:
         return ()
     return (
-        f"not fused: each of the {len(network)} operators is a kernel. `mlsys analyze` fuses them first; for its answer "
-        f"give as_run(network, {way!r}) of mlsys.mapping.fusion",
+        f"not fused: each of the {len(network)} operators is a kernel. `mlsys analyze` fuses them first; for its "
+        f"answer give as_run(network, {way!r}) of mlsys.mapping.fusion",
     )
 
 
