@@ -96,12 +96,11 @@ def _filled(given: Any, words: int = _WORDS) -> Any:
 def _made(model: str, sizes: dict[str, Any]) -> tuple[Any, Any, str]:
 
     from mlsys.workloads.factory import module_of
-    from mlsys.workloads.torch_import.guess import adjusted, guessed_inputs
+    from mlsys.workloads.torch_import.guess import as_placed, guessed_inputs
 
     module, inputs, name = module_of(model, meta=False)
     if inputs is None:
-        module, inputs = adjusted(module, guessed_inputs(module, None, **sizes), **sizes)
-        inputs = _filled(inputs)
+        inputs = _filled(as_placed(guessed_inputs(module, None, **sizes), None, "cpu"))
     elif sizes != {"batch": 1}:
         raise ArgumentError(f"{model!r} brings its own inputs: leave --batch, --image and --sequence out")
     return module, inputs, name

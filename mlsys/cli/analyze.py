@@ -8,7 +8,15 @@ import click
 
 from mlsys.cli.calibrate import calibration_option
 from mlsys.cli.common import WrongUsage, checked_picture, one_form, print_csv, print_record, say, say_own, speak_plainly
-from mlsys.cli.networks import as_kernels_if, asked_network, network_options, sizes_in_words, sizes_used
+from mlsys.cli.networks import (
+    as_kernels_if,
+    asked_network,
+    kernels_used,
+    network_options,
+    samples_of,
+    sizes_in_words,
+    sizes_used,
+)
 from mlsys.cli.parameters import Output, Whole, asked_device, complete_device, complete_devices, complete_model
 from mlsys.files import together
 
@@ -83,7 +91,7 @@ def analyze(
     precision = _PRECISION if options["precision"] is None else options["precision"]
     twin = _twin(name, precision)
     work = asked_network(model, options, precision)
-    samples = work.sizes.get("batch", 1)
+    samples = samples_of(work)
     whose = setting_of(twin, setting, work.kind, precision)
     kernels = as_kernels_if(fusion, work, whose)
     analysis = analyse(twin, kernels, precision=precision, setting=whose, samples=samples)
@@ -99,11 +107,11 @@ def analyze(
 
             save_figure(analysis_figure(analysis, twin), figure, files)
     if as_json:
-        print_record(_sized(analysis.record(), work), own)
+        print_record({**_sized(analysis.record(), work), "kernels": kernels_used(work, kernels)}, own)
     elif as_csv:
         print_csv(operator_rows(analysis), own=own)
     else:
-        say(f"{analysis.explain(top)}\n{sizes_in_words(work)}")
+        say(f"{analysis.explain(top)}\n{sizes_in_words(work)}\n{kernels_used(work, kernels)}")
         say_own(own)
         for written in filter(None, (page_file, figure)):
             say(f"written: {written}", err=True)
@@ -159,11 +167,12 @@ def compare(
     precision = _PRECISION if options["precision"] is None else options["precision"]
     twins = [_twin(name, precision) for name in wanted]
     work = asked_network(model, options, precision)
-    samples = work.sizes.get("batch", 1)
-    analyses = []
+    samples = samples_of(work)
+    analyses, ran = [], []
     for twin in twins:
         whose = setting_of(twin, setting, work.kind, precision)
         kernels = as_kernels_if(fusion, work, whose)
+        ran.append(kernels_used(work, kernels))
         analyses.append(analyse(twin, kernels, precision=precision, setting=whose, samples=samples, source=ALL_SOURCES))
     own = own_numbers(twins, estimates=True, asked=[analysis.setting for analysis in analyses])
     if figure is not None:
@@ -174,11 +183,14 @@ def compare(
             save_figure(comparison_figure(analyses), figure, files)
         say(f"written: {figure}", err=True)
     if as_json or as_csv:
-        lines = [_sized(analysis_summary(analysis, analyses[0]), work) for analysis in analyses]
+        lines = [
+            {**_sized(analysis_summary(analysis, analyses[0]), work), "kernels": its}
+            for analysis, its in zip(analyses, ran, strict=True)
+        ]
         if as_json:
             print_record(lines, own)
         else:
-            print_csv(lines, own=own)
+            print_csv([{**line, "notes": "; ".join(line["notes"])} for line in lines], own=own)
         return
     heads = (
         "device",
@@ -210,7 +222,8 @@ def compare(
         for analysis in analyses
     ]
     first = analyses[0]
-    say(Table(f"{first.workload}, batch {first.samples}, {first.precision}", heads, table))
+    batch = f"batch {first.samples}" if "batch" in work.sizes else "no batch"
+    say(Table(f"{first.workload}, {batch}, {first.precision}", heads, table))
     software = dict.fromkeys(analysis.setting for analysis in analyses)
     say(f"software: {', '.join(software)}" + ("; --setting names another" if len(software) > 1 else ""))
     for analysis in analyses:
@@ -218,6 +231,8 @@ def compare(
             say(f"{analysis.device}: {analysis.memory}")
     say("ranges are for one who measures all of them alike; `mlsys analyze` tells the wider one of each alone")
     say(sizes_in_words(work))
+    for words in dict.fromkeys(ran):
+        say(", ".join(each.device for each, its in zip(analyses, ran, strict=True) if its == words) + f": {words}")
     say_own(own)
 
 
@@ -240,4 +255,5 @@ def _speed(analysis: Any, first: Any) -> str:
 
 def _sized(record: dict[str, Any], work: Any) -> dict[str, Any]:
     """Return a record with the sizes that the network was made with, and the work of its products."""
-    return {**sizes_used(work), **record, "product_flops": work.product_flops.m_as("FLOP")}
+    used = sizes_used(work)
+    return {**used, **record, "batch": used["batch"], "product_flops": work.product_flops.m_as("FLOP")}

@@ -31,7 +31,7 @@ def flops(model: str, as_json: bool, as_csv: bool, **options: Any) -> None:
     elif as_json:
         print_record(_report(work))
     else:
-        say(f"{work.explain()}\n{sizes_in_words(work)}")
+        say(f"{work.explain()}\n{sizes_in_words(work, notes=False)}")
 
 
 def _kinds(network: Any) -> list[dict[str, Any]]:

@@ -86,13 +86,43 @@ def _shape(text: str) -> tuple[int, ...]:
 
 
 def sizes_used(work: Any) -> dict[str, Any]:
-    """Return the sizes that a network was read at, its number format, and where it comes from."""
+    """Return the sizes that a network was read at, its number format, where it comes from, and how it was counted."""
     sizes = dict(work.sizes)
     record = {name: sizes.pop(name, None) for name in ("batch", "sequence", "image")}
-    return {**record, **({"sizes": sizes} if sizes else {}), "precision": work.precision, "recipe": work.recipe}
+    masked = work.masked_attention
+    counted = (
+        {}
+        if masked is None
+        else {
+            "masked_attention_flops": masked.dense,
+            "masked_attention_flops_unmasked": masked.unmasked,
+        }
+    )
+    return {
+        **record,
+        **({"sizes": sizes} if sizes else {}),
+        "precision": work.precision,
+        "recipe": work.recipe,
+        **counted,
+        "notes": list(work.remarks()),
+    }
 
 
-def sizes_in_words(work: Any) -> str:
-    """Return the same as one line."""
+def sizes_in_words(work: Any, notes: bool = True) -> str:
+    """Return the same as one line, with a line for each note unless they are printed elsewhere."""
     sizes = ", ".join(f"{name} {size}" for name, size in work.sizes.items())
-    return f"{sizes}, {work.precision}; from {work.recipe}" if sizes else f"{work.precision}; from {work.recipe}"
+    used = f"{sizes}, {work.precision}; from {work.recipe}" if sizes else f"{work.precision}; from {work.recipe}"
+    return "\n".join([used, *(f"note: {note}" for note in (work.remarks() if notes else ()))])
+
+
+def samples_of(work: Any) -> int:
+    """Return how many samples one pass of a network answers: its batch, or one where its inputs have none."""
+    return int(work.sizes.get("batch", 1))
+
+
+def kernels_used(work: Any, kernels: Any) -> str:
+    """Return in words how many kernels the operators of a network run as."""
+    count = f"{len(kernels)} kernel{'' if len(kernels) == 1 else 's'}"
+    if kernels is work:
+        return f"{count}, one for each operator: not fused"
+    return f"{count} for {len(work)} operators: fused as the software does, or as the catalogue lists them"

@@ -75,6 +75,8 @@ def carried(network: Workload, *, whole: bool = True) -> Workload:
         source=network.source,
         recipe=network.recipe,
         sizes=network.sizes,
+        notes=network.notes,
+        _masked=network._masked,
         left_out=network.left_out,
     )
 

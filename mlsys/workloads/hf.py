@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsys.door import checked_count
 from mlsys.errors import ArgumentError, UnknownNameError, UnreadableError, did_you_mean, first_line
+from mlsys.frozen import FrozenDict
 from mlsys.inputs import read_json
 from mlsys.workloads.hf_faults import refuse_impossible_config
 from mlsys.workloads.operator import NETWORK, PREFILL
@@ -75,7 +76,28 @@ def from_hf_config(
     with _quietly(_transformers()):
         name = type(model).__name__
         workload = from_torch(model, inputs, dynamic=_free(inputs) if dynamic else None, name=name)
-        return replace(workload, kind=kind_of_class(name))
+        sizes = dict(workload.sizes) or sizes_of(inputs)
+        return replace(workload, kind=kind_of_class(name), sizes=FrozenDict(sizes))
+
+
+def sizes_of(inputs: Mapping[str, Any]) -> dict[str, int]:
+    """Return batch, and sequence or image side, of the inputs of a transformers model.
+
+    Examples
+    --------
+    >>> import torch
+    >>> sizes_of({"input_ids": torch.zeros(2, 16, dtype=torch.long)})
+    {'batch': 2, 'sequence': 16}
+    """
+    main = next(iter(inputs.values()))
+    sizes = {"batch": int(main.shape[0])}
+    if main.dim() == 2:
+        sizes["sequence"] = int(main.shape[1])
+    elif main.dim() == 4 and main.shape[-1] == main.shape[-2]:
+        sizes["image"] = int(main.shape[-1])
+    elif "decoder_input_ids" in inputs:
+        sizes["sequence"] = int(inputs["decoder_input_ids"].shape[1])
+    return sizes
 
 
 def kind_of_class(name: str) -> str:

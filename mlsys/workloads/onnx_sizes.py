@@ -10,6 +10,8 @@ from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 
 BATCH_NAMES = ("batch", "batch_size", "N", "n")
 SEQUENCE_NAMES = ("sequence", "sequence_length", "seq_len", "seq", "length")
+_WHOLE_NUMBERS = frozenset({6, 7})  # int32 and int64, which token numbers are
+_CHANNELS = (1, 3, 4)
 
 
 def data_inputs(graph: Any) -> list[Any]:
@@ -73,7 +75,34 @@ def sizes_of_inputs(graph: Any, sizes: Mapping[str, int]) -> dict[str, int]:
     for label, name in (("batch", batch), ("sequence", sequence)):
         if isinstance(name, str) and name in sizes:
             record[label] = int(sizes[name])
+    if sequence is None and (length := _fixed_sequence(graph)):
+        record["sequence"] = length
+    if side := _image_side(graph):
+        record["image"] = side
     return record | {name: int(size) for name, size in sizes.items() if name not in (batch, sequence)}
+
+
+def _fixed_sequence(graph: Any) -> int | None:
+    """Return the length of token numbers that a graph fixes; None where it has none."""
+    lengths = {
+        item.type.tensor_type.shape.dim[1].dim_value
+        for item in data_inputs(graph)
+        if item.type.tensor_type.elem_type in _WHOLE_NUMBERS and len(item.type.tensor_type.shape.dim) == 2
+    } - {0}
+    return lengths.pop() if len(lengths) == 1 else None
+
+
+def _image_side(graph: Any) -> int | None:
+    """Return the side of the one square image that a graph takes, channels first or last; None where it has none."""
+    sides = set()
+    for item in data_inputs(graph):
+        extents = [extent.dim_value for extent in item.type.tensor_type.shape.dim]
+        if len(extents) == 4 and extents[2] == extents[3]:
+            sides.add(extents[2])
+        elif len(extents) == 4 and extents[1] == extents[2] and extents[3] in _CHANNELS:
+            sides.add(extents[1])
+    sides.discard(0)
+    return sides.pop() if len(sides) == 1 else None
 
 
 def sizes_asked(graph: Any, given: Mapping[str, int], sizes: Mapping[str, int], option: str) -> dict[str, int]:

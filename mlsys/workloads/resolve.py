@@ -16,7 +16,6 @@ from mlsys.workloads.from_catalogue import from_catalogue
 if TYPE_CHECKING:
     from mlsys.workloads.workload import Workload
 
-_MOST_AXES = 16
 _LONGEST = 1000  # letters of a name or a path
 
 
@@ -101,7 +100,9 @@ def load(
         return _from_config(name, given, form)
     if ":" in name:
         refuse_others(option, _named(phase=phase), set(), "a factory")
-        return _from_factory(name, given, shape, form, option)
+        from mlsys.workloads.from_factory import from_factory
+
+        return from_factory(name, given, shape, form, option)
     refuse_others(option, _named(shape=shape), set(), "a network of the catalogue")
     return from_catalogue(name, given, form or "fp32", phase, option)
 
@@ -111,7 +112,7 @@ def _named(**values: Any) -> dict[str, Any]:
 
 
 def _stored(workload: Workload, precision: str | None) -> Workload:
-    return workload if precision is None else replace(workload.stored_as(precision), recipe=workload.recipe)
+    return workload if precision is None else workload.stored_as(precision)
 
 
 def _from_onnx(model: str, given: Mapping[str, int], sizes: dict[str, int], option: str) -> Workload:
@@ -131,34 +132,3 @@ def _from_config(model: str, given: dict[str, int], precision: str | None) -> Wo
     workload = from_hf_config(model, **sizes, precision=captured_in)
     workload = replace(workload, recipe=f"configuration {model}, built by transformers")
     return workload if precision in (None, captured_in) else _stored(workload, precision)
-
-
-def _from_factory(
-    model: str, given: dict[str, Any], shape: tuple[int, ...] | None, precision: str | None, option: str
-) -> Workload:
-    from mlsys.workloads.factory import module_of
-    from mlsys.workloads.torch_import.assemble import TORCH_DTYPES
-    from mlsys.workloads.torch_import.build import from_torch
-    from mlsys.workloads.torch_import.guess import adjusted, guessed_inputs
-
-    if shape is not None:
-        if len(shape) > _MOST_AXES:
-            raise ArgumentError(f"{option.format('shape')} must have at most {_MOST_AXES} sizes, got {len(shape)}")
-        for size in shape:
-            checked_size(option.format("shape"), size)
-    device = "meta"
-    try:
-        module, inputs, name = module_of(model, meta=True)
-    except ArgumentError as refused:  # quantising, say, needs weights that are there
-        try:
-            module, inputs, name = module_of(model, meta=False)
-        except ArgumentError:
-            raise refused from None
-        device = "cpu"
-    if precision is not None:
-        given = given | {"precision": precision if precision in TORCH_DTYPES else "fp32"}
-    if inputs is None or shape:
-        inputs = guessed_inputs(module, shape, **given)
-    module, inputs = adjusted(module, inputs, **given, device=device)
-    workload = replace(from_torch(module, inputs, name=name), recipe=f"factory {model}")
-    return workload if precision in (None, given.get("precision")) else _stored(workload, precision)

@@ -31,6 +31,24 @@ class Held(NamedTuple):
         return self._replace(weights=round(self.weights * ratio), buffers=buffers)
 
 
+class AttentionCount(NamedTuple):
+    """Products of attention that has a mask, in FLOP.
+
+    ``dense`` is what is counted, every query with every key; ``unmasked`` are the pairs that the masks leave, None
+    where their values are not known.
+    """
+
+    dense: int
+    unmasked: int | None
+
+    def __str__(self) -> str:
+        if self.unmasked is None:
+            left = "how many pairs its masks leave is not known"
+        else:
+            left = f"the pairs that its masks leave take {self.unmasked:,} FLOP"
+        return f"masked attention is counted dense, every query with every key: {self.dense:,} FLOP; {left}"
+
+
 @dataclass(frozen=True)
 class KindTotal:
     """What all operators of one kind add up to; ``flops`` is all their work."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.precision import element_size, precision_name
-from mlsys.workloads.operator import Network, Operator
-from mlsys.workloads.totals import Held, TracedNetwork
+from mlsys.workloads.masked import causal_attention
+from mlsys.workloads.operator import PREFILL, Network, Operator
+from mlsys.workloads.totals import AttentionCount, Held, TracedNetwork
 from mlsys.workloads.traced import TracedOperator, counts_by_hand
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Workload(TracedNetwork):
     sizes
         The free sizes and their values; see :meth:`at`. Of a network from
         :func:`mlsys.workloads.load` also those that are not free.
+    notes
+        What a reader of the counts has to know: which of several counts it is, and what was taken for granted.
     left_out
         Layers like the second that are not among the operators; see :meth:`abridged`.
 
@@ -56,6 +59,8 @@ class Workload(TracedNetwork):
     source: str = field(default="hand", kw_only=True)
     recipe: str = field(default="", kw_only=True, compare=False)
     sizes: FrozenDict[str, int] = field(default_factory=lambda: FrozenDict({}), kw_only=True)
+    notes: tuple[str, ...] = field(default=(), kw_only=True, compare=False)
+    _masked: AttentionCount | None = field(default=None, kw_only=True, compare=False, repr=False)
     _again: Callable[[Mapping[str, int]], Workload] | None = field(
         default=None, kw_only=True, compare=False, repr=False
     )
@@ -196,12 +201,25 @@ class Workload(TracedNetwork):
                 f"stored_as(): the operators of {self.name!r} were made by hand, in their number format. "
                 "Make them in another, or use a captured network"
             )
-        return replace(self._stored(precision_name(precision)), kind=self.kind)
+        stored = self._stored(precision_name(precision))
+        return replace(
+            stored,
+            kind=self.kind,
+            recipe=self.recipe,
+            sizes=self.sizes,
+            notes=self.notes,
+            _masked=self._masked,
+        )
 
     @property
     def has_graph(self) -> bool:
         """Whether it knows which operator reads what: a captured network does."""
         return self._wired is not None
+
+    @property
+    def is_unfused(self) -> bool:
+        """Whether it lists operators that software would fuse into fewer kernels."""
+        return self.has_graph or self._kernels is not None
 
     def written_kernels(self) -> Network:
         """Return a network that is written down with all that rides along with its products; else itself."""
@@ -270,6 +288,25 @@ class Workload(TracedNetwork):
             )
         return self._wired(self.operators)
 
+    @property
+    def masked_attention(self) -> AttentionCount | None:
+        """Products of attention that has a mask, as counted and as the mask leaves them; None where there is none.
+
+        Examples
+        --------
+        >>> from mlsys.workloads import load
+        >>> print(load("gpt2", sequence=4).masked_attention)
+        masked attention is counted dense, every query with every key: 589,824 FLOP; the pairs that its masks leave take 368,640 FLOP
+        """  # noqa: E501
+        if self._masked is None and self.kind == PREFILL:
+            return causal_attention(self.operators)
+        return self._masked
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return :attr:`notes`, and how masked attention is counted, as sentences."""
+        masked = self.masked_attention
+        return self.notes if masked is None else (*self.notes, str(masked))
+
     def explain(self) -> str:
         """Return the work by kind, the weights, and what is not understood, as text."""
         lines = [
@@ -283,6 +320,7 @@ class Workload(TracedNetwork):
             f"{_short(row.data):>12}"
             for row in self.by_kind()
         ]
+        lines += [f"note: {note}" for note in self.remarks()]
         lines += [f"no rule for {name.target} ({name.name}): counted as traffic alone" for name in self.unknown]
         return "\n".join(lines)
 

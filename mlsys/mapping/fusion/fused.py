@@ -193,6 +193,8 @@ def fuse(workload: Workload, patterns: PatternRegistry | Iterable[Pattern | str]
         source=workload.source,
         recipe=workload.recipe,
         sizes=workload.sizes,
+        notes=workload.notes,
+        _masked=workload._masked,
         left_out=workload.left_out,
         unfused=workload,
         groups=groups,

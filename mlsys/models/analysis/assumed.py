@@ -15,6 +15,7 @@ from mlsys.models.result import Result
 from mlsys.precision import precision_name
 from mlsys.provenance import comparing
 from mlsys.workloads.operator import Network
+from mlsys.workloads.workload import Workload
 
 
 def beside_operators(running: Running) -> tuple[str, ...]:
@@ -30,6 +31,21 @@ def beside_operators(running: Running) -> tuple[str, ...]:
     if running.copies == BLOCKS:
         words.append("estimate: convolutions' weights are copied into blocks before each pass")
     return tuple(words)
+
+
+def operators_apart(network: Network, way: str) -> tuple[str, ...]:
+    """Return that operators are timed one by one, and the call that fuses them, of a network that could be fused."""
+    if not isinstance(network, Workload) or way == "one by one" or not network.is_unfused:
+        return ()
+    return (
+        f"not fused: each of the {len(network)} operators is a kernel. `mlsys analyze` fuses them first; for its "
+        f"answer give as_run(network, {way!r}) of mlsys.mapping.fusion",
+    )
+
+
+def counted_as(network: Network) -> tuple[str, ...]:
+    """Return how the work of a captured network is counted where several counts are in use."""
+    return network.remarks() if isinstance(network, Workload) else ()
 
 
 def left_in_fp32(network: Network, device: Device, precision: str) -> tuple[str, ...]:

@@ -14,17 +14,19 @@ from mlsys.mapping.fusion import has_convolutions
 from mlsys.models.analysis.answer import Analysis
 from mlsys.models.analysis.assumed import (
     beside_operators,
+    counted_as,
     effects_in_words,
     ground_rules,
     kept_on_chip,
     left_in_fp32,
+    operators_apart,
     waiting_threads,
     whole_buckets,
 )
 from mlsys.models.analysis.changes import TimingModel, changes_tried, fastest_rate, weights_of_twice_the_batch
 from mlsys.models.analysis.memory import memory_need
 from mlsys.models.analysis.parts import BottleneckGroup, OperatorTime
-from mlsys.models.calibrated.eager import Ran, of_network
+from mlsys.models.calibrated.eager import Ran, of_network, run_as
 from mlsys.models.calibrated.library import parameters_of
 from mlsys.models.calibrated.machine import Snapshot, snapshot
 from mlsys.models.calibrated.own import shape_if_calibrated
@@ -68,7 +70,8 @@ def analyse(
     device
         A twin with a peak in the precision.
     network
-        Operators that run one after the other.
+        Operators that run one after the other, each as one kernel. ``mlsys analyze`` fuses them first: give
+        :func:`mlsys.mapping.fusion.as_kernels` of a network for the answer of the command.
     precision
         Format in which every value is stored and computed; by default that of most of the
         network's work, with bytes as the network counts them.
@@ -161,6 +164,8 @@ def analyse(
         assumptions=ground_rules(
             result, any(operator.kind == "recurrent" for operator in network), precision, whose, calibration, stays
         )
+        + counted_as(network)
+        + operators_apart(network, run_as(whose))
         + effects_in_words(whose, device.id, network.name)
         + beside_operators(running)
         + left_in_fp32(network, device, chosen)

@@ -20,7 +20,7 @@ from mlsys.workloads.torch_import.rules import Counts
 from mlsys.workloads.torch_import.rules import counts_of as counted
 from mlsys.workloads.torch_import.symbolic import Expressions
 from mlsys.workloads.torch_import.wiring import Ends, Wire, operator_graph
-from mlsys.workloads.totals import Held
+from mlsys.workloads.totals import AttentionCount, Held
 from mlsys.workloads.traced import TracedOperator
 from mlsys.workloads.workload import Workload
 
@@ -79,6 +79,8 @@ class Template:
         self.wires: list[Wire] = []
         self.returned: tuple[int, ...] = ()
         self.sizes: dict[str, int] = {}  # as captured
+        self.notes: tuple[str, ...] = ()
+        self.masked_attention: AttentionCount | None = None
         self.values: dict[str, int] = {}  # of every symbol, as captured
         self._numbers: dict[Call, int] = {}
 
@@ -137,6 +139,8 @@ class Template:
             views=sum(calls[index.call].op not in _NO_TENSORS for index in self.places) - len(operators),
             source=self.source,
             sizes=FrozenDict(dict(sizes)),
+            notes=self.notes,
+            _masked=self.masked_attention,
             _again=partial(self._changed, dict(sizes)) if self.free else None,
             _wired=partial(self._graph, filling, calls, counts),
             _stored=partial(self._in_format, dict(sizes)),
@@ -173,6 +177,7 @@ class Template:
         other.wires = [Wire(name, stored(tensor), overwrites) for name, tensor, overwrites in self.wires]
         other.inputs = [stored(tensor) for tensor in self.inputs]
         other.places, other.returned, other.sizes, other.values = self.places, self.returned, self.sizes, self.values
+        other.notes, other.masked_attention = self.notes, self.masked_attention
         return other
 
     def _graph(

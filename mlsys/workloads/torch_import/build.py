@@ -8,7 +8,8 @@ from torch import nn
 
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.workloads.torch_import.assemble import Template
-from mlsys.workloads.torch_import.capture import captured, in_words, inputs_by_name, placed
+from mlsys.workloads.torch_import.capture import captured, in_words, inputs_by_name, is_packed, placed
+from mlsys.workloads.torch_import.conventions import conventions_of
 from mlsys.workloads.torch_import.nodes import Node, read_nodes
 from mlsys.workloads.torch_import.symbolic import Expressions
 from mlsys.workloads.torch_import.tensors import unpacked_weights
@@ -72,7 +73,7 @@ def template_of(
 ) -> Template:
     """Return the captured module before its free sizes are filled in; arguments as of :func:`from_torch`."""
     module = _module(module)
-    args, kwargs = placed(module, _arguments(example_inputs))
+    args, kwargs = placed(module, arguments_of(example_inputs))
     named = inputs_by_name(module, args, kwargs)
     free = _axes(dynamic or {}, named)
     sizes = {size: _extent(size, places, named) for size, places in free.items()}
@@ -101,6 +102,7 @@ def template_of(
         | {symbol: sizes[size] for size, symbols in graph.free.items() for symbol in symbols}
     )
     template.sizes = sizes
+    template.masked_attention, template.notes = conventions_of(graph.module)
     return template
 
 
@@ -144,7 +146,14 @@ def _check_formats(node: Node) -> None:
         )
 
 
-def _arguments(example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def arguments_of(example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return example inputs as positional and named arguments.
+
+    Raises
+    ------
+    ArgumentError
+        If they are no tensors.
+    """
     if isinstance(example_inputs, torch.Tensor):
         return (example_inputs,), {}
     if isinstance(example_inputs, Mapping):
@@ -235,6 +244,5 @@ def _held(module: nn.Module) -> Held:
 def packed_tensors(module: nn.Module) -> Iterator[torch.Tensor]:
     """Yield weights and biases that quantised layers keep out of the module's parameters."""
     for part in module.modules():
-        held = getattr(part, "_packed_params", None)
-        if isinstance(held, torch.ScriptObject):
-            yield from (tensor for _, tensor in unpacked_weights(held))
+        if is_packed(part):
+            yield from (tensor for _, tensor in unpacked_weights(part._packed_params))

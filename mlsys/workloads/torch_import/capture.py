@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.fx.experimental import _config as fx_config
 from torch.utils import _pytree as pytree
 
 from mlsys.errors import ArgumentError
@@ -61,7 +62,7 @@ def captured(
 
     ``dynamic`` gives, for each name of a free size, the axis in each input by the input's name.
     """
-    with _at_rest(module), _quietly():
+    with in_evaluation_mode(module, (args, kwargs)), quietly():
         if not dynamic and not kwargs:
             with contextlib.suppress(Exception):  # Unlisted, or what the module raises: torch.export puts it in words
                 return _recorded(module, args)
@@ -72,9 +73,11 @@ def captured(
         try:
             return _traced(module, args, kwargs, dynamic, f"torch.fx, because torch.export: {in_words(refusal)}")
         except Exception as error:
+            from mlsys.workloads.torch_import.faults import fault_of
+
             raise ArgumentError(
-                f"from_torch(): `module` {type(module).__name__} cannot be run on `example_inputs`: {in_words(error)}. "
-                f"{_hint(in_words(error))}"
+                f"from_torch(): `module` {type(module).__name__} cannot be captured with `example_inputs`: "
+                f"{fault_of(module, args, kwargs, error)}"
             ) from refusal
 
 
@@ -87,32 +90,8 @@ def in_words(error: Exception) -> str:
     return type(error).__name__
 
 
-def _hint(text: str) -> str:
-    said = text.lower()
-    for words, advice in _ADVICE:
-        if any(word in said for word in words):
-            return advice
-    return "See that module(*example_inputs) runs"
-
-
-_ADVICE = (
-    (
-        ("data-dependent", "data dependent", ".item"),
-        "Its work depends on values, not only on shapes: rewrite that branch, or give the part before it",
-    ),
-    (
-        ("dtype", "scalar type", "indices"),
-        "Check the dtypes of the example inputs: token numbers are torch.long, images the dtype of the weights",
-    ),
-    (
-        ("multipl", "shape", "size", "channel", "dim", "broadcast", "kernel"),
-        "Check the shapes of the example inputs",
-    ),
-)
-
-
 @contextlib.contextmanager
-def _quietly() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """Hold back what torch prints and logs about a failure: the error that is raised says it."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
@@ -129,24 +108,67 @@ def _quietly() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _at_rest(module: nn.Module) -> Iterator[None]:
-    """Hold the module in evaluation mode, without gradients and without fused inference kernels."""
+def in_evaluation_mode(module: nn.Module, inputs: object) -> Iterator[None]:
+    """Hold the module in evaluation mode, without gradients and without fused inference kernels.
+
+    Tensors that its code makes are on the device of its weights, or of its inputs if it has none.
+    """
+    layers: Any = nn.modules.transformer
+    by_value = layers._detect_is_causal_mask  # it compares a mask with a causal one, number by number
+    gradients = [(parameter, parameter.grad) for parameter in module.parameters()]
     training = [part for part in module.modules() if part.training]
     fast_path = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
+    layers._detect_is_causal_mask = lambda mask, is_causal=None, size=None: bool(is_causal)
     for part in training:
         part.training = False
     try:
-        with torch.no_grad(), torch.device(_device(module) or "cpu"):
+        with torch.no_grad(), torch.device(_device(module, inputs) or "cpu"):
             yield
     finally:
+        layers._detect_is_causal_mask = by_value
+        for parameter, gradient in gradients:  # a module may hold a whole training step
+            parameter.grad = gradient
         torch.backends.mha.set_fastpath_enabled(fast_path)
         for part in training:
             part.training = True
 
 
-def _device(module: nn.Module) -> torch.device | None:
-    return next((tensor.device for tensor in itertools.chain(module.parameters(), module.buffers())), None)
+def _device(module: nn.Module, inputs: object = None) -> torch.device | None:
+    given = (leaf for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor))
+    return next((tensor.device for tensor in itertools.chain(module.parameters(), module.buffers(), given)), None)
+
+
+def run_without_data(
+    module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *modes: contextlib.AbstractContextManager[Any]
+) -> Any:
+    """Run a module in evaluation mode on tensors without data, in further modes, and return what it returns.
+
+    Layers whose weights are packed, as those of quantised ones are, are run as they are.
+    """
+    positional, named = args, dict(kwargs)
+    state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(in_evaluation_mode(module, (args, kwargs)))
+        stack.enter_context(quietly())
+        stack.enter_context(fx_config.patch(meta_nonzero_assume_all_nonzero=True))
+        device = _device(module, (args, kwargs))
+        if device is not None and device.type != "meta" and not any(map(is_packed, module.modules())):
+            from torch._subclasses.fake_tensor import FakeTensorMode
+
+            fake = stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
+            positional, named, state = pytree.tree_map(
+                lambda leaf: fake.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf,
+                (positional, named, state),
+            )
+        for mode in modes:
+            stack.enter_context(mode)
+        return torch.func.functional_call(module, state, positional, named)
+
+
+def is_packed(part: nn.Module) -> bool:
+    """Return whether a layer keeps its weights out of the module's parameters, in one packed object."""
+    return isinstance(getattr(part, "_packed_params", None), torch.ScriptObject)
 
 
 def placed(module: nn.Module, inputs: object) -> Any:
@@ -274,7 +296,7 @@ def _traced(
         positional, named = pytree.tree_unflatten(leaves, spec)
         state = dict(zip(held, weights, strict=True))
         result = torch.func.functional_call(module, state, positional, named)
-        return list(_tensors_in(result))
+        return list(tensors_in(result))
 
     trace: Callable[..., torch.fx.GraphModule] = make_fx(run, tracing_mode="fake", pre_dispatch=True)
     graph = trace(list(held.values()), tensors)
@@ -287,13 +309,13 @@ def _traced(
     return Graph(graph, roles, names, {size: () for size in dynamic}, fixed, {}, how)
 
 
-def _tensors_in(result: Any) -> Iterator[torch.Tensor]:
+def tensors_in(result: Any) -> Iterator[torch.Tensor]:
     """Yield the tensors of a result, those held by objects of the caller's own classes too."""
     for leaf in pytree.tree_leaves(result):
         if isinstance(leaf, torch.Tensor):
             yield leaf
         elif hasattr(leaf, "__dict__"):
-            yield from _tensors_in(list(vars(leaf).values()))
+            yield from tensors_in(list(vars(leaf).values()))
 
 
 def _extents(named: Mapping[str, Any], places: Mapping[str, int]) -> list[int]:

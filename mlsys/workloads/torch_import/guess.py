@@ -1,4 +1,4 @@
-"""Example inputs for a module that came without any, and the same inputs at another size or precision."""
+"""Example inputs for a module that came without any, and inputs on another device or in another number format."""
 
 from typing import Any
 
@@ -14,33 +14,43 @@ def guessed_inputs(
     shape: tuple[int, ...] | None = None,
     *,
     batch: int = 1,
-    sequence: int = 128,
-    image: int = 224,
+    sequence: int | None = None,
+    image: int | None = None,
     precision: str = "fp32",
+    option: str = "--{}",
 ) -> torch.Tensor:
     """Return an input that fits the first layer with weights: images, tokens or features.
 
     Raises
     ------
     ArgumentError
-        If that layer does not say what it takes.
+        If that layer does not say what it takes, or takes no sequence or no images where one is given.
     """
     from mlsys.workloads.torch_models import torch_dtype
 
     first = next((part for part in module.modules() if next(part.parameters(recurse=False), None) is not None), None)
-    if isinstance(first, nn.Embedding):
-        return torch.zeros(shape or (batch, sequence), dtype=torch.long, device="meta")
+    if isinstance(first, nn.Embedding | nn.EmbeddingBag):
+        _refuse(first, option, image=image)
+        return torch.zeros(shape or (batch, sequence or _SEQUENCE), dtype=torch.long, device="meta")
     if shape is None:
-        shape = _shape(first, batch, sequence, image)
+        shape = _shape(first, batch, sequence, image, option)
     return torch.zeros(shape, dtype=torch_dtype(precision), device="meta")
 
 
-def _shape(first: nn.Module | None, batch: int, sequence: int, image: int) -> tuple[int, ...]:
+_SEQUENCE, _IMAGE = 128, 224
+
+
+def _shape(
+    first: nn.Module | None, batch: int, sequence: int | None, image: int | None, option: str
+) -> tuple[int, ...]:
     if isinstance(first, nn.Conv2d):
-        return (batch, first.in_channels, image, image)
+        _refuse(first, option, sequence=sequence)
+        return (batch, first.in_channels, image or _IMAGE, image or _IMAGE)
     if isinstance(first, nn.Conv1d):
-        return (batch, first.in_channels, sequence)
+        _refuse(first, option, image=image)
+        return (batch, first.in_channels, sequence or _SEQUENCE)
     if isinstance(first, nn.Linear):
+        _refuse(first, option, sequence=sequence, image=image)
         return (batch, first.in_features)
     raise ArgumentError(
         f"the inputs cannot be guessed from a first layer {type(first).__name__}: give --shape 1,3,224,224, "
@@ -48,31 +58,29 @@ def _shape(first: nn.Module | None, batch: int, sequence: int, image: int) -> tu
     )
 
 
-def adjusted(
-    module: nn.Module,
-    inputs: object,
-    *,
-    batch: int | None = None,
-    sequence: int | None = None,
-    image: int | None = None,
-    precision: str | None = None,
-    device: str = "meta",
-) -> tuple[nn.Module, Any]:
-    """Return module and inputs with axis 0 as the batch, axis 1 of whole numbers as the sequence, in a precision."""
+def _refuse(first: nn.Module, option: str, **sizes: int | None) -> None:
+    for name, size in sizes.items():
+        if size is not None:
+            raise ArgumentError(
+                f"{option.format(name)} does not go with a module whose first layer is {type(first).__name__}: leave "
+                f"it out, give {option.format('shape')}, or let the factory return (module, example_inputs)"
+            )
+
+
+def as_placed(inputs: object, precision: str | None, device: str) -> Any:
+    """Return inputs without data on a device; those of floating-point numbers in a number format, if one is given."""
     from mlsys.workloads.torch_models import torch_dtype
 
     dtype = torch_dtype(precision) if precision else None
 
-    def adjust(value: Any) -> Any:
+    def place(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
-        size = list(value.shape)
-        if batch is not None and size:
-            size[0] = batch
-        if sequence is not None and len(size) == 2 and not value.is_floating_point():
-            size[1] = sequence
-        if image is not None and len(size) == 4:
-            size[2:] = [image, image]
-        return torch.zeros(size, dtype=dtype if dtype and value.is_floating_point() else value.dtype, device=device)
+        form = dtype if dtype and value.is_floating_point() else value.dtype
+        return (
+            value
+            if (value.dtype, value.device.type) == (form, device)
+            else torch.zeros(value.shape, dtype=form, device=device)
+        )
 
-    return module.to(device=device, dtype=dtype), pytree.tree_map(adjust, inputs)
+    return pytree.tree_map(place, inputs)

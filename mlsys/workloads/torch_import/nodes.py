@@ -67,6 +67,15 @@ def read_nodes(graph: Graph, expressions: Expressions) -> Nodes:
     return Nodes(nodes, reader.wires, inputs, tuple(dict.fromkeys(reader.returned(graph.module))))
 
 
+def was_stopped(node: torch.fx.Node) -> bool:
+    """Return whether an operator never ran: checkpoints stop their second run once they have what they need."""
+    target = node.target
+    makes_tensors = isinstance(target, torch._ops.OpOverload) and any(
+        "Tensor" in str(made.type) for made in target._schema.returns
+    )
+    return makes_tensors and "val" not in node.meta and not node.users
+
+
 class _Reader:
     def __init__(self, expressions: Expressions) -> None:
         self.expressions = expressions
@@ -134,7 +143,7 @@ class _Reader:
             name = target._schema.name.rpartition("::")[2]
         else:  # picking from a tuple, arithmetic of sizes
             return
-        if name.startswith(_NO_DATA):
+        if name.startswith(_NO_DATA) or was_stopped(node):
             return
         label = f"{prefix}{node.name}"
         call, takes = self._call(name, node)

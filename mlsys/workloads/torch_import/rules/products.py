@@ -164,7 +164,7 @@ def _stride(stride: Any) -> dict[str, int]:
 
 
 # FLOP for each hidden unit and step beside the products: gates, activations, the new state.
-_CELLS = {
+CELLS = {
     # name: (rows of a gate matrix per hidden unit, activations and state updates per hidden unit)
     "lstm": (4, 9),  # σ, σ, σ, tanh, tanh; f∘c, i∘g, their sum, o∘tanh
     "gru": (3, 8),  # σ, σ, tanh; r∘(…), 1 − z, two products, their sum
@@ -173,13 +173,13 @@ _CELLS = {
 }
 
 
-@rule(*_CELLS)
+@rule(*CELLS)
 def _recurrent(call: Call) -> CallCounts:
     """Count every weight matrix once for each token of each sequence.
 
     Compulsory traffic reads the weights once, which takes a chip that keeps them between steps.
     """
-    gates, updates = _CELLS[call.op]
+    gates, updates = CELLS[call.op]
     given = call.tensor("input", "data")
     weights = [tensor for tensor in call.get("params", ()) if len(tensor.shape) == 2]
     biased = bool(call.get("has_biases"))

@@ -1,0 +1,218 @@
+"""A module of the reader's own as a workload: ``package.module:factory``, at a batch, a sequence and an image."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from mlsys.errors import ArgumentError
+from mlsys.frozen import FrozenDict
+from mlsys.workloads.asked import checked_size
+from mlsys.workloads.factory import module_of
+from mlsys.workloads.torch_import.assemble import TORCH_DTYPES
+from mlsys.workloads.torch_import.batch_axis import batch_axes, with_batch_axis
+from mlsys.workloads.torch_import.build import arguments_of, from_torch
+from mlsys.workloads.torch_import.faults import fault_of
+from mlsys.workloads.torch_import.guess import as_placed, guessed_inputs
+from mlsys.workloads.torch_import.lengths import image_axes, sequence_axes
+from mlsys.workloads.torch_import.module_inputs import Axes, ModuleInputs
+from mlsys.workloads.torch_import.probe import PastTableError
+from mlsys.workloads.torch_models import torch_dtype
+
+if TYPE_CHECKING:
+    from mlsys.workloads.workload import Workload
+
+_MOST_AXES = 16
+_MOST_COPIED = 2**32  # bytes of weights of a module that is made a second time, on the CPU
+NO_BATCH = "no axis of the inputs is a batch: a pass counts as one sample"
+
+
+def from_factory(
+    model: str,
+    given: Mapping[str, int],
+    shape: tuple[int, ...] | None,
+    precision: str | None,
+    option: str,
+) -> Workload:
+    """Return the module that ``package.module:factory`` makes as a workload.
+
+    Which axes are the batch, the sequence and the image is found by running the module without data; its ``sizes`` name
+    those that there are.
+
+    Parameters
+    ----------
+    model
+        ``package.module:factory``.
+    given
+        ``batch``, ``sequence`` and ``image``, as far as they were given.
+    shape
+        Of its one input, or None.
+    precision
+        Number format of weights and inputs, or None for that of the factory.
+    option
+        How an error writes the name of what was given.
+
+    Raises
+    ------
+    ArgumentError
+        If the module cannot be run, or a size was given that its inputs do not have.
+
+    Examples
+    --------
+    >>> work = from_factory("torch.nn:Identity", {"batch": 3}, (1, 8), None, "`{}`")
+    >>> dict(work.sizes)
+    {'batch': 3}
+    """
+    _check_shape(shape, given, option)
+    captured_in = None if precision is None else precision if precision in TORCH_DTYPES else "fp32"
+    module, inputs, name = _made(model, captured_in)
+    if inputs is None:
+        inputs = guessed_inputs(module, shape, **given, precision=captured_in or "fp32", option=option)
+    elif shape is not None:
+        inputs = _of_shape(inputs, shape, option)
+    found = ModuleInputs(module, as_placed(inputs, captured_in, _device(module)))
+    if found.run() is None and "meta" in str(found.error) and _bytes(module) <= _MOST_COPIED:
+        module, _, _ = module_of(model, meta=False)  # its code makes tensors on the CPU, whatever its inputs
+        module = _in_format(module, captured_in)
+        found = ModuleInputs(module, as_placed(inputs, captured_in, "cpu"))
+    sized = _Sized(model, found, option)
+    sized.set_batch(given.get("batch"), shape)
+    sized.set_sequence(given.get("sequence"))
+    sized.set_image(given.get("image"))
+    args, kwargs = sized.found.arguments()
+    if sized.found.run() is None and isinstance(sized.found.error, PastTableError):
+        raise ArgumentError(f"{model!r}: {fault_of(module, args, kwargs, sized.found.error)}")
+    try:
+        workload = from_torch(module, kwargs or args, name=name)
+    except ArgumentError as error:
+        raise ArgumentError(f"{model!r}: {str(error).removeprefix('from_torch(): ')}") from error
+    workload = replace(
+        workload,
+        recipe=f"factory {model}",
+        sizes=FrozenDict(sized.sizes),
+        notes=(*sized.notes, *workload.notes),
+    )
+    return workload if precision == captured_in else workload.stored_as(str(precision))
+
+
+def _check_shape(shape: tuple[int, ...] | None, given: Mapping[str, int], option: str) -> None:
+    if shape is None:
+        return
+    if len(shape) > _MOST_AXES:
+        raise ArgumentError(f"{option.format('shape')} must have at most {_MOST_AXES} sizes, got {len(shape)}")
+    for size in shape:
+        checked_size(option.format("shape"), size)
+    for name in ("sequence", "image"):
+        if name in given:
+            raise ArgumentError(
+                f"{option.format(name)} does not go with {option.format('shape')}, which has all sizes. Give one"
+            )
+
+
+def _of_shape(inputs: Any, shape: tuple[int, ...], option: str) -> Any:
+    """Return inputs whose one tensor has another shape."""
+    args, kwargs = arguments_of(inputs)
+    tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    if len(tensors) != 1:
+        raise ArgumentError(
+            f"{option.format('shape')} is for a module with one input, and the factory brings {len(tensors)} tensors. "
+            f"Change the factory, or give {option.format('batch')}"
+        )
+    args, kwargs = pytree.tree_map(
+        lambda leaf: leaf.new_zeros(shape) if isinstance(leaf, torch.Tensor) else leaf, (args, kwargs)
+    )
+    return kwargs or args
+
+
+def _made(model: str, precision: str | None) -> tuple[nn.Module, Any, str]:
+    """Return module, inputs or None, and name; without weights if the factory can make it so."""
+    try:
+        module, inputs, name = module_of(model, meta=True)
+        return _in_format(module.to(device="meta"), precision), inputs, name
+    except ArgumentError as refused:  # quantising, say, needs weights that are there
+        try:
+            module, inputs, name = module_of(model, meta=False)
+        except ArgumentError:
+            raise refused from None
+        return _in_format(module, precision), inputs, name
+
+
+def _in_format(module: nn.Module, precision: str | None) -> nn.Module:
+    return module if precision is None else module.to(dtype=torch_dtype(precision))
+
+
+def _held(module: nn.Module) -> Iterator[torch.Tensor]:
+    return itertools.chain(module.parameters(), module.buffers())
+
+
+def _device(module: nn.Module) -> str:
+    return next((tensor.device.type for tensor in _held(module)), "meta")
+
+
+def _bytes(module: nn.Module) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in _held(module))
+
+
+@dataclass
+class _Sized:
+    """Inputs whose sizes are set one after the other, the sizes that they have, and what is to be said of them."""
+
+    model: str
+    found: ModuleInputs
+    option: str
+    batch: Axes = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def set_batch(self, size: int | None, shape: tuple[int, ...] | None) -> None:
+        self.batch = batch_axes(self.found)
+        if not self.batch and size is not None:
+            added = with_batch_axis(self.found)
+            if added is None:
+                raise self._refused("batch", size, "is a batch")
+            self.found, self.batch = added
+            self.notes.append("the inputs of the factory have no batch axis: one was added")
+        extent = self.found.extent(self.batch)
+        if shape is not None and size is not None and extent not in (1, size):
+            raise ArgumentError(
+                f"{self.option.format('shape')} has a batch of {extent}, {self.option.format('batch')} is {size}. "
+                "Give one of them"
+            )
+        if extent == 0:
+            raise ArgumentError(f"{self.model!r} brings inputs of a batch of 0: {self.found.described()}")
+        self._set("batch", self.batch, size)
+        if not self.batch and self.found.run() is not None:
+            self.notes.append(NO_BATCH)
+
+    def set_sequence(self, size: int | None) -> None:
+        self._set("sequence", sequence_axes(self.found, self.batch), size, "holds a sequence that can be changed")
+
+    def set_image(self, size: int | None) -> None:
+        self._set("image", image_axes(self.found), size, "holds images")
+
+    def _set(self, name: str, axes: Axes, size: int | None, what: str = "") -> None:
+        if size is not None:
+            if not axes:
+                raise self._refused(name, size, what)
+            self.found = self.found.with_shapes(self.found.resized(axes, size))
+            if self.found.run() is None and self.found.error is not None:
+                why = fault_of(self.found.module, *self.found.arguments(), self.found.error)
+                raise ArgumentError(f"{self.option.format(name)} {size} does not go with {self.model!r}: {why}")
+        extent = self.found.extent(axes)
+        if extent is not None:
+            self.sizes[name] = extent
+
+    def _refused(self, name: str, size: int, what: str) -> ArgumentError:
+        if self.found.run() is None and self.found.error is not None:
+            why = fault_of(self.found.module, *self.found.arguments(), self.found.error)
+            return ArgumentError(f"{self.model!r} cannot be run on its inputs: {why}")
+        return ArgumentError(
+            f"{self.option.format(name)} {size} does not go with {self.model!r}: no axis of its inputs, "
+            f"{self.found.described()}, {what}. Leave it out, or change the inputs that the factory returns"
+        )

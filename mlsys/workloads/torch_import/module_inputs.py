@@ -1,0 +1,113 @@
+"""The inputs of a module as tensors whose sizes can be changed, and the module's runs on them without data."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from mlsys.workloads.torch_import.build import arguments_of
+from mlsys.workloads.torch_import.capture import placed
+from mlsys.workloads.torch_import.probe import Probe, Shape, probe
+
+Axes = dict[int, tuple[int, ...]]  # of each tensor by its place among the inputs, the axes that one size sets
+
+_MOST_CHOICES = 4096
+
+
+@dataclass
+class ModuleInputs:
+    """The inputs of a module, and its runs on them.
+
+    Attributes
+    ----------
+    module
+        The module.
+    inputs
+        A tensor, a tuple of arguments, or a dict of them. A tensor given twice stands for two inputs.
+
+    Examples
+    --------
+    >>> given = ModuleInputs(nn.Linear(8, 4, device="meta"), torch.zeros(2, 8, device="meta"))
+    >>> given.shapes, given.run(((3, 8),)).macs
+    (((2, 8),), 96)
+    """
+
+    module: nn.Module
+    inputs: Any
+    error: Exception | None = field(default=None, init=False)  # that ended the last run
+    _runs: dict[tuple[Shape, ...], Probe | None] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._leaves, self._spec = pytree.tree_flatten(placed(self.module, arguments_of(self.inputs)))
+        self._places = [place for place, leaf in enumerate(self._leaves) if isinstance(leaf, torch.Tensor)]
+
+    @property
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        """Every tensor among the inputs, in order."""
+        return tuple(self._leaves[place] for place in self._places)
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The shape of every tensor among the inputs, in order."""
+        return tuple(tuple(tensor.shape) for tensor in self.tensors)
+
+    def described(self) -> str:
+        """Return the shapes of the inputs in words."""
+        return ", ".join(map(str, self.shapes)) or "no tensor"
+
+    def arguments(self, shapes: Iterable[Shape] | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return positional and named arguments, with tensors of other shapes if these are given."""
+        leaves = list(self._leaves)
+        for place, tensor, shape in zip(self._places, self.tensors, shapes or self.shapes, strict=True):
+            leaves[place] = tensor if tuple(tensor.shape) == shape else tensor.new_zeros(shape)
+        args, kwargs = pytree.tree_unflatten(leaves, self._spec)
+        return args, kwargs
+
+    def with_shapes(self, shapes: Iterable[Shape]) -> ModuleInputs:
+        """Return the same inputs with tensors of other shapes."""
+        args, kwargs = self.arguments(shapes)
+        return ModuleInputs(self.module, kwargs or args)
+
+    def resized(self, axes: Axes, extent: int) -> tuple[Shape, ...]:
+        """Return the shapes of the inputs with some axes at another extent."""
+        shapes = [list(shape) for shape in self.shapes]
+        for place, chosen in axes.items():
+            for axis in chosen:
+                shapes[place][axis] = extent
+        return tuple(tuple(shape) for shape in shapes)
+
+    def extent(self, axes: Axes) -> int | None:
+        """Return the extent of some axes, or None where there are none or their extents differ."""
+        extents = {self.shapes[place][axis] for place, chosen in axes.items() for axis in chosen}
+        return extents.pop() if len(extents) == 1 else None
+
+    def run(self, shapes: tuple[Shape, ...] | None = None) -> Probe | None:
+        """Return which operators the module calls on inputs of these shapes; None where it cannot be run on them."""
+        wanted = self.shapes if shapes is None else shapes
+        if wanted not in self._runs:
+            try:
+                self._runs[wanted] = probe(self.module, *self.arguments(wanted))
+            except Exception as error:  # whatever the user's code raises
+                self._runs[wanted], self.error = None, error
+        return self._runs[wanted]
+
+    def likely_samples(self) -> list[int]:
+        """Return the places of the tensors, those first that are most likely to hold samples: the most axes."""
+        shapes = self.shapes
+        return sorted((place for place, shape in enumerate(shapes) if shape), key=lambda place: -len(shapes[place]))
+
+    def together(self, place: int, choices: Callable[[Shape], list[tuple[int, ...]]]) -> Iterator[Axes]:
+        """Yield axes of all other tensors, of those that ``choices`` gives for a shape; alike tensors have the same."""
+        alike: dict[tuple[Shape, bool], list[int]] = {}
+        for other, tensor in enumerate(self.tensors):
+            if other != place:
+                alike.setdefault((self.shapes[other], tensor.is_floating_point()), []).append(other)
+        groups = [(others, choices(shape)) for (shape, _), others in alike.items()]
+        for chosen in itertools.islice(itertools.product(*(axes for _, axes in groups)), _MOST_CHOICES):
+            yield {other: axes for (others, _), axes in zip(groups, chosen, strict=True) if axes for other in others}
