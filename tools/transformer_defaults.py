@@ -98,11 +98,15 @@ def described(model_type: str) -> dict[str, Any]:
             names[name] = canonical
         if canonical in FIELDS and meant != canonical:
             names[meant] = canonical
+    own = {field.name for field in dataclasses.fields(kind)} | set(kind.attribute_map)
+    ignored = sorted(set(names.values()) - own)
     width = inspect.getsource(kind)
     checked = "not a multiple of" in width or "not divisible by" in width
     record: dict[str, Any] = {"defaults": defaults}
     if names:
         record["names"] = names
+    if ignored:
+        record["ignores"] = ignored
     if checked:
         record["checks_width"] = True
     return record
@@ -113,6 +117,7 @@ def text() -> str:
     head = (
         "# Defaults of transformers' configuration classes, written by tools/transformer_defaults.py.\n"
         "# `names` are the names that a field has in this class, with the name that most classes have for it.\n"
+        "# `ignores` are names of other classes that this one does not take.\n"
         "# `checks_width`: the class refuses a hidden_size that is no multiple of num_attention_heads.\n"
     )
     source = f"huggingface/transformers {transformers.__version__}, src/transformers/models/*/configuration_*.py"

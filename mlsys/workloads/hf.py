@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsys.door import checked_count
 from mlsys.errors import ArgumentError, UnknownNameError, UnreadableError, did_you_mean, first_line
+from mlsys.frozen import FrozenDict
 from mlsys.inputs import read_json
 from mlsys.workloads.hf_faults import refuse_impossible_config
 from mlsys.workloads.operator import NETWORK, PREFILL
@@ -75,7 +76,18 @@ def from_hf_config(
     with _quietly(_transformers()):
         name = type(model).__name__
         workload = from_torch(model, inputs, dynamic=_free(inputs) if dynamic else None, name=name)
-        return replace(workload, kind=kind_of_class(name))
+        used = workload.sizes if dynamic else FrozenDict(_sizes(inputs))
+        return replace(workload, kind=kind_of_class(name), sizes=used)
+
+
+def _sizes(inputs: Mapping[str, Any]) -> dict[str, int]:
+    """Return batch, and tokens or side of an image, as the inputs have them."""
+    first = next(iter(inputs.values()))
+    sizes = {"batch": int(first.shape[0])}
+    if "pixel_values" in inputs:
+        return sizes | {"image": int(first.shape[-1])}
+    tokens = next((value for name, value in inputs.items() if name.endswith("ids")), None)
+    return sizes if tokens is None else sizes | {"sequence": int(tokens.shape[1])}
 
 
 def kind_of_class(name: str) -> str:
@@ -211,7 +223,9 @@ def _built(transformers: Any, config: Any, dtype: Any, device: str) -> Any:
             f"from_hf_config(): `architectures` names {named!r}, which transformers {transformers.__version__} "
             f"does not have.{did_you_mean(named, dir(transformers))}"
         )
-    config.use_cache = False
+    for part in (config, *(getattr(config, name, None) for name in getattr(config, "sub_configs", ()))):
+        if part is not None:
+            part.use_cache = False
     built = made._from_config(config) if made is not None else transformers.AutoModel.from_config(config)
     return built.to(device=device, dtype=dtype)
 

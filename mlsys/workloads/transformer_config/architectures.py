@@ -75,8 +75,8 @@ class Common:
         shared = self.fields.optional("num_key_value_heads") or self.heads
         if self.heads % shared:
             raise fault(
-                f"`{self.fields.spelled('num_key_value_heads')}` is {shared}, which does not divide the {self.heads} of "
-                f"`{self.fields.spelled('num_attention_heads')}`"
+                f"`{self.fields.spelled('num_key_value_heads')}` is {shared}, which does not divide the "
+                f"{self.heads} of `{self.fields.spelled('num_attention_heads')}`"
             )
         return shared
 
@@ -126,7 +126,7 @@ class Common:
         return [kinds[window] for window in windows]
 
     def window(self) -> int:
-        """The window, 0 for none; ``use_sliding_window`` may switch it off."""
+        """Return the window, 0 for none; ``use_sliding_window`` may switch it off."""
         read = self.fields
         if "use_sliding_window" in read.defaults and not read.flag("use_sliding_window"):
             return 0
@@ -227,7 +227,8 @@ def _granitemoe(of: Common) -> Resolved:
 
 
 def _olmoe(of: Common) -> Resolved:
-    layer = of.layer(*of.attention_biases("qkv", "output"), more=(of.heads + of.kv_heads) * of.head_dim)
+    normed = of.hidden + of.kv_heads * (of.hidden // of.heads)
+    layer = of.layer(*of.attention_biases("qkv", "output"), more=normed)
     return of.resolved(of.all_layers(of.routed(layer)))
 
 
@@ -327,7 +328,7 @@ def _glm4_moe(of: Common) -> Resolved:
 
 
 def _gpt_oss(of: Common) -> Resolved:
-    layer = of.layer(*of.attention_biases("qkv", "output"), "ffn", "router", more=of.heads)
+    layer = of.layer(*of.attention_biases("qkv", "output"), "experts", "router", more=of.heads)
     return of.resolved(of.all_layers(of.routed(layer), of.windows(of.pattern(2))))
 
 
@@ -358,7 +359,8 @@ def _opt(of: Common) -> Resolved:
     read = of.fields
     size = 2 if read.flag("layer_norm_elementwise_affine") else 0
     biases = ("qkv", "output", "ffn") if read.flag("enable_bias") else ()
-    layer = replace(of.layer(*biases, norm_size=size, gated=False, rotary=0), centred=True)
+    layer = of.layer(*biases, norm_size=size, kv_heads=of.heads, gated=False, rotary=0)
+    layer = replace(layer, centred=True)
     last = read.flag("do_layer_norm_before") and not read.flag("_remove_final_layer_norm")
     width = read.optional("word_embed_proj_dim") or of.hidden
     return of.resolved(
@@ -399,9 +401,10 @@ def _starcoder2(of: Common) -> Resolved:
 
 
 def _cohere(of: Common) -> Resolved:
-    heads = (of.heads + of.kv_heads) * of.head_dim if of.fields.flag("use_qk_norm") else 0
+    local = of.fields.model_type == "cohere2"
+    heads = (of.heads + of.kv_heads) * of.head_dim if of.fields.flag("use_qk_norm") and not local else 0
     layer = of.layer(*of.attention_biases("qkv", "output"), norms=1, more=heads)
-    windows = of.windows(of.pattern(4)) if of.fields.model_type == "cohere2" else None
+    windows = of.windows(of.pattern(4)) if local else None
     return of.resolved([replace(each, centred=True) for each in of.all_layers(layer, windows)])
 
 

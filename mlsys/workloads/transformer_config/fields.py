@@ -48,18 +48,20 @@ class Fields:
         self.model_type = model_type
         self.checks_width = bool(model.get("checks_width"))
         self.defaults: Mapping[str, Any] = model["defaults"]
-        self.assumed: list[str] = []
+        self.assumed: dict[str, str] = {}
         names = model.get("names", {})
         self._given: dict[str, Any] = {}
         self._spelled: dict[str, str] = {}
         for name, value in given.items():
+            if name in model.get("ignores", ()):
+                continue
             field = names.get(name, name)
             if value is None and field in self._given:
                 continue
             if self._given.get(field) is not None and self._given[field] != value:
                 raise fault(
-                    f"`{name}` is {short(value)} and `{self._spelled[field]}` is {short(self._given[field])}, two names "
-                    f"of one field of {model_type}. Remove one"
+                    f"`{name}` is {short(value)} and `{self._spelled[field]}` is {short(self._given[field])}, two "
+                    f"names of one field of {model_type}. Remove one"
                 )
             self._given[field], self._spelled[field] = value, name
 
@@ -71,8 +73,8 @@ class Fields:
         """Return a field, null as None, or transformers' default of an absent one, or None."""
         if name in self._given:
             return self._given[name]
-        if name in _SIZES and name in self.defaults and name not in self.assumed:
-            self.assumed.append(name)
+        if name in _SIZES and name in self.defaults:
+            self.assumed[name] = f"{name} {self.defaults[name]} (transformers' default)"
         return self.defaults.get(name)
 
     def optional(self, name: str, *, least: int = 1) -> int | None:
@@ -90,8 +92,9 @@ class Fields:
         value = self.optional(name, least=least)
         if value is None:
             what = "null" if name in self._given else "missing"
-            raise fault(f"`{self.spelled(name)}` is {what}, and transformers has no default of it for {self.model_type}. "
-                        "Add it")  # fmt: skip
+            raise fault(
+                f"`{self.spelled(name)}` is {what}, and transformers has no default of it for {self.model_type}. Add it"
+            )
         return value
 
     def flag(self, name: str) -> bool:

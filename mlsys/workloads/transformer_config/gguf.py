@@ -27,6 +27,8 @@ _KEYS = {
     "attention.kv_lora_rank": "kv_lora_rank", "attention.key_length": "head_dim", "shortconv.l_cache": "conv_L_cache",
 }  # fmt: skip
 _LATENT = "deepseek2"
+ASSUMED = "assumed by mlsys"
+"""Key of what a configuration made from GGUF metadata assumes."""
 
 
 def is_gguf(given: Mapping[str, Any]) -> bool:
@@ -65,12 +67,14 @@ def from_gguf(given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         _latent(given, fields)
     _heads_by_layer(name, kind, fields)
     fields["architectures"] = [f"{name}ForCausalLM"]
-    fields["torch_dtype"] = "float16"
+    fields["torch_dtype"] = "float16"  # what llama.cpp keeps in the cache, and what is not quantised
     if kind == "lfm2" and "intermediate_size" in fields:
         fields["block_auto_adjust_ff_dim"] = False  # the stated width is that of the matrices
     file_type = given.get("general.file_type")
     if file_type is not None:
         fields["quantization_config"] = {"quant_method": "gguf", "file_type": file_type}
+    else:
+        fields[ASSUMED] = ["weights in fp16 (the metadata has no general.file_type)"]
     return fields, kind
 
 

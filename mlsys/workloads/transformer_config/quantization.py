@@ -266,7 +266,7 @@ def _mxfp4(given: Mapping[str, Any]) -> QuantizedWeights:
 
 
 def _compressed(given: Mapping[str, Any]) -> QuantizedWeights:
-    """The format of llm-compressor: groups of modules, of which one kind is read."""
+    """Read the format of llm-compressor: groups of modules, of which one kind is read."""
     groups = given.get("config_groups")
     if not isinstance(groups, Mapping) or not groups:
         raise fault(f"`config_groups` of `quantization_config` must be a JSON object, got {short(groups)}")

@@ -12,7 +12,7 @@ from mlsys.faults import short
 from mlsys.inputs import read_json
 from mlsys.workloads.transformer_config.architectures import ARCHITECTURES, Common
 from mlsys.workloads.transformer_config.fields import Fields, fault
-from mlsys.workloads.transformer_config.gguf import from_gguf, is_gguf
+from mlsys.workloads.transformer_config.gguf import ASSUMED, from_gguf, is_gguf
 from mlsys.workloads.transformer_config.quantization import read_quantization
 from mlsys.workloads.transformer_config.structure import TransformerConfig
 
@@ -148,9 +148,10 @@ def _language_part(given: Mapping[str, Any], kind: str) -> tuple[Mapping[str, An
     """Return the configuration of the language model within one of several parts, and the names of the others."""
     name = next((name for name in _NESTED if given.get(name) is not None), None)
     others = tuple(
-        key for key, value in given.items() if key.endswith("_config") and key not in _NESTED and isinstance(value, dict)
-        and key != "quantization_config" and "generation" not in key
-    )  # fmt: skip
+        key
+        for key, value in given.items()
+        if key.endswith("_config") and isinstance(value, dict) and key not in (*_NESTED, "quantization_config")
+    )
     usual, tied = _WRAPPERS.get(kind, (None, False))
     if name is None:
         if usual is None:
@@ -204,16 +205,30 @@ def _described(fields: Mapping[str, Any], kind: str, outer: Mapping[str, Any] | 
         head=named is not None and named.endswith(_HEADS),
         head_bias=resolved.head_bias,
         embedding_width=resolved.embedding_width,
-        dtype=_dtype(fields),
+        dtype=stated_dtype(fields),
         quantization=stored,
         cache_format=None if stored is None else stored.cache_format,
-        assumed=tuple(read.assumed),
+        assumed=(*read.assumed.values(), *whole.get(ASSUMED, ())),
         left_out=("num_nextn_predict_layers",) if fields.get("num_nextn_predict_layers") else (),
     )
 
 
-def _dtype(fields: Mapping[str, Any]) -> str | None:
-    name = fields.get("dtype") if fields.get("dtype") is not None else fields.get("torch_dtype")
+def stated_dtype(given: Mapping[str, Any]) -> str | None:
+    """Return the number format of ``dtype`` or ``torch_dtype``, of a nested configuration too, or None.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not known.
+
+    Examples
+    --------
+    >>> stated_dtype({"torch_dtype": "bfloat16"})
+    'bf16'
+    """
+    nested = [given[name] for name in _NESTED if isinstance(given.get(name), Mapping)]
+    stated = (part.get(key) for part in (given, *nested) for key in ("dtype", "torch_dtype"))
+    name = next((name for name in stated if name is not None), None)
     if name is None or name == "auto":
         return None
     form = _DTYPES.get(str(name).removeprefix("torch."))

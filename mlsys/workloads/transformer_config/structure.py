@@ -43,7 +43,7 @@ class TransformerConfig(Decoder):
     cache_format
         Number format of the cache, where the configuration states one.
     assumed
-        Fields of size that are absent, for which transformers' default is taken.
+        What is absent and was assumed, in words: fields of size, which take transformers' defaults.
     left_out
         Parts of the configuration that are not in this decoder, such as ``"vision_config"``.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol, Self
 
 from mlsys.door import checked_count
 from mlsys.precision import element_size
@@ -27,7 +29,7 @@ class StoredWeights(Protocol):
         """Return the bytes of all parameters; those that are not quantised take ``plain`` bits."""
 
 
-class Decoder:
+class Decoder(ABC):
     """A decoder-only transformer; a subclass says of which layers.
 
     Attributes
@@ -64,14 +66,24 @@ class Decoder:
     quantization: StoredWeights | None = None
     cache_format: str | None = None
 
-    if TYPE_CHECKING:
+    @property
+    @abstractmethod
+    def head_bias(self) -> bool:
+        """Whether the classifier has a bias."""
 
-        @property
-        def layer_list(self) -> tuple[DecoderLayer, ...]: ...
-        @property
-        def head_bias(self) -> bool: ...
-        @property
-        def outer_parameters(self) -> int: ...
+    @property
+    @abstractmethod
+    def outer_parameters(self) -> int:
+        """Parameters of normalisations outside the layers."""
+
+    @property
+    @abstractmethod
+    def layer_list(self) -> tuple[DecoderLayer, ...]:
+        """The layers, in the order in which they run."""
+
+    def unquantised(self) -> Self:
+        """Return the same model with all weights in one format."""
+        return replace(self, quantization=None) if self.quantization is not None else self  # type: ignore[type-var]
 
     # --- parameters and memory -------------------------------------------------------------
 
@@ -91,7 +103,7 @@ class Decoder:
         """Return the parameters outside the layers: tables, the classifier, normalisations."""
         width = self.embedding_width or self.hidden
         tables = self.vocabulary * width + self.positions * self.hidden
-        tables += self.hidden * width * (1 + self.head) if width != self.hidden else 0
+        tables += 2 * self.hidden * width if width != self.hidden else 0
         head = self.vocabulary * width * (not self.tied) + self.vocabulary * self.head_bias if self.head else 0
         return tables + head + self.outer_parameters
 

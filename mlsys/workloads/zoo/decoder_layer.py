@@ -44,8 +44,8 @@ class DecoderLayer:
     gated
         Feed-forward of three matrices (SwiGLU, GeGLU) instead of two.
     biases
-        Which parts have biases: ``"qkv"``, ``"output"``, ``"ffn"``, ``"router"``, and ``"latent"``, those of the
-        projections to the latents.
+        Which parts have biases: ``"qkv"``, ``"output"``, ``"ffn"`` (also of a shared expert), ``"experts"``,
+        ``"router"``, and ``"latent"``, those of the projections to the latents.
     norms
         Normalisations over ``hidden`` in the layer.
     centred
@@ -131,8 +131,9 @@ class DecoderLayer:
         if "router" in self.biases:
             total += self.experts
         if "ffn" in self.biases:
-            width = self._bias_width(hidden, self.ffn)
-            total += width * count + self._bias_width(hidden, self.shared_ffn) if self.experts else width
+            total += self._bias_width(hidden, self.shared_ffn if self.experts else self.ffn)
+        if "experts" in self.biases:
+            total += count * self._bias_width(hidden, self.ffn)
         return total
 
     def parameters(self, hidden: int, experts: int | None = None) -> int:
@@ -191,11 +192,7 @@ class DecoderLayer:
         if not inner:
             return ()
         first = f"{operator} gate and up" if self.gated else f"{operator} up"
-        return tuple(
-            WeightMatrix(first if side != "down" else f"{operator} down", f"{name}.{side}_proj", *shape, copies)
-            for side, shape in (
-                *((("gate", (hidden, inner)),) if self.gated else ()),
-                ("up", (hidden, inner)),
-                ("down", (inner, hidden)),
-            )
-        )
+        rows = [WeightMatrix(first, f"{name}.up_proj", hidden, inner, copies)]
+        if self.gated:
+            rows.insert(0, WeightMatrix(first, f"{name}.gate_proj", hidden, inner, copies))
+        return (*rows, WeightMatrix(f"{operator} down", f"{name}.down_proj", inner, hidden, copies))

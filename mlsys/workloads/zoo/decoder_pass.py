@@ -54,6 +54,8 @@ def write_pass(model: Decoder, tape: Tape, batch: int, queries: int, keys: int, 
     tape.operator_bits = outside
     if not model.head:
         tape.norm_after("last norm", rows, hidden)
+        if width != hidden:
+            tape.dense("embedding down", rows, hidden, width, False)
         return
     tape.norm("last norm", rows, hidden, centred=layers[-1].centred)
     if width != hidden:
@@ -165,7 +167,7 @@ def _attend_to_latents(layer: DecoderLayer, tape: Tape, hidden: int, sizes: tupl
 
 
 def _feed_forward(layer: DecoderLayer, tape: Tape, name: str, hidden: int, rows: int, inner: int) -> None:
-    width, bias = inner * (2 if layer.gated else 1), "ffn" in layer.biases
+    width, bias = inner * (2 if layer.gated else 1), ("experts" if name == "experts" else "ffn") in layer.biases
     parts = {f"{name} gate": inner, f"{name} up": inner} if layer.gated else None
     tape.dense(f"{name} gate and up" if layer.gated else f"{name} up", rows, hidden, width, bias, parts=parts)
     tape.activation(f"{name} {layer.act}", rows * inner, layer.act, 2 if layer.gated else 1)

@@ -129,7 +129,7 @@ class LanguageModel(Decoder):
             head_dim=self.head_dim,
             ffn=self.dense_ffn if dense else self.ffn,
             gated=self.gated,
-            biases=frozenset(biases | ({"router"} if experts and "ffn" in biases else set())),
+            biases=frozenset(biases | ({"router", "experts"} if experts and "ffn" in biases else set())),
             norms=self.norms,
             centred=self.norm_size > 1,
             small=norms + self.latent + self.query_latent + (self.heads if self.sinks else 0),
