@@ -67,8 +67,9 @@ CANONICAL = {
     "activation_function": "hidden_act", "num_local_experts": "num_experts", "n_routed_experts": "num_experts",
 }  # fmt: skip
 FIELDS = {
-    *CANONICAL.values(), "vocab_size", "head_dim", "tie_word_embeddings", "attention_bias", "mlp_bias", "sliding_window",
-    "use_sliding_window", "max_window_layers", "layer_types", "qkv_bias", "use_bias", "use_qkv_bias", "bias",
+    *CANONICAL.values(), "vocab_size", "head_dim", "tie_word_embeddings", "attention_bias", "mlp_bias",
+    "sliding_window", "use_sliding_window", "max_window_layers", "layer_types", "qkv_bias", "use_bias", "bias",
+    "use_qkv_bias",
     "num_experts_per_tok", "moe_intermediate_size", "shared_expert_intermediate_size", "n_shared_experts",
     "decoder_sparse_step", "mlp_only_layers", "first_k_dense_replace", "kv_lora_rank", "q_lora_rank",
     "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "qk_layernorm", "use_qk_norm", "new_decoder_architecture",

@@ -66,7 +66,7 @@ def from_gguf(given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     if name == _LATENT:
         _latent(given, fields)
     _heads_by_layer(name, kind, fields)
-    fields["architectures"] = [f"{name}ForCausalLM"]
+    fields["architectures"] = [f"{kind}ForCausalLM"]
     fields["torch_dtype"] = "float16"  # what llama.cpp keeps in the cache, and what is not quantised
     if kind == "lfm2" and "intermediate_size" in fields:
         fields["block_auto_adjust_ff_dim"] = False  # the stated width is that of the matrices

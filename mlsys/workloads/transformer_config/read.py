@@ -36,6 +36,9 @@ _SAME = {
 }  # fmt: skip
 
 
+_CLASSES = {"hunyuan_v1_dense": ("hunyuandensev1",), "falcon": ("rw",)}  # classes that are called otherwise
+
+
 class UnknownArchitectureError(ArgumentError):
     """The configuration is one, but of an architecture that is not read here; transformers may know it."""
 
@@ -63,13 +66,15 @@ def read_file(path: str | Path) -> dict[str, Any]:
     return given
 
 
-def read_config(config: Mapping[str, Any] | str | Path) -> TransformerConfig:
+def read_config(config: Mapping[str, Any] | str | Path, *, quantized: bool = True) -> TransformerConfig:
     """Return what a configuration describes, resolved as transformers resolves it, without importing it.
 
     Parameters
     ----------
     config
         The JSON object of a ``config.json``, its path, or that of its folder; or the metadata of a GGUF file.
+    quantized
+        Whether to read how weights are stored; False takes them as unquantised.
 
     Raises
     ------
@@ -86,10 +91,12 @@ def read_config(config: Mapping[str, Any] | str | Path) -> TransformerConfig:
     """
     given = dict(config) if isinstance(config, Mapping) else read_file(config)
     if is_gguf(given):
-        return _described(*from_gguf(given))
+        return _described(*from_gguf(given), quantized=quantized)
     kind = model_type_of(given)
     inner, left_out = _language_part(given, kind)
-    read = _described(inner, _SAME.get(kind, kind) if inner is given else inner["model_type"], given)
+    read = _described(
+        inner, _SAME.get(kind, kind) if inner is given else inner["model_type"], given, quantized=quantized
+    )
     return replace(read, left_out=left_out + read.left_out)
 
 
@@ -144,6 +151,16 @@ def _class_name(given: Mapping[str, Any]) -> str | None:
     return names[0] if names else None
 
 
+def _is_class_of(named: str, kind: str, stated: Any) -> bool:
+    """Return whether a class is the bare model or the language model of a ``model_type``; others have other heads."""
+    end = next((end for end in (*_HEADS, *_BARE) if named.endswith(end)), None)
+    if end is None:
+        return False
+    stem = named.removesuffix(end).replace("_", "").lower()
+    types = {kind, str(stated), *_CLASSES.get(kind, ())}
+    return stem in {name.replace("_", "").removesuffix("text") for name in types}
+
+
 def _language_part(given: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """Return the configuration of the language model within one of several parts, and the names of the others."""
     name = next((name for name in _NESTED if given.get(name) is not None), None)
@@ -180,17 +197,19 @@ def _language_part(given: Mapping[str, Any], kind: str) -> tuple[Mapping[str, An
     return inner | {"model_type": usual}, others or (("vision_config",) if kind in _WRAPPERS else ())
 
 
-def _described(fields: Mapping[str, Any], kind: str, outer: Mapping[str, Any] | None = None) -> TransformerConfig:
+def _described(
+    fields: Mapping[str, Any], kind: str, outer: Mapping[str, Any] | None = None, *, quantized: bool
+) -> TransformerConfig:
     """Return the resolved form; ``outer`` is the whole configuration, whose class and dtype count."""
     whole = fields if outer is None else outer
     named = _class_name(whole)
-    if kind not in ARCHITECTURES or (named is not None and not named.endswith((*_HEADS, *_BARE))):
+    if kind not in ARCHITECTURES or (named is not None and not _is_class_of(named, kind, whole.get("model_type"))):
         what = f"`model_type` {kind!r}" if kind not in ARCHITECTURES else f"the class {named!r}"
         raise UnknownArchitectureError(f"config.json: {what} is not read here")
     read = Fields(fields, kind)
     resolved = ARCHITECTURES[kind](Common(read))
     shared: dict[Any, Any] = {}
-    stored = read_quantization(fields.get("quantization_config"))
+    stored = read_quantization(fields.get("quantization_config")) if quantized else None
     return TransformerConfig(
         name=named or kind,
         model_type=kind,

@@ -64,18 +64,23 @@ def configured_decoder(
     from mlsys.workloads.from_catalogue import from_entry
     from mlsys.workloads.zoo.entry import Entry
 
-    config = read_config(path)
-    stored = config.quantization
-    model = config if precision is None else config.unquantised()
+    described = read_file(path)
+    config = read_config(described, quantized=precision is None)
+    stored = "quantization_config" if described.get("quantization_config") else "general.file_type"
+    overridden = stored if precision is not None and described.get(stored) is not None else None
     usual = min(_USUAL, *(most for most in (config.learned, config.context) if most), _USUAL)
     entry = Entry(
-        config.name, config.name, "language", _source(path, config, precision), sequence=usual, model=model,
-        longest=config.learned, drawn=_drawable(model),
+        config.name, config.name, "language", _source(path, config, precision, overridden), sequence=usual,
+        model=config, longest=config.learned, drawn=_drawable(config),
     )  # fmt: skip
     form = precision or config.dtype or "fp32"
     workload = from_entry(entry, {"batch": 1, **given}, form, phase, option)
     recipe = workload.recipe.replace("; written down", ". Written down")
-    captured = None if phase == "decode" or stored is not None else partial(_captured, str(path), workload.sizes, form)
+    captured = (
+        None
+        if phase == "decode" or config.quantization is not None
+        else partial(_captured, str(path), workload.sizes, form)
+    )
     return replace(workload, recipe=recipe, source="configuration", _captured=captured)
 
 
@@ -90,16 +95,13 @@ def _captured(path: str, sizes: Mapping[str, int], precision: str) -> Workload:
     return workload if captured_in == precision else replace(workload.stored_as(precision), recipe=recipe)
 
 
-def _source(path: str | Path, config: TransformerConfig, precision: str | None) -> str:
+def _source(path: str | Path, config: TransformerConfig, precision: str | None, overridden: str | None) -> str:
     """Return where the numbers come from, with all that was assumed or overridden."""
     parts = [f"configuration {path} ({config.model_type}), read without building the model"]
     if config.quantization is not None:
-        stored = config.quantization
-        parts.append(
-            f"weights as `quantization_config` says: {stored}"
-            if precision is None
-            else f"`quantization_config` ({stored}) overridden by {precision}"
-        )
+        parts.append(f"weights as it says: {config.quantization}")
+    if overridden is not None:
+        parts.append(f"its `{overridden}` is overridden by {precision}")
     if config.cache_format is not None:
         parts.append(f"cache in {config.cache_format}, as it says")
     if config.assumed:
