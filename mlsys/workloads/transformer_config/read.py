@@ -51,18 +51,18 @@ def read_file(path: str | Path) -> dict[str, Any]:
     ArgumentError
         If there is no such file, it is no JSON object, a key is there twice, or it is no model's configuration.
     """
-    place = Path(path)
-    place = place / "config.json" if place.is_dir() else place
-    if not place.exists():
+    file = Path(path)
+    file = file / "config.json" if file.is_dir() else file
+    if not file.exists():
         raise ArgumentError(
-            f"there is no file {str(place)!r}. Names of models are not looked up: give the path of a config.json"
+            f"there is no file {str(file)!r}. Names of models are not looked up: give the path of a config.json"
         )
     try:
-        given = read_json(place, _MOST_BYTES, _once)
+        given = read_json(file, _MOST_BYTES, _once)
     except UnreadableError as error:
         raise ArgumentError(str(error)) from error
     if not isinstance(given, dict):
-        raise ArgumentError(f"{place}: a config.json must be a JSON object, got {short(given)}")
+        raise ArgumentError(f"{file}: a config.json must be a JSON object, got {short(given)}")
     return given
 
 
