@@ -9,6 +9,7 @@ import click
 from mlsys.cli.calibrate import calibration_option
 from mlsys.cli.common import WrongUsage, checked_picture, one_form, print_csv, print_record, say, say_own, speak_plainly
 from mlsys.cli.networks import (
+    arithmetic_of,
     as_kernels_if,
     asked_network,
     kernels_used,
@@ -35,7 +36,9 @@ def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="Whether operators share kernels, as a compiler arranges it; not under an eager setting of GPUs.",
     )(command)
-    return network_options("Of every value and of the arithmetic; by default fp16.")(command)
+    return network_options("Of every value and of the arithmetic; by default fp16, or what a config.json says.")(
+        command
+    )
 
 
 @click.command()
@@ -88,7 +91,7 @@ def analyze(
     one_form(as_json, as_csv)
     if figure is not None:
         checked_picture(figure)
-    precision = _PRECISION if options["precision"] is None else options["precision"]
+    precision = arithmetic_of(model, options, _PRECISION)
     twin = _twin(name, precision)
     work = asked_network(model, options, precision)
     samples = samples_of(work)
@@ -164,7 +167,7 @@ def compare(
         checked_picture(figure)
     if not wanted:
         raise WrongUsage("--devices must be names with commas, such as A100,H100,T4")
-    precision = _PRECISION if options["precision"] is None else options["precision"]
+    precision = arithmetic_of(model, options, _PRECISION)
     twins = [_twin(name, precision) for name in wanted]
     work = asked_network(model, options, precision)
     samples = samples_of(work)

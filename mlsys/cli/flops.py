@@ -11,7 +11,7 @@ from mlsys.cli.parameters import complete_model
 
 @click.command()
 @click.argument("model", shell_complete=complete_model)
-@network_options("Number format of every value; by default fp32, or what a factory or an ONNX file says.")
+@network_options("Number format of every value; by default fp32, or what a factory, config.json or ONNX file says.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line for each kind of operator.")
 @speak_plainly
@@ -31,7 +31,30 @@ def flops(model: str, as_json: bool, as_csv: bool, **options: Any) -> None:
     elif as_json:
         print_record(_report(work))
     else:
-        say(f"{work.explain()}\n{sizes_in_words(work, notes=False)}")
+        say("\n".join([work.explain(), *_decoder_lines(work), sizes_in_words(work, notes=False)]))
+
+
+def _decoder_lines(network: Any) -> list[str]:
+    if network.decoder is None:
+        return []
+    active, token, cache = network.active_parameters, network.kv_cache_bytes_per_token, network.kv_cache_bytes
+    return [
+        f"{active.to_compact():.4g~P} active for a token",
+        f"KV cache: {token.to_compact():.6g~P} a token, {cache.to_compact():.6g~P} at this length and batch",
+    ]
+
+
+def _decoder_record(network: Any) -> dict[str, Any]:
+    """Return what a decoder language model has beside other networks."""
+    if network.decoder is None:
+        return {}
+    return {
+        "active_parameters": int(network.active_parameters.m_as("param")),
+        "kv_cache_bytes_per_token": round(network.kv_cache_bytes_per_token.m_as("byte")),
+        "kv_cache_bytes": round(network.kv_cache_bytes.m_as("byte")),
+        "context": getattr(network.decoder, "context", 0) or None,
+        "weight_format": str(network.decoder.quantization or network.precision),
+    }
 
 
 def _kinds(network: Any) -> list[dict[str, Any]]:
@@ -69,6 +92,7 @@ def _report(network: Any) -> dict[str, Any]:
         },
         "operators": {row.kind: row.count for row in kinds},
         "params": int(network.parameters.m_as("param")),
+        **_decoder_record(network),
         "bytes": {
             "weights": int(network.weight_bytes.m_as("byte")),
             "buffers": int(network.buffer_bytes.m_as("byte")),

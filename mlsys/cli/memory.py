@@ -99,7 +99,7 @@ def memory(
     if figure is not None:
         checked_picture(figure)
     twin = None if name is None else asked_device(name)
-    work = asked_network(model, options)
+    work = asked_network(model, options).captured()
     planned = fuse(work) if fused else work
     order = lean_order(planned) if lean else None
     plan = plan_memory(

@@ -22,7 +22,7 @@ def network_options(precision: str) -> Callable[[Callable[..., Any]], Callable[.
         click.option(
             "--phase",
             type=click.Choice(get_args(Phase)),
-            help="Of a decoder language model of the catalogue.",
+            help="Of a decoder language model of the catalogue or of a config.json.",
         ),
         click.option(
             "--size", "sizes", multiple=True, metavar="NAME=NUMBER", help="A size that an ONNX model leaves open."
@@ -46,7 +46,10 @@ def asked_network(model: str, options: dict[str, Any], precision: str | None = N
         If there is no such network, or an option does not go with it.
     """
     from mlsys.workloads import load
+    from mlsys.workloads.transformer_config.workload import stated_precision
 
+    if precision is not None and stated_precision(model) is not None:
+        precision = None  # as the configuration states it, quantised weights included
     given = {name: options[name] for name in ("batch", "sequence", "image", "phase")}
     return load(
         model,
@@ -56,6 +59,14 @@ def asked_network(model: str, options: dict[str, Any], precision: str | None = N
         shape=None if options["shape"] is None else _shape(options["shape"]),
         option="--{}",
     )
+
+
+def arithmetic_of(model: str, options: dict[str, Any], usual: str) -> str:
+    """Return the number format of the arithmetic: of --precision, or what a configuration states, or the usual one."""
+    from mlsys.workloads.transformer_config.workload import stated_precision
+
+    asked: str | None = options["precision"]
+    return asked or stated_precision(model) or usual
 
 
 def as_kernels_if(fusion: bool, work: Any, setting: str = "") -> Any:

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -107,11 +108,17 @@ def _captured(variant: Variant, batch: int) -> Workload:
 
 @functools.lru_cache(maxsize=4)
 def _with_free_batch(variant: Variant) -> Workload | None:
-    from pathlib import Path
+    from mlsys.workloads.transformer_config import UnknownArchitectureError
+    from mlsys.workloads.transformer_config.workload import configured_decoder
 
     path = Path(variant.reference)
     if path.suffix == ".json" or (path / "config.json").is_file():
-        sizes = {name: size for name, size in _sizes(variant).items() if name != "phase"}
+        try:
+            sizes = {name: size for name, size in _sizes(variant).items() if name != "phase"}
+            decoder = configured_decoder(variant.reference, sizes, "fp32", variant.phase, "`{}`")
+            return decoder.abridged()
+        except UnknownArchitectureError:
+            pass  # transformers builds it, once for all batches
         return Workload.from_hf_config(variant.reference, dynamic=True, **sizes)
     if path.suffix == ".onnx" or ":" in variant.reference:
         return None
@@ -120,7 +127,9 @@ def _with_free_batch(variant: Variant) -> Workload | None:
 
 @functools.lru_cache(maxsize=16)
 def _with_fixed_batch(variant: Variant, batch: int) -> Workload:
-    return load(variant.reference, batch=batch, **_sizes(variant), option="`{}`")
+    configured = variant.reference.endswith(".json") or (Path(variant.reference) / "config.json").is_file()
+    precision = "fp32" if configured else None  # others are read in the format of their code or file
+    return load(variant.reference, batch=batch, precision=precision, **_sizes(variant), option="`{}`")
 
 
 def _counted(kernels: CountedKernels, case: SweepCase, columns: NDArray[np.float64], scale: float) -> CaseWork:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mlsys.choices import Phase
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict
-from mlsys.precision import precision_name
+from mlsys.precision import PRECISIONS, precision_name
 from mlsys.workloads.asked import checked_size, refuse_others, unknown_network
 from mlsys.workloads.operator import NETWORK, PREFILL, Network
 
@@ -31,13 +31,21 @@ def from_catalogue(
     entry = zoo.resolve(name)
     if entry is None:
         raise unknown_network(name)
+    return from_entry(entry, given, precision, phase, option, abridged)
+
+
+def from_entry(
+    entry: Entry, given: dict[str, int], precision: str, phase: Phase | None, option: str, abridged: bool = False
+) -> Workload:
+    """Return a network that an entry describes, of the catalogue or like one of it."""
     takes = {"batch"} | ({"image"} if entry.free_image else set()) | ({"sequence"} if entry.sequence else set())
     refuse_others(
         option, given, takes, f"{entry.name!r}" if takes > {"batch"} else f"{entry.name!r}, whose input has one size"
     )
     if phase is not None and not entry.model:
         raise ArgumentError(
-            f"{option.format('phase')} is for the decoder language models of the catalogue, and {name!r} is none"
+            f"{option.format('phase')} is for the decoder language models of the catalogue and of configurations, and "
+            f"{entry.name!r} is none"
         )
     if entry.longest and given.get("sequence", 0) > entry.longest:
         raise ArgumentError(
@@ -76,8 +84,8 @@ def _captured(entry: Entry, given: Mapping[str, int], precision: str, option: st
         name=entry.title,
         sizes=FrozenDict(wanted),
         recipe=recipe_text,
-        _again=partial(_changed, entry.name, wanted, precision, None),
-        _stored=partial(_in_format, entry.name, wanted, None),
+        _again=partial(_changed, _reference(entry), wanted, precision, None),
+        _stored=partial(_in_format, _reference(entry), wanted, None),
         _apart=partial(_listed, entry.title, workload),
     )
 
@@ -107,13 +115,14 @@ def _drawn(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | N
     short = replace(
         drawing.finished().at({}),
         name=entry.title,
-        kind=PREFILL if entry.model else NETWORK,
+        kind=PREFILL if entry.model and entry.model.head else NETWORK,
+        decoder=entry.model,
         sizes=FrozenDict(sizes),
         recipe=f"{entry.source}; written down layer by layer, with its edges",
         left_out=drawing.alike,
-        _again=partial(_changed, entry.name, sizes, precision, phase, abridged=abridged),
-        _stored=partial(_in_format, entry.name, sizes, phase),
-        _apart=partial(_one_by_one, entry.name, {**given, "phase": phase}),
+        _again=partial(_changed, _reference(entry), sizes, precision, phase, abridged=abridged),
+        _stored=partial(_in_format, _reference(entry), sizes, phase),
+        _apart=partial(_one_by_one, _reference(entry), {**given, "phase": phase}),
     )
     if abridged or not drawing.alike:
         return short
@@ -139,20 +148,38 @@ def _written_down(entry: Entry, sizes: dict[str, int], precision: str, phase: Ph
 
     sizes = _with_usual(entry, sizes)
     given: dict[str, Any] = {**sizes, "precision": precision, "phase": phase}
+    workload = Workload.from_network(entry.build(**given, fused=False))
+    if entry.model is not None and entry.model.quantization is not None:
+        stored = entry.model.quantization.weight_bytes(entry.model, PRECISIONS[precision])
+        workload = replace(workload, held=workload.held._replace(weights=round(stored)))
     return replace(
-        Workload.from_network(entry.build(**given, fused=False)),
+        workload,
         name=entry.title,
+        decoder=entry.model,
         sizes=FrozenDict(sizes),
         recipe=f"{entry.source}; written down operator by operator",
-        _again=partial(_changed, entry.name, sizes, precision, phase),
-        _stored=partial(_in_format, entry.name, sizes, phase),
-        _kernels=partial(_ride_along, entry.name, given),
-        _apart=partial(_one_by_one, entry.name, given),
+        _again=partial(_changed, _reference(entry), sizes, precision, phase),
+        _stored=partial(_in_format, _reference(entry), sizes, phase),
+        _kernels=partial(_ride_along, _reference(entry), given),
+        _apart=partial(_one_by_one, _reference(entry), given),
     )
 
 
+def _reference(entry: Entry) -> str | Entry:
+    """Return what stands for an entry where a workload is kept: its name, or itself where no catalogue has it."""
+    from mlsys.workloads.zoo.catalogue import CATALOGUE
+
+    return entry.name if entry.name in CATALOGUE and CATALOGUE[entry.name] is entry else entry
+
+
+def _entry(reference: str | Entry) -> Entry:
+    from mlsys.workloads import zoo
+
+    return zoo.entry(reference) if isinstance(reference, str) else reference
+
+
 def _changed(
-    name: str,
+    network: str | Entry,
     sizes: Mapping[str, int],
     precision: str,
     phase: Phase | None,
@@ -162,29 +189,29 @@ def _changed(
     for size in changes:
         if size not in sizes:
             raise UnknownNameError(
-                f"at(): {name!r} has no free size {size!r}. Free: {', '.join(sizes)}.{did_you_mean(size, sizes)}"
+                f"at(): {_entry(network).name!r} has no free size {size!r}. Free: {', '.join(sizes)}."
+                f"{did_you_mean(size, sizes)}"
             )
     chosen = {size: checked_size(f"`{size}`", number) for size, number in {**sizes, **changes}.items()}
-    return from_catalogue(name, chosen, precision, phase, "`{}`", abridged)
+    return from_entry(_entry(network), chosen, precision, phase, "`{}`", abridged)
 
 
-def _in_format(name: str, sizes: Mapping[str, int], phase: Phase | None, precision: str) -> Workload:
-    return from_catalogue(name, dict(sizes), precision_name(precision), phase, "`{}`")
+def _in_format(network: str | Entry, sizes: Mapping[str, int], phase: Phase | None, precision: str) -> Workload:
+    entry = _entry(network)
+    if entry.model is not None and entry.model.quantization is not None:  # one format for all values is asked for
+        entry = replace(entry, model=entry.model.unquantised())
+    return from_entry(entry, dict(sizes), precision_name(precision), phase, "`{}`")
 
 
 def _listed(name: str, workload: Workload) -> Network:
     return Network(name, workload.operators)
 
 
-def _one_by_one(name: str, given: dict[str, Any]) -> Network:
-    from mlsys.workloads import zoo
-
-    entry = zoo.entry(name)
+def _one_by_one(network: str | Entry, given: dict[str, Any]) -> Network:
+    entry = _entry(network)
     return replace(entry.build(**given, fused=False), name=entry.title)
 
 
-def _ride_along(name: str, given: dict[str, Any]) -> Network:
-    from mlsys.workloads import zoo
-
-    entry = zoo.entry(name)
+def _ride_along(network: str | Entry, given: dict[str, Any]) -> Network:
+    entry = _entry(network)
     return replace(entry.build(**given, whole=True), name=entry.title)

@@ -233,7 +233,9 @@ def _built(transformers: Any, config: Any, dtype: Any, device: str) -> Any:
             f"from_hf_config(): `architectures` names {named!r}, which transformers {transformers.__version__} "
             f"does not have.{did_you_mean(named, dir(transformers))}"
         )
-    config.use_cache = False
+    for part in (config, *(getattr(config, name, None) for name in getattr(config, "sub_configs", ()))):
+        if part is not None:
+            part.use_cache = False
     built = made._from_config(config) if made is not None else transformers.AutoModel.from_config(config)
     return built.to(device=device, dtype=dtype)
 

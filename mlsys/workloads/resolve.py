@@ -47,10 +47,11 @@ def load(
         Tokens, or the side of a square image, by default the network's usual one: 512 tokens for
         decoders and 128 for encoders of the catalogue, except where a paper fixes another.
     precision
-        Number format that values are stored in; by default FP32, or what a factory or an ONNX file says.
+        Number format that values are stored in; by default FP32, or what a factory, a configuration or an ONNX file
+        says. It overrides the ``quantization_config`` of a configuration.
     phase
-        Of a decoder language model of the catalogue: ``"prefill"`` (the default), or ``"decode"``,
-        one token that attends to ``sequence``.
+        Of a decoder language model of the catalogue or of a configuration: ``"prefill"`` (the default), or
+        ``"decode"``, one token that attends to ``sequence``.
     sizes
         Numbers for the sizes that an ONNX file leaves open, by its names for them.
     shape
@@ -96,8 +97,8 @@ def load(
             f"{option.format('batch')} and {option.format('sequence')}"
         )
     if path.suffix == ".json" or (path.is_dir() and (path / "config.json").is_file()):
-        refuse_others(option, _named(phase=phase, shape=shape), set(), "a configuration")
-        return _from_config(name, given, form)
+        refuse_others(option, _named(shape=shape), set(), "a configuration")
+        return _from_config(name, given, form, phase, option)
     if ":" in name:
         refuse_others(option, _named(phase=phase), set(), "a factory")
         from mlsys.workloads.from_factory import from_factory
@@ -123,12 +124,13 @@ def _from_onnx(model: str, given: Mapping[str, int], sizes: dict[str, int], opti
     return replace(from_onnx(model, sizes=wanted), recipe=f"ONNX file {model}")
 
 
-def _from_config(model: str, given: dict[str, int], precision: str | None) -> Workload:
-    from mlsys.workloads.hf import from_hf_config
-    from mlsys.workloads.torch_import.assemble import TORCH_DTYPES
+def _from_config(
+    model: str, given: dict[str, int], precision: str | None, phase: Phase | None, option: str
+) -> Workload:
+    from mlsys.workloads.transformer_config import UnknownArchitectureError
+    from mlsys.workloads.transformer_config.workload import configured_decoder, traced_configuration
 
-    captured_in = precision if precision in TORCH_DTYPES else "fp32"
-    sizes: dict[str, Any] = dict(given)
-    workload = from_hf_config(model, **sizes, precision=captured_in)
-    workload = replace(workload, recipe=f"configuration {model}, built by transformers")
-    return workload if precision in (None, captured_in) else _stored(workload, precision)
+    try:
+        return configured_decoder(model, given, precision, phase, option)
+    except UnknownArchitectureError as error:
+        return traced_configuration(model, given, precision, phase, option, error)

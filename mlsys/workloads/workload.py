@@ -18,6 +18,7 @@ from mlsys.workloads.traced import TracedOperator, counts_by_hand
 if TYPE_CHECKING:
     from mlsys.units import Quantity
     from mlsys.workloads.graph import OperatorGraph
+    from mlsys.workloads.zoo.decoder import Decoder
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,7 +37,7 @@ class Workload(TracedNetwork):
         Nodes that only look at memory in another way, and so cost nothing.
     source
         Who captured it: ``"torch's dispatcher"``, ``"torch.export"``, ``"torch.fx, because …"``, ``"ONNX"``,
-        ``"hand"``.
+        ``"configuration"``, ``"hand"``.
     recipe
         Where the network comes from, in words: a paper and table, a file, a factory.
     sizes
@@ -44,6 +45,8 @@ class Workload(TracedNetwork):
         :func:`mlsys.workloads.load` also those that are not free.
     notes
         What a reader of the counts has to know: which of several counts it is, and what was taken for granted.
+    decoder
+        Of a decoder language model that is written down or read from its configuration: its layers.
     left_out
         Layers like the second that are not among the operators; see :meth:`abridged`.
 
@@ -71,7 +74,9 @@ class Workload(TracedNetwork):
     _kernels: Callable[[], Network] | None = field(default=None, kw_only=True, compare=False, repr=False)
     _apart: Callable[[], Network] | None = field(default=None, kw_only=True, compare=False, repr=False)
     _abridged: Workload | None = field(default=None, kw_only=True, compare=False, repr=False)
+    _captured: Callable[[], Workload] | None = field(default=None, kw_only=True, compare=False, repr=False)
     left_out: int = field(default=0, kw_only=True, compare=False, repr=False)
+    decoder: Decoder | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     @classmethod
     def from_torch(
@@ -212,6 +217,66 @@ class Workload(TracedNetwork):
         )
 
     @property
+    def active_parameters(self) -> Quantity:
+        """Parameters that one token uses: of the experts only those that it visits.
+
+        Raises
+        ------
+        ArgumentError
+            If it is not known which operators are experts; see :attr:`decoder`.
+
+        Examples
+        --------
+        >>> from mlsys.workloads import load
+        >>> print(f"{load('mixtral-8x7b').active_parameters:,}")
+        12,879,925,248 param
+        """
+        return self._as_decoder("active_parameters").active_parameters()
+
+    @property
+    def kv_cache_bytes_per_token(self) -> Quantity:
+        """Bytes of keys and values that one token leaves behind in all layers.
+
+        The cache is in the number format that the model states for it, or else in that of the network. Local layers
+        drop what is beyond their window: of many tokens, :attr:`kv_cache_bytes` is the sum.
+
+        Raises
+        ------
+        ArgumentError
+            If the network is not one of the decoders of :attr:`decoder`.
+        """
+        decoder = self._as_decoder("kv_cache_bytes_per_token")
+        return decoder.kv_cache_per_token(decoder.cache_format or self.precision)
+
+    @property
+    def kv_cache_bytes(self) -> Quantity:
+        """Bytes of the cache of keys and values after the tokens of each of its sequences.
+
+        Raises
+        ------
+        ArgumentError
+            If the network is not one of the decoders of :attr:`decoder`.
+
+        Examples
+        --------
+        >>> from mlsys.workloads import load
+        >>> step = load("gpt-oss-120b", phase="decode", sequence=131_072, batch=2, precision="bf16")
+        >>> print(step.kv_cache_bytes.to("GB"))
+        9.6731136 GB
+        """
+        decoder = self._as_decoder("kv_cache_bytes")
+        tokens, batch = self.sizes["sequence"], self.sizes.get("batch", 1)
+        return decoder.kv_cache(tokens, batch=batch, precision=decoder.cache_format or self.precision)
+
+    def _as_decoder(self, what: str) -> Decoder:
+        if self.decoder is None:
+            raise ArgumentError(
+                f"{what}: {self.name!r} is not known layer by layer as a decoder language model. Use one of the "
+                "catalogue or a config.json, e.g. load('llama-3-8b')"
+            )
+        return self.decoder
+
+    @property
     def has_graph(self) -> bool:
         """Whether it knows which operator reads what: a captured network does."""
         return self._wired is not None
@@ -220,6 +285,13 @@ class Workload(TracedNetwork):
     def is_unfused(self) -> bool:
         """Whether it lists operators that software would fuse into fewer kernels."""
         return self.has_graph or self._kernels is not None
+
+    def captured(self) -> Workload:
+        """Return the network with its graph: of one read from a configuration, as transformers' code runs it.
+
+        Others are returned as they are.
+        """
+        return self if self._captured is None or self.has_graph else self._captured()
 
     def written_kernels(self) -> Network:
         """Return a network that is written down with all that rides along with its products; else itself."""

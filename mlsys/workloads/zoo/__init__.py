@@ -93,7 +93,7 @@ def language_model(name: str) -> LanguageModel:
     8
     """
     resolved = entry(name)
-    if resolved.model is None:
+    if not isinstance(resolved.model, LanguageModel):
         raise ArgumentError(
             f"language_model(): `name` must be a decoder language model, got {resolved.name!r}, which is a "
             f"{resolved.family} network. Write e.g. network({resolved.name!r})"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mlsys.workloads.zoo.decoder_parameters import key_width, small_parameters
+from mlsys.workloads.zoo.decoder_layer import DecoderLayer
 from mlsys.workloads.zoo.tape import Tape
 
 if TYPE_CHECKING:
-    from mlsys.workloads.zoo.language import LanguageModel
+    from mlsys.workloads.zoo.decoder import Decoder
 
 
-def write_pass(
-    model: LanguageModel, tape: Tape, batch: int, queries: int, keys: int, causal: bool, judged: int
-) -> None:
+def write_pass(model: Decoder, tape: Tape, batch: int, queries: int, keys: int, causal: bool, judged: int) -> None:
     """Append one pass over so many new tokens of each sequence, each of which sees up to ``keys``.
 
     Parameters
@@ -28,115 +27,159 @@ def write_pass(
     judged
         Tokens that are compared with the vocabulary.
     """
-    rows = batch * queries
-    parameters = (model.vocabulary + model.positions) * model.hidden
+    rows, hidden, layers = batch * queries, model.hidden, model.layer_list
+    outside = _operator_bits(model, tape, None)
+    tape.operator_bits = outside
+    width = model.embedding_width or hidden
+    # Without a head, nothing reads the last normalisation, and the table bears its parameters.
+    left = 0 if model.head else model.outer_parameters
+    parameters = model.vocabulary * width + model.positions * hidden + left
     lengths = [length for length in (model.vocabulary, model.positions) if length]
-    tape.embedding("embedding", rows, model.hidden, parameters, len(lengths), lengths)
+    tape.embedding("embedding", rows, width, parameters, len(lengths), lengths)
+    if width != hidden:
+        tape.dense("embedding up", rows, width, hidden, False)
     if not model.positions:
-        tape.rotary_positions(queries, model.rotary or model.head_dim)
-    plain, local = scores_computed(queries, keys, 0, causal), scores_computed(queries, keys, model.window, causal)
+        rotating = next((layer for layer in layers if not layer.convolution), layers[0])
+        tape.rotary_positions(queries, rotating.rotary or rotating.head_dim)
     blocks = {}
-    for layer in tape.repeated(model.layers) if tape.draws else range(model.layers):
-        full = not model.window or (model.full_every > 0 and (layer + 1) % model.full_every == 0)
-        chosen = full, layer < model.dense_layers
+    for index in tape.repeated(len(layers)) if tape.draws else range(len(layers)):
+        bits = _operator_bits(model, tape, index)
+        chosen = layers[index], tuple((bits or {}).items())
         if chosen not in blocks or tape.draws:
-            first = len(tape.operators)
-            seen = keys if full else min(keys, model.window + queries - 1)
-            _block(model, tape, batch, queries, seen, plain if full else local, dense=chosen[1])
+            first, tape.operator_bits = len(tape.operators), bits
+            _layer(layers[index], tape, hidden, (batch, queries, keys), causal)
             blocks[chosen] = tape.operators[first:]
         else:
             tape.operators += blocks[chosen]
-    tape.norm("last norm", rows, model.hidden, centred=model.norm_size > 1)
-    norms = model.other_norms * model.norm_size * model.hidden
-    tape.dense("logits", judged, model.hidden, model.vocabulary, "head" in model.biases, norms, tied=model.tied)
+    tape.operator_bits = outside
+    if not model.head:
+        tape.norm_after("last norm", rows, hidden)
+        if width != hidden:
+            tape.dense("embedding down", rows, hidden, width, False)
+        return
+    tape.norm("last norm", rows, hidden, centred=layers[-1].centred)
+    if width != hidden:
+        tape.dense("embedding down", judged, hidden, width, False)
+    tape.dense("logits", judged, width, model.vocabulary, model.head_bias, model.outer_parameters, tied=model.tied)
 
 
-def _block(model: LanguageModel, tape: Tape, batch: int, queries: int, keys: int, pairs: int, dense: bool) -> None:
-    rows, hidden = batch * queries, model.hidden
-    centred, start = model.norm_size > 1, tape.here
-    tape.norm("attention norm", rows, hidden, centred=centred)
-    if model.latent:
-        _attend_to_latents(model, tape, batch, queries, keys, pairs)
+def _operator_bits(model: Decoder, tape: Tape, layer: int | None) -> Mapping[str, float] | None:
+    """Return the bits of a stored weight by operator, of a layer or outside of them; None where all are alike."""
+    if model.quantization is None or tape.weights_alike:
+        return None
+    return model.quantization.operator_bits(model, layer, 8 * tape.size)
+
+
+def _layer(layer: DecoderLayer, tape: Tape, hidden: int, sizes: tuple[int, int, int], causal: bool) -> None:
+    batch, queries, keys = sizes
+    rows, start = batch * queries, tape.here
+    pairs = scores_computed(queries, keys, layer.window, causal)
+    if layer.window:
+        keys = min(keys, layer.window + queries - 1)
+    tape.norm("attention norm", rows, hidden, centred=layer.centred)
+    if layer.convolution:
+        _convolve(layer, tape, hidden, batch, queries)
+    elif layer.latent:
+        _attend_to_latents(layer, tape, hidden, (batch, queries, keys), pairs)
     else:
-        _attend(model, tape, batch, queries, keys, pairs)
-    wide = model.heads * (model.value_dim or model.head_dim)
-    tape.dense("attention output", rows, wide, hidden, "output" in model.biases)
+        _attend(layer, tape, hidden, (batch, queries, keys), pairs)
+    if not layer.convolution:
+        wide = layer.heads * layer.value_width
+        tape.dense("attention output", rows, wide, hidden, "output" in layer.biases)
     tape.add("attention add", rows * hidden, start, tape.here)
     start = tape.here
-    if model.norms > 1:
-        tape.norm("feed-forward norm", rows, hidden, centred=centred)
-    if model.experts and not dense:
-        tape.dense("router", rows, hidden, model.experts, "ffn" in model.biases)
-        if model.shared_ffn:
-            _feed_forward(model, tape, "shared expert", rows, model.shared_ffn)
-        _experts(model, tape, rows)
+    if layer.norms > 1:
+        tape.norm("feed-forward norm", rows, hidden, centred=layer.centred)
+    if layer.experts:
+        tape.dense("router", rows, hidden, layer.experts, "router" in layer.biases)
+        if layer.shared_ffn:
+            _feed_forward(layer, tape, "shared expert", hidden, rows, layer.shared_ffn)
+        if layer.shared_gate:
+            tape.dense("shared expert gate", rows, hidden, 1, False)
+        _experts(layer, tape, hidden, rows)
     else:
-        _feed_forward(model, tape, "feed-forward", rows, model.dense_ffn if dense else model.ffn)
+        _feed_forward(layer, tape, "feed-forward", hidden, rows, layer.ffn)
     tape.add("feed-forward add", rows * hidden, start, tape.here)
 
 
-def _attend(model: LanguageModel, tape: Tape, batch: int, queries: int, keys: int, pairs: int) -> None:
-    rows, hidden = batch * queries, model.hidden
-    wide, shared = model.heads * model.head_dim, model.kv_heads * model.head_dim
-    parts = None if model.positions else {"query": wide, "key": shared, "value": shared}
+def _convolve(layer: DecoderLayer, tape: Tape, hidden: int, batch: int, queries: int) -> None:
+    """Append a gated short convolution: three branches, one product, a few taps for each channel, one product."""
+    rows, kernel = batch * queries, layer.convolution
+    tape.dense("convolution in", rows, hidden, 3 * hidden, "output" in layer.biases, layer.small)
+    tape.ride_along("convolution gate", rows * hidden, 1, inputs=2)
+    taps, stored = kernel * hidden, kernel * hidden * tape.weight_size_of("convolution")
+    shape = {"batch": batch, "groups": hidden, "in_channels": hidden, "out_channels": hidden}
+    shape |= {"out_height": 1, "out_width": queries, "kernel_height": 1, "kernel_width": kernel}
+    moved = stored + 2 * rows * hidden * tape.size
+    tape.write("convolution", "conv2d", 2 * rows * taps, moved, stored, taps, shape)
+    tape.ride_along("convolution gate out", rows * hidden, 1, inputs=2)
+    tape.dense("convolution out", rows, hidden, hidden, "output" in layer.biases)
+
+
+def _attend(layer: DecoderLayer, tape: Tape, hidden: int, sizes: tuple[int, int, int], pairs: int) -> None:
+    batch, queries, keys = sizes
+    wide, shared = layer.heads * layer.head_dim, layer.kv_heads * layer.head_dim
+    rotary = layer.rotary > 0
+    parts = {"query": wide, "key": shared, "value": shared} if rotary else None
     tape.dense(
         "query, key, value",
-        rows,
+        batch * queries,
         hidden,
         wide + 2 * shared,
-        "qkv" in model.biases,
-        small_parameters(model),
+        "qkv" in layer.biases,
+        layer.small,
         parts=parts,
     )
     tape.attention(
-        "attention", batch, model.heads, queries, keys, model.head_dim, model.kv_heads, pairs,
-        causal=True, rotary=not model.positions,
+        "attention", batch, layer.heads, queries, keys, layer.head_dim, layer.kv_heads, pairs,
+        causal=True, rotary=rotary,
     )  # fmt: skip
 
 
-def _attend_to_latents(model: LanguageModel, tape: Tape, batch: int, queries: int, keys: int, pairs: int) -> None:
+def _attend_to_latents(layer: DecoderLayer, tape: Tape, hidden: int, sizes: tuple[int, int, int], pairs: int) -> None:
     """Append multi-head latent attention: expanded into heads for a prompt, absorbed for one more token.
 
     Absorbed, the matrices that would expand the cache meet the query and the result of each head instead, and all
     heads share one key as wide as the cache (arXiv:2405.04434, section 2.1.2; deepseek-ai/DeepSeek-V3,
     inference/model.py).
     """
-    rows, width, values = batch * queries, key_width(model), model.value_dim
-    if model.query_latent:
-        tape.dense("query down", rows, model.hidden, model.query_latent, False)
-        tape.norm("query norm", rows, model.query_latent, centred=False)
-    tape.dense("query", rows, model.query_latent or model.hidden, model.heads * width, False)
-    tape.dense("latent", rows, model.hidden, model.latent + model.rotary, False, small_parameters(model))
-    tape.norm("latent norm", rows, model.latent, centred=False)
+    batch, queries, keys = sizes
+    rows, width, values, bias = batch * queries, layer.key_width, layer.value_width, "latent" in layer.biases
+    if layer.query_latent:
+        tape.dense("query down", rows, hidden, layer.query_latent, bias)
+        tape.norm("query norm", rows, layer.query_latent, centred=False)
+    tape.dense("query", rows, layer.query_latent or hidden, layer.heads * width, False)
+    tape.dense("latent", rows, hidden, layer.latent + layer.rotary, bias, layer.small)
+    tape.norm("latent norm", rows, layer.latent, centred=False)
     if queries > 1:
-        tape.dense("key and value", rows, model.latent, model.heads * (model.head_dim + values), False)
+        tape.dense("key and value", rows, layer.latent, layer.heads * (layer.head_dim + values), False)
         # Products with keys and with values are of different widths; their sum is that of two of the mean.
-        tape.attention("attention", batch, model.heads, queries, keys, (width + values) // 2, None, pairs)
+        tape.attention("attention", batch, layer.heads, queries, keys, (width + values) // 2, None, pairs)
         return
-    tape.heads_apart("query absorbed", rows, model.head_dim, model.latent, model.heads)
-    shared = (2 * model.latent + model.rotary) // 2
+    tape.heads_apart("query absorbed", rows, layer.head_dim, layer.latent, layer.heads)
+    shared = (2 * layer.latent + layer.rotary) // 2
     # All heads ask the same keys: they are rows of one product, as kernels for it have them.
     tape.attention(
-        "attention", batch, 1, queries * model.heads, keys, shared, 1, pairs * model.heads,
-        values_among_keys=model.latent,
+        "attention", batch, 1, queries * layer.heads, keys, shared, 1, pairs * layer.heads,
+        values_among_keys=layer.latent,
     )  # fmt: skip
-    tape.heads_apart("value absorbed", rows, model.latent, values, model.heads)
+    tape.heads_apart("value absorbed", rows, layer.latent, values, layer.heads)
 
 
-def _feed_forward(model: LanguageModel, tape: Tape, name: str, rows: int, inner: int) -> None:
-    width, bias = inner * (2 if model.gated else 1), "ffn" in model.biases
-    parts = {f"{name} gate": inner, f"{name} up": inner} if model.gated else None
-    tape.dense(f"{name} gate and up" if model.gated else f"{name} up", rows, model.hidden, width, bias, parts=parts)
-    tape.activation(f"{name} {model.act}", rows * inner, model.act, 2 if model.gated else 1)
-    tape.dense(f"{name} down", rows, inner, model.hidden, bias)
+def _feed_forward(layer: DecoderLayer, tape: Tape, name: str, hidden: int, rows: int, inner: int) -> None:
+    width, bias = inner * (2 if layer.gated else 1), ("experts" if name == "experts" else "ffn") in layer.biases
+    parts = {f"{name} gate": inner, f"{name} up": inner} if layer.gated else None
+    tape.dense(f"{name} gate and up" if layer.gated else f"{name} up", rows, hidden, width, bias, parts=parts)
+    tape.activation(f"{name} {layer.act}", rows * inner, layer.act, 2 if layer.gated else 1)
+    tape.dense(f"{name} down", rows, inner, hidden, bias)
 
 
-def _experts(model: LanguageModel, tape: Tape, rows: int) -> None:
+def _experts(layer: DecoderLayer, tape: Tape, hidden: int, rows: int) -> None:
     """Append the experts as two products over all visits, with the weights of those that are visited."""
-    visits = rows * model.active_experts
-    visited = model.experts * (1 - (1 - model.active_experts / model.experts) ** rows)
+    visits = rows * layer.active_experts
+    visited = layer.experts * (1 - (1 - layer.active_experts / layer.experts) ** rows)
     first = len(tape.operators)
-    _feed_forward(model, tape, "experts", visits, model.ffn)
+    _feed_forward(layer, tape, "experts", hidden, visits, layer.ffn)
     for index in range(first, len(tape.operators)):
         operator = tape.operators[index]
         if operator.kind == "gemm":
@@ -145,7 +188,7 @@ def _experts(model: LanguageModel, tape: Tape, rows: int) -> None:
                 operator,
                 weights=weights,
                 data=operator.data - operator.weights + weights,
-                parameters=operator.parameters * model.experts,
+                parameters=operator.parameters * layer.experts,
             )
 
 

@@ -12,7 +12,7 @@ from mlsys.door import checked_choice, checked_count
 from mlsys.errors import ArgumentError
 from mlsys.units import Quantity
 from mlsys.workloads.operator import Network
-from mlsys.workloads.zoo.language import LanguageModel
+from mlsys.workloads.zoo.decoder import Decoder
 from mlsys.workloads.zoo.picture import Picture, Shape
 from mlsys.workloads.zoo.tape import Tape
 
@@ -71,7 +71,7 @@ class Entry:
     sequence: int | None = None
     draw: Callable[[Picture], None] | None = None
     write: Callable[[Tape, int, int], None] | None = None
-    model: LanguageModel | None = None
+    model: Decoder | None = None
     normalised: bool = True
     note: str = ""
     code: str | None = None
@@ -189,7 +189,7 @@ class Entry:
 
     def _language(
         self,
-        model: LanguageModel,
+        model: Decoder,
         batch: int,
         precision: str,
         sequence: int | None,

@@ -1,21 +1,17 @@
-"""Decoder language models: their parameters, the cache of a token, prefill and decode."""
+"""Decoder language models whose layers follow one pattern, as papers print them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
-from mlsys.door import checked_count
-from mlsys.precision import element_size
-from mlsys.units import Q_, Quantity
-from mlsys.workloads.operator import DECODE, PREFILL, Network
-from mlsys.workloads.zoo.decoder_parameters import parameters_with
-from mlsys.workloads.zoo.decoder_pass import write_pass
-from mlsys.workloads.zoo.tape import Tape
+from mlsys.workloads.zoo.decoder import Decoder
+from mlsys.workloads.zoo.decoder_layer import DecoderLayer
 from mlsys.workloads.zoo.weight_formats import WEIGHT_FORMATS, weight_bits
 
 __all__ = ["WEIGHT_FORMATS", "LanguageModel", "weight_bits"]
 
 
 @dataclass(frozen=True)
-class LanguageModel:
+class LanguageModel(Decoder):
     """The shape of a decoder-only transformer.
 
     Attributes
@@ -101,135 +97,49 @@ class LanguageModel:
     sinks: bool = False
     act: str = "silu"
 
-    # --- parameters and memory -------------------------------------------------------------
+    @cached_property
+    def layer_list(self) -> tuple[DecoderLayer, ...]:
+        """The layers, those without experts first, and local attention where the pattern has it."""
+        kinds = {key: self._layer(*key) for key in ((dense, full) for dense in (False, True) for full in (False, True))}
+        return tuple(
+            kinds[
+                index < self.dense_layers,
+                not self.window or (self.full_every > 0 and (index + 1) % self.full_every == 0),
+            ]
+            for index in range(self.layers)
+        )
 
-    def parameters(self, positions: int | None = None) -> Quantity:
-        """Return all parameters, param; ``positions`` replaces the length of a learned table of positions."""
-        model = self if positions is None else replace(self, positions=positions)
-        return Q_(parameters_with(model, self.experts), "param")
+    @property
+    def head_bias(self) -> bool:
+        """Whether the classifier has a bias."""
+        return "head" in self.biases
 
-    def active_parameters(self) -> Quantity:
-        """Return the parameters that one token uses: of the experts only those it visits."""
-        return Q_(parameters_with(self, self.active_experts), "param")
+    @property
+    def outer_parameters(self) -> int:
+        """Parameters of normalisations outside the layers."""
+        return self.other_norms * self.norm_size * self.hidden
 
-    def weight_bytes(self, weight_format: str = "fp16") -> Quantity:
-        """Return the bytes of all parameters in ``weight_format``.
-
-        Examples
-        --------
-        >>> from mlsys.workloads.zoo import language_model
-        >>> print(f"{language_model('llama-2-7b').weight_bytes('q4_0').to('GB'):.2f}")
-        3.79 GB
-        """
-        return Q_(parameters_with(self, self.experts) * weight_bits(weight_format) / 8, "byte")
-
-    def kv_cache_per_token(self, precision: str = "fp16") -> Quantity:
-        """Return the bytes of keys and values, or of their latent, that one token leaves behind in all layers.
-
-        Examples
-        --------
-        >>> from mlsys.workloads.zoo import language_model
-        >>> print(language_model("deepseek-v3").kv_cache_per_token("bf16").to("kB"))
-        70.272 kB
-        """
-        each = self.latent + self.rotary if self.latent else 2 * self.kv_heads * self.head_dim
-        elements = self.layers * each
-        return Q_(elements * element_size(precision).m_as("byte"), "byte")
-
-    # --- networks ----------------------------------------------------------------------------
-
-    def prefill(
-        self,
-        batch: int = 1,
-        prompt: int = 512,
-        precision: str = "fp16",
-        *,
-        weight_format: str | None = None,
-        causal: bool = False,
-        last_logits: bool = False,
-        fused: bool = True,
-        whole: bool = False,
-    ) -> Network:
-        """Return one pass over prompts that are all of one length.
-
-        Parameters
-        ----------
-        batch, prompt
-            Sequences and the tokens of each.
-        precision
-            Number format of activations and cache.
-        weight_format
-            Format in which weights are stored; by default ``precision``.
-        causal
-            Count only the scores that a causal mask keeps; by default all, as most counters do.
-        last_logits
-            Compare only the last token with the vocabulary, as generating needs.
-        fused, whole
-            As in :class:`~mlsys.workloads.zoo.tape.Tape`.
-
-        Raises
-        ------
-        ArgumentError
-            If a count is not a whole number above zero.
-        UnknownNameError
-            If a format does not exist.
-
-        Notes
-        -----
-        A token visits ``active_experts`` of the experts. The weights read are those of the
-        experts that at least one token visits, when tokens choose evenly.
-        """
-        batch, prompt = checked_count("prefill", "batch", batch), checked_count("prefill", "prompt", prompt)
-        tape = self._tape(precision, weight_format, None, fused, whole)
-        write_pass(self, tape, batch, prompt, prompt, causal, batch if last_logits else batch * prompt)
-        return Network(f"{self.name}, prefill of {batch} × {prompt}", tuple(tape.operators), PREFILL)
-
-    def decode(
-        self,
-        batch: int = 1,
-        context: int = 512,
-        precision: str = "fp16",
-        *,
-        weight_format: str | None = None,
-        cache_precision: str | None = None,
-        fused: bool = True,
-        whole: bool = False,
-    ) -> Network:
-        """Return one decoding step: one new token for each sequence.
-
-        Parameters
-        ----------
-        batch, context
-            Sequences, and tokens each of them attends to, the new one included.
-        precision
-            Number format of activations.
-        weight_format, cache_precision
-            Formats in which weights and the key-value cache are stored; by default ``precision``.
-        fused, whole
-            As in :class:`~mlsys.workloads.zoo.tape.Tape`.
-
-        Raises
-        ------
-        ArgumentError
-            If a count is not a whole number above zero.
-        UnknownNameError
-            If a format does not exist.
-
-        Examples
-        --------
-        >>> from mlsys.workloads.zoo import language_model
-        >>> step = language_model("llama-3-8b").decode(context=1024, weight_format="q4_k_m")
-        >>> print(f"{step.data.to('GB'):.2f}, {step.intensity:.2f}")
-        4.68 GB, 3.32 FLOP/B
-        """
-        batch, context = checked_count("decode", "batch", batch), checked_count("decode", "context", context)
-        tape = self._tape(precision, weight_format, cache_precision, fused, whole)
-        write_pass(self, tape, batch, 1, context, True, batch)
-        return Network(f"{self.name}, decode step of {batch} at {context}", tuple(tape.operators), DECODE)
-
-    def write(self, tape: Tape, batch: int, prompt: int) -> None:
-        """Append one pass over prompts that are all of one length, every score counted."""
-        write_pass(self, tape, batch, prompt, prompt, False, batch * prompt)
-
-    def _tape(self, precision: str, weight_format: str | None, cache: str | None, fused: bool, whole: bool) -> Tape:
-        return Tape(precision, fused, None if weight_format is None else weight_bits(weight_format), cache, whole)
+    def _layer(self, dense: bool, full: bool) -> DecoderLayer:
+        experts = 0 if dense else self.experts
+        norms = self.norms * self.norm_size * self.hidden + self.head_norms * self.head_dim
+        biases = {name for name in self.biases if name != "head"}
+        return DecoderLayer(
+            heads=self.heads,
+            kv_heads=self.kv_heads,
+            head_dim=self.head_dim,
+            ffn=self.dense_ffn if dense else self.ffn,
+            gated=self.gated,
+            biases=frozenset(biases | ({"router", "experts"} if experts and "ffn" in biases else set())),
+            norms=self.norms,
+            centred=self.norm_size > 1,
+            small=norms + self.latent + self.query_latent + (self.heads if self.sinks else 0),
+            experts=experts,
+            active_experts=self.active_experts if experts else 0,
+            shared_ffn=self.shared_ffn if experts else 0,
+            latent=self.latent,
+            rotary=self.rotary or (0 if self.positions else self.head_dim),
+            query_latent=self.query_latent,
+            value_dim=self.value_dim,
+            window=0 if full else self.window,
+            act=self.act,
+        )

@@ -31,11 +31,13 @@ ACTIVATION_OPERATIONS = FrozenDict(
     {
         "relu": 1,
         "relu6": 2,
+        "squared relu": 2,
         "leaky relu": 2,
         "hard sigmoid": 4,  # add, two comparisons, scale
         "sigmoid": 4,  # negate, exponential, add, divide
         "tanh": 5,  # two exponentials' worth: scale, exponential, add, subtract, divide
         "hard swish": 5,
+        "quick gelu": 6,  # scale, then silu
         "silu": 5,
         "mish": 9,  # two exponentials' worth: exponential, add, logarithm, then tanh (5) and a product
         "exact gelu": 5,  # scale, error function, add one, product, halve
@@ -81,6 +83,8 @@ class Tape:
         self.fused = fused
         self.size = PRECISIONS[self.precision] / 8
         self.weight_size = self.size if weight_bits is None else weight_bits / 8
+        self.weights_alike = weight_bits is not None  # whether one format of all weights was asked for
+        self.operator_bits: Mapping[str, float] | None = None  # bits of a stored weight, where operators differ
         self.cache_size = self.size if cache_precision is None else PRECISIONS[precision_name(cache_precision)] / 8
         self.operators: list[Operator] = []
 
@@ -127,6 +131,10 @@ class Tape:
         """The tensor as it is now, which a tape that counts does not follow."""
         return None
 
+    def weight_size_of(self, name: str) -> float:
+        """Return the bytes that one stored weight of an operator takes."""
+        return self.weight_size if self.operator_bits is None else self.operator_bits[name] / 8
+
     @staticmethod
     def without_parameters(operator: Operator) -> Operator:
         """Return the same operator with weights that another one holds."""
@@ -150,7 +158,7 @@ class Tape:
         layer is the table of an earlier look-up.
         """
         stored = inputs * outputs
-        weights = stored * self.weight_size
+        weights = stored * self.weight_size_of(name)
         self.write(
             name,
             "gemm",
@@ -164,7 +172,7 @@ class Tape:
     def heads_apart(self, name: str, rows: int, inputs: int, outputs: int, heads: int) -> None:
         """Append, for each head, rows × inputs by inputs × outputs, the second a weight of its own."""
         stored = heads * inputs * outputs
-        weights = stored * self.weight_size
+        weights = stored * self.weight_size_of(name)
         moved = weights + heads * rows * (inputs + outputs) * self.size
         shape = {"m": rows, "n": outputs, "k": inputs, "copies": heads}
         self.write(name, "gemm", 2 * rows * stored, moved, weights, stored, shape)
@@ -223,7 +231,7 @@ class Tape:
         self, name: str, rows: int, width: int, parameters: int, tables: int = 1, lengths: Sequence[int] = ()
     ) -> None:
         """Append ``rows`` look-ups in each of ``tables`` tables, of these ``lengths``, whose rows are summed."""
-        read = rows * width * tables * self.weight_size
+        read = rows * width * tables * self.weight_size_of(name)
         self.write(
             name,
             "embedding",

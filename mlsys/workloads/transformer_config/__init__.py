@@ -1,0 +1,7 @@
+"""Configurations of transformers, read without torch: layers, parameters, bytes of weights, cache."""
+
+from mlsys.workloads.transformer_config.quantization import QuantizedWeights
+from mlsys.workloads.transformer_config.read import UnknownArchitectureError, read_config, read_file
+from mlsys.workloads.transformer_config.structure import TransformerConfig
+
+__all__ = ["QuantizedWeights", "TransformerConfig", "UnknownArchitectureError", "read_config", "read_file"]

@@ -1,0 +1,463 @@
+"""Layers of each architecture: which norms, biases, windows and experts transformers gives a ``model_type``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mlsys.errors import did_you_mean
+from mlsys.faults import short
+from mlsys.workloads.transformer_config.fields import Fields, fault
+from mlsys.workloads.zoo.decoder_layer import DecoderLayer
+
+_ACTIVATIONS = {
+    "silu": "silu", "swish": "silu", "gelu": "exact gelu", "gelu_new": "gelu", "gelu_pytorch_tanh": "gelu",
+    "gelu_fast": "gelu", "gelu_python": "exact gelu", "relu": "relu", "relu2": "squared relu", "mish": "mish",
+    "quick_gelu": "quick gelu", "tanh": "tanh", "sigmoid": "sigmoid",
+}  # fmt: skip
+_SLIDING, _FULL = "sliding_attention", "full_attention"
+
+
+@dataclass
+class Resolved:
+    """What an architecture adds to the common fields.
+
+    Attributes
+    ----------
+    layers
+        The layers.
+    tied, head_bias
+        As in :class:`~mlsys.workloads.transformer_config.TransformerConfig`.
+    outer
+        Parameters of normalisations outside the layers.
+    learned, offset
+        Learned positions, and the rows of their table beyond them.
+    embedding_width
+        Width of the table of tokens, where it differs.
+    """
+
+    layers: list[DecoderLayer]
+    tied: bool
+    outer: int
+    head_bias: bool = False
+    learned: int = 0
+    offset: int = 0
+    embedding_width: int = 0
+
+
+@dataclass
+class Common:
+    """The fields that nearly all decoders have."""
+
+    fields: Fields
+    hidden: int = field(init=False)
+    layers: int = field(init=False)
+    heads: int = field(init=False)
+    head_dim: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        read = self.fields
+        self.hidden, self.layers = read.whole("hidden_size"), read.whole("num_hidden_layers")
+        self.heads = read.whole("num_attention_heads")
+        stated = read.optional("head_dim")
+        if (stated is None or read.checks_width) and self.hidden % self.heads:
+            raise fault(
+                f"`{read.spelled('hidden_size')}` is {self.hidden}, no multiple of the {self.heads} of "
+                f"`{read.spelled('num_attention_heads')}`"
+                + ("" if read.checks_width else ". Mend one, or state `head_dim`")
+            )
+        self.head_dim = stated or self.hidden // self.heads
+
+    @property
+    def kv_heads(self) -> int:
+        """Heads of keys and values: as many as heads where the field is absent."""
+        shared = self.fields.optional("num_key_value_heads") or self.heads
+        if self.heads % shared:
+            raise fault(
+                f"`{self.fields.spelled('num_key_value_heads')}` is {shared}, which does not divide the "
+                f"{self.heads} of `{self.fields.spelled('num_attention_heads')}`"
+            )
+        return shared
+
+    @property
+    def act(self) -> str:
+        """The activation, by our name."""
+        name = self.fields.text("hidden_act") or "silu"
+        if name not in _ACTIVATIONS:
+            raise fault(
+                f"`{self.fields.spelled('hidden_act')}` is {name!r}, an activation that is not known here."
+                f"{did_you_mean(name, _ACTIVATIONS)}"
+            )
+        return _ACTIVATIONS[name]
+
+    def layer(self, *biases: str, norm_size: int = 1, norms: int = 2, more: int = 0, **sizes: Any) -> DecoderLayer:
+        """Return a layer with norms over ``hidden``, of so many parameters for each element, and ``more`` others."""
+        usual: dict[str, Any] = {"kv_heads": 0, "rotary": self.head_dim, "act": self.act} | sizes
+        return DecoderLayer(
+            heads=self.heads,
+            head_dim=usual.pop("head_dim", self.head_dim),
+            kv_heads=usual.pop("kv_heads") or self.kv_heads,
+            ffn=usual.pop("ffn", None) or self.fields.whole("intermediate_size"),
+            biases=frozenset(name for name in biases if name),
+            norms=norms,
+            centred=norm_size > 1,
+            small=norms * norm_size * self.hidden + more,
+            **usual,
+        )
+
+    def inner(self) -> int:
+        """Inner width of the feed-forward part, four times the width where it is absent."""
+        return self.fields.optional("intermediate_size") or 4 * self.hidden
+
+    def flagged(self, **names: str) -> list[str]:
+        """Return the values of those fields that are true."""
+        return [name for flag, name in names.items() if self.fields.flag(flag)]
+
+    def attention_biases(self, *which: str) -> tuple[str, ...]:
+        """Return the biases that ``attention_bias`` switches on."""
+        return which if self.fields.flag("attention_bias") else ()
+
+    def all_layers(self, layer: DecoderLayer, windows: Sequence[int] | None = None) -> list[DecoderLayer]:
+        """Return the layers that are alike but for their windows."""
+        if windows is None:
+            return [layer] * self.layers
+        kinds = {window: replace(layer, window=window) for window in set(windows)}
+        return [kinds[window] for window in windows]
+
+    def window(self) -> int:
+        """Return the window, 0 for none; ``use_sliding_window`` may switch it off."""
+        read = self.fields
+        if "use_sliding_window" in read.defaults and not read.flag("use_sliding_window"):
+            return 0
+        return read.optional("sliding_window", least=0) or 0
+
+    def listed(self, name: str, allowed: tuple[str, ...]) -> list[str] | None:
+        """Return a list that has one entry for each layer, or None."""
+        kinds = self.fields.entries(name, str, "names, one for each layer")
+        if kinds is None:
+            return None
+        if len(kinds) != self.layers:
+            raise fault(
+                f"`{name}` has {len(kinds)} entries for the {self.layers} layers of "
+                f"`{self.fields.spelled('num_hidden_layers')}`"
+            )
+        for kind in kinds:
+            if kind not in allowed:
+                raise fault(f"`{name}` has {short(kind)}, which is not known here for {self.fields.model_type}. "
+                            f"Known: {', '.join(allowed)}")  # fmt: skip
+        return kinds
+
+    def windows(self, local: Callable[[int], bool]) -> list[int]:
+        """Return the window of each layer: by ``layer_types``, or by which layers are local."""
+        window, kinds = self.window(), self.listed("layer_types", (_SLIDING, _FULL))
+        if kinds is None:
+            return [window if local(index) else 0 for index in range(self.layers)]
+        return [window if kind == _SLIDING else 0 for kind in kinds]
+
+    def pattern(self, usual: int) -> Callable[[int], bool]:
+        """Return which layers are local, where every n-th is not: ``sliding_window_pattern``."""
+        every = self.fields.optional("sliding_window_pattern") or usual
+        return lambda index: bool((index + 1) % every)
+
+    def routed(self, layer: DecoderLayer, **sizes: Any) -> DecoderLayer:
+        """Return a layer with experts, of which a token visits ``num_experts_per_tok``."""
+        experts, active = self.fields.whole("num_experts"), self.fields.whole("num_experts_per_tok")
+        if active > experts:
+            raise fault(
+                f"`num_experts_per_tok` is {active}, more than the {experts} of `{self.fields.spelled('num_experts')}`"
+            )
+        return replace(layer, experts=experts, active_experts=active, **sizes)
+
+    def resolved(self, layers: list[DecoderLayer], outer: int = 1, **more: Any) -> Resolved:
+        """Return the architecture; ``outer`` are parameters outside the layers for each element of the width."""
+        return Resolved(layers, self.fields.flag("tie_word_embeddings"), outer * self.hidden, **more)
+
+
+def _llama(of: Common) -> Resolved:
+    """Llama, Granite, Arcee, SmolLM3: RMSNorm twice, rotary positions, biases by two flags."""
+    biases = (*of.attention_biases("qkv", "output"), *of.flagged(mlp_bias="ffn"))
+    layer = of.layer(*biases, gated=of.fields.model_type != "arcee")
+    if of.fields.model_type != "smollm3" or not of.window():
+        return of.resolved(of.all_layers(layer))
+    rotary = of.fields.entries("no_rope_layers", int, "0 or 1, one for each layer")
+    every = of.fields.optional("no_rope_layer_interval") or 4
+    return of.resolved(of.all_layers(layer, of.windows(lambda at: not (rotary[at] if rotary else (at + 1) % every))))
+
+
+def _seed_oss(of: Common) -> Resolved:
+    biases = [*of.attention_biases("qkv"), *of.flagged(attention_out_bias="output", mlp_bias="ffn")]
+    return of.resolved(of.all_layers(of.layer(*biases)))
+
+
+def _ernie(of: Common) -> Resolved:
+    return of.resolved(of.all_layers(of.layer(*(("qkv", "output", "ffn") if of.fields.flag("use_bias") else ()))))
+
+
+def _hunyuan(of: Common) -> Resolved:
+    layer = of.layer(*of.attention_biases("qkv", "output"), more=2 * of.head_dim)
+    return of.resolved(of.all_layers(layer))
+
+
+def _nemotron(of: Common) -> Resolved:
+    biases = (*of.attention_biases("qkv", "output"), *of.flagged(mlp_bias="ffn"))
+    return of.resolved(of.all_layers(of.layer(*biases, norm_size=2, gated=False)), 2)
+
+
+def _mistral(of: Common) -> Resolved:
+    return of.resolved(of.all_layers(of.layer(), [of.window()] * of.layers))
+
+
+def _ministral(of: Common) -> Resolved:
+    return of.resolved(of.all_layers(of.layer(), of.windows(lambda _: True)))
+
+
+def _mixtral(of: Common) -> Resolved:
+    return of.resolved(of.all_layers(of.routed(of.layer()), [of.window()] * of.layers))
+
+
+def _phimoe(of: Common) -> Resolved:
+    layer = of.routed(of.layer(*of.attention_biases("qkv", "output"), norm_size=2))
+    bias = of.fields.flag("lm_head_bias")
+    return of.resolved(of.all_layers(layer, [of.window()] * of.layers), 2, head_bias=bias)
+
+
+def _granitemoe(of: Common) -> Resolved:
+    return of.resolved(of.all_layers(of.routed(of.layer(*of.attention_biases("qkv", "output")))))
+
+
+def _olmoe(of: Common) -> Resolved:
+    normed = of.hidden + of.kv_heads * (of.hidden // of.heads)
+    layer = of.layer(*of.attention_biases("qkv", "output"), more=normed)
+    return of.resolved(of.all_layers(of.routed(layer)))
+
+
+def _late_windows(of: Common) -> list[int]:
+    first = of.fields.optional("max_window_layers", least=0) or 0
+    return of.windows(lambda index: index >= first)
+
+
+def _qwen2(of: Common) -> Resolved:
+    return of.resolved(of.all_layers(of.layer("qkv"), _late_windows(of)))
+
+
+def _qwen3(of: Common) -> Resolved:
+    layer = of.layer(*of.attention_biases("qkv", "output"), more=2 * of.head_dim)
+    return of.resolved(of.all_layers(layer, _late_windows(of)))
+
+
+def _sparse(of: Common, dense: DecoderLayer, experts: DecoderLayer) -> list[DecoderLayer]:
+    """Return dense layers and those with experts, every ``decoder_sparse_step``-th but for the listed ones."""
+    step = of.fields.optional("decoder_sparse_step") or 1
+    plain = of.fields.entries("mlp_only_layers", int, "numbers of layers") or []
+    return [
+        dense if index in plain or (index + 1) % step else experts
+        for index in range(of.layers)
+    ]  # fmt: skip
+
+
+def _qwen2_moe(of: Common) -> Resolved:
+    dense = of.layer(*of.flagged(qkv_bias="qkv"))
+    shared = of.fields.whole("shared_expert_intermediate_size")
+    experts = of.routed(dense, ffn=of.fields.whole("moe_intermediate_size"), shared_ffn=shared, shared_gate=True)
+    most = of.fields.optional("max_window_layers", least=0) or 0
+    windows = of.windows(lambda index: bool((index + 1) % 2) and index < most)
+    layers = _sparse(of, dense, experts)
+    return of.resolved([replace(layer, window=window) for layer, window in zip(layers, windows, strict=True)])
+
+
+def _qwen3_moe(of: Common) -> Resolved:
+    dense = of.layer(*of.attention_biases("qkv", "output"), more=2 * of.head_dim, window=of.window())
+    experts = of.routed(dense, ffn=of.fields.whole("moe_intermediate_size"))
+    return of.resolved(_sparse(of, dense, experts))
+
+
+def _gemma(of: Common) -> Resolved:
+    return of.resolved(of.all_layers(of.layer(*of.attention_biases("qkv", "output"), act="gelu")))
+
+
+def _gemma2(of: Common) -> Resolved:
+    layer = of.layer(*of.attention_biases("qkv", "output"), norms=4)
+    return of.resolved(of.all_layers(layer, of.windows(of.pattern(2))))
+
+
+def _gemma3(of: Common) -> Resolved:
+    layer = of.layer(*of.attention_biases("qkv", "output"), norms=4, more=2 * of.head_dim)
+    windows = of.windows(of.pattern(6))
+    if of.fields.flag("use_bidirectional_attention"):
+        windows = [window // 2 + 1 if window else 0 for window in windows]
+    return of.resolved(of.all_layers(layer, windows))
+
+
+def _phi(of: Common) -> Resolved:
+    more = 4 * of.head_dim if of.fields.flag("qk_layernorm") else 0
+    layer = of.layer("qkv", "output", "ffn", norm_size=2, norms=1, more=more, gated=False)
+    return of.resolved(of.all_layers(layer), 2, head_bias=True)
+
+
+def _phi3(of: Common) -> Resolved:
+    return of.resolved(of.all_layers(of.layer(), [of.window()] * of.layers))
+
+
+def _deepseek(of: Common) -> Resolved:
+    """DeepSeek V2 and V3: latent attention, the first layers dense, the others with shared experts."""
+    read = of.fields
+    query, latent, rotary = read.optional("q_lora_rank"), read.whole("kv_lora_rank"), read.whole("qk_rope_head_dim")
+    if (read.optional("moe_layer_freq") or 1) != 1:
+        raise fault("`moe_layer_freq` is not 1: transformers ignores it, and layers would be counted wrongly")
+    plain = read.whole("qk_nope_head_dim")
+    dense = of.layer(
+        *of.attention_biases("latent", "output"), *of.flagged(mlp_bias="ffn"),
+        more=latent + (query or 0), head_dim=plain, kv_heads=of.heads, latent=latent, rotary=rotary,
+        query_latent=query or 0, value_dim=read.whole("v_head_dim"),
+    )  # fmt: skip
+    inner = read.whole("moe_intermediate_size")
+    experts = of.routed(dense, ffn=inner, shared_ffn=inner * (read.optional("n_shared_experts", least=0) or 0))
+    first = read.optional("first_k_dense_replace", least=0) or 0
+    return of.resolved([dense if index < first else experts for index in range(of.layers)])
+
+
+def _glm4_moe(of: Common) -> Resolved:
+    read = of.fields
+    more = 2 * of.head_dim if read.flag("use_qk_norm") else 0
+    dense = of.layer(*of.attention_biases("qkv"), more=more)
+    inner = read.whole("moe_intermediate_size")
+    experts = of.routed(dense, ffn=inner, shared_ffn=inner * (read.optional("n_shared_experts", least=0) or 0))
+    first = read.optional("first_k_dense_replace", least=0) or 0
+    return of.resolved([dense if index < first else experts for index in range(of.layers)])
+
+
+def _gpt_oss(of: Common) -> Resolved:
+    layer = of.layer(*of.attention_biases("qkv", "output"), "experts", "router", more=of.heads)
+    return of.resolved(of.all_layers(of.routed(layer), of.windows(of.pattern(2))))
+
+
+def _glm(of: Common) -> Resolved:
+    norms = 4 if of.fields.model_type == "glm4" else 2
+    return of.resolved(of.all_layers(of.layer(*of.attention_biases("qkv"), norms=norms)))
+
+
+def _falcon(of: Common) -> Resolved:
+    """Falcon: three ways to share keys, parallel or serial blocks, one or two norms."""
+    read, new, parallel = of.fields, of.fields.flag("new_decoder_architecture"), of.fields.flag("parallel_attn")
+    kv_heads = of.kv_heads if new else 1 if read.flag("multi_query") else of.heads
+    norms = 1 if parallel else 2
+    if new:
+        norms = read.optional("num_ln_in_parallel_attn") or 2
+        norms = norms if norms == 2 else 1 if parallel else 2
+    elif parallel and read.optional("num_ln_in_parallel_attn") == 2:
+        norms = 2
+    biases = ("qkv", "output", "ffn") if read.flag("bias") else ()
+    layer = of.layer(
+        *biases, norm_size=2, norms=norms, kv_heads=kv_heads, ffn=of.inner(), gated=False,
+        rotary=0 if read.flag("alibi") else of.head_dim,
+    )  # fmt: skip
+    return of.resolved(of.all_layers(layer), 2)
+
+
+def _opt(of: Common) -> Resolved:
+    read = of.fields
+    size = 2 if read.flag("layer_norm_elementwise_affine") else 0
+    biases = ("qkv", "output", "ffn") if read.flag("enable_bias") else ()
+    layer = of.layer(*biases, norm_size=size, kv_heads=of.heads, gated=False, rotary=0)
+    layer = replace(layer, centred=True)
+    last = read.flag("do_layer_norm_before") and not read.flag("_remove_final_layer_norm")
+    width = read.optional("word_embed_proj_dim") or of.hidden
+    return of.resolved(
+        of.all_layers(layer), size * last, learned=read.whole("max_position_embeddings"), offset=2,
+        embedding_width=0 if width == of.hidden else width,
+    )  # fmt: skip
+
+
+def _gpt2(of: Common) -> Resolved:
+    if of.fields.flag("add_cross_attention"):
+        raise fault("`add_cross_attention` is true: a decoder that reads an encoder is not known here")
+    kv_heads = 1 if of.fields.model_type == "gpt_bigcode" and of.fields.flag("multi_query") else of.heads
+    layer = of.layer("qkv", "output", "ffn", norm_size=2, kv_heads=kv_heads, ffn=of.inner(), gated=False, rotary=0)
+    return of.resolved(of.all_layers(layer), 2, learned=of.fields.whole("max_position_embeddings"))
+
+
+def _gptj(of: Common) -> Resolved:
+    layer = of.layer("ffn", norm_size=2, norms=1, kv_heads=of.heads, ffn=of.inner(), gated=False)
+    return of.resolved(of.all_layers(layer), 2, head_bias=True)
+
+
+def _gpt_neox(of: Common) -> Resolved:
+    biases = of.attention_biases("qkv", "output")
+    layer = of.layer(*biases, "ffn", norm_size=2, kv_heads=of.heads, gated=False)
+    return of.resolved(of.all_layers(layer), 2)
+
+
+def _bloom(of: Common) -> Resolved:
+    layer = of.layer("qkv", "output", "ffn", norm_size=2, kv_heads=of.heads, ffn=4 * of.hidden, gated=False,
+                     rotary=0, act="gelu")  # fmt: skip
+    return of.resolved(of.all_layers(layer), 4)
+
+
+def _starcoder2(of: Common) -> Resolved:
+    biases = ("qkv", "output", "ffn") if of.fields.flag("use_bias") else ()
+    layer = of.layer(*biases, norm_size=2, gated=False)
+    return of.resolved(of.all_layers(layer, [of.window()] * of.layers), 2)
+
+
+def _cohere(of: Common) -> Resolved:
+    local = of.fields.model_type == "cohere2"
+    heads = (of.heads + of.kv_heads) * of.head_dim if of.fields.flag("use_qk_norm") and not local else 0
+    layer = of.layer(*of.attention_biases("qkv", "output"), norms=1, more=heads)
+    windows = of.windows(of.pattern(4)) if local else None
+    return of.resolved([replace(each, centred=True) for each in of.all_layers(layer, windows)])
+
+
+def _olmo(of: Common) -> Resolved:
+    layer = replace(of.layer(*of.attention_biases("qkv", "output"), norm_size=0), centred=True)
+    return of.resolved(of.all_layers(layer), 0)
+
+
+def _olmo2(of: Common) -> Resolved:
+    layer = of.layer(*of.attention_biases("qkv", "output"), more=(of.heads + of.kv_heads) * of.head_dim)
+    windows = of.windows(of.pattern(4)) if of.fields.model_type == "olmo3" else None
+    return of.resolved(of.all_layers(layer, windows))
+
+
+def _stablelm(of: Common) -> Resolved:
+    read = of.fields
+    more = (of.heads + of.kv_heads) * of.head_dim if read.flag("qk_layernorm") else 0
+    norms = 1 if read.flag("use_parallel_residual") else 2
+    layer = of.layer(*of.flagged(use_qkv_bias="qkv"), norm_size=2, norms=norms, more=more)
+    return of.resolved(of.all_layers(layer), 2)
+
+
+def _lfm2(of: Common) -> Resolved:
+    """LFM2: gated short convolutions, and attention in some layers."""
+    read = of.fields
+    kinds = of.listed("layer_types", ("conv", "short_conv", _FULL))
+    if kinds is None:
+        chosen = read.entries("full_attn_idxs", int, "numbers of layers")
+        kinds = [_FULL if chosen is None or index in chosen else "conv" for index in range(of.layers)]
+    inner = read.optional("block_ff_dim") or read.whole("intermediate_size")
+    if read.flag("block_auto_adjust_ff_dim"):
+        inner = int((read.number("block_ffn_dim_multiplier") or 1) * int(2 * inner / 3))
+        multiple = read.whole("block_multiple_of")
+        inner = -(-inner // multiple) * multiple
+    attending = of.layer(ffn=inner, more=2 * of.head_dim)
+    biased, kernel = read.flag("conv_bias"), read.whole("conv_L_cache")
+    short_convolution = replace(of.layer(*(("output",) if biased else ()), ffn=inner), convolution=kernel)
+    if biased:
+        raise fault("`conv_bias` is true: biases of short convolutions are not known here")
+    tied = read.value("tie_embedding")
+    resolved = of.resolved([attending if kind == _FULL else short_convolution for kind in kinds])
+    return replace(resolved, tied=tied) if isinstance(tied, bool) else resolved
+
+
+ARCHITECTURES: dict[str, Callable[[Common], Resolved]] = {
+    "arcee": _llama, "bloom": _bloom, "codegen": _gptj, "cohere": _cohere, "cohere2": _cohere, "deepseek_v2": _deepseek,
+    "deepseek_v3": _deepseek, "ernie4_5": _ernie, "falcon": _falcon, "gemma": _gemma, "gemma2": _gemma2,
+    "gemma3_text": _gemma3, "glm": _glm, "glm4": _glm, "glm4_moe": _glm4_moe, "gpt2": _gpt2, "gpt_bigcode": _gpt2,
+    "gpt_neox": _gpt_neox, "gpt_oss": _gpt_oss, "gptj": _gptj, "granite": _llama, "granitemoe": _granitemoe,
+    "hunyuan_v1_dense": _hunyuan, "lfm2": _lfm2, "llama": _llama, "ministral": _ministral, "mistral": _mistral,
+    "mixtral": _mixtral, "nemotron": _nemotron, "olmo": _olmo, "olmo2": _olmo2, "olmo3": _olmo2, "olmoe": _olmoe,
+    "opt": _opt, "phi": _phi, "phi3": _phi3, "phimoe": _phimoe, "qwen2": _qwen2, "qwen2_moe": _qwen2_moe,
+    "qwen3": _qwen3, "qwen3_moe": _qwen3_moe, "seed_oss": _seed_oss, "smollm3": _llama, "stablelm": _stablelm,
+    "starcoder2": _starcoder2,
+}  # fmt: skip
+"""How the layers of each ``model_type`` follow from its fields."""

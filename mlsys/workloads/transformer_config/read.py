@@ -1,0 +1,268 @@
+"""Read a ``config.json``: which model it describes, and its resolved form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mlsys.errors import ArgumentError, UnreadableError
+from mlsys.faults import short
+from mlsys.inputs import read_json
+from mlsys.workloads.transformer_config.architectures import ARCHITECTURES, Common
+from mlsys.workloads.transformer_config.fields import Fields, fault
+from mlsys.workloads.transformer_config.gguf import ASSUMED, from_gguf, is_gguf
+from mlsys.workloads.transformer_config.quantization import read_quantization
+from mlsys.workloads.transformer_config.structure import TransformerConfig
+
+_MOST_BYTES = 2_000_000
+_DTYPES = {
+    "float32": "fp32", "float": "fp32", "float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float64": "fp64",
+    "float8_e4m3fn": "fp8", "float8_e5m2": "fp8",
+}  # fmt: skip
+_HEADS, _BARE = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration"), ("Model",)
+_NESTED = ("text_config", "language_config", "llm_config")
+# The language model of each configuration that also has a vision tower, and whether its classifier is tied.
+_WRAPPERS = {
+    "gemma3": ("gemma3_text", True), "llava": ("llama", False), "llava_next": ("llama", False),
+    "mistral3": ("mistral", True), "qwen2_vl": ("qwen2", False), "qwen2_5_vl": ("qwen2", False),
+    "qwen3_vl": ("qwen3", False), "qwen3_vl_moe": ("qwen3_moe", False), "paligemma": ("gemma", True),
+    "internvl": ("qwen2", True),
+}  # fmt: skip
+_SAME = {
+    "qwen2_vl_text": "qwen2", "qwen2_5_vl_text": "qwen2", "qwen3_vl_text": "qwen3", "qwen3_vl_moe_text": "qwen3_moe",
+    "kimi_k2": "deepseek_v3", "glm4v_text": "glm4", "glm4v_moe_text": "glm4_moe",
+}  # fmt: skip
+
+
+_CLASSES = {"hunyuan_v1_dense": ("hunyuandensev1",), "falcon": ("rw",)}  # classes that are called otherwise
+
+
+class UnknownArchitectureError(ArgumentError):
+    """The configuration is one, but of an architecture that is not read here; transformers may know it."""
+
+
+def read_file(path: str | Path) -> dict[str, Any]:
+    """Return the JSON object of a ``config.json`` or of the folder that has one.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such file, it is no JSON object, a key is there twice, or it is no model's configuration.
+    """
+    file = Path(path)
+    file = file / "config.json" if file.is_dir() else file
+    if not file.exists():
+        raise ArgumentError(
+            f"there is no file {str(file)!r}. Names of models are not looked up: give the path of a config.json"
+        )
+    try:
+        given = read_json(file, _MOST_BYTES, _once)
+    except UnreadableError as error:
+        raise ArgumentError(str(error)) from error
+    if not isinstance(given, dict):
+        raise ArgumentError(f"{file}: a config.json must be a JSON object, got {short(given)}")
+    return given
+
+
+def read_config(config: Mapping[str, Any] | str | Path, *, quantized: bool = True) -> TransformerConfig:
+    """Return what a configuration describes, resolved as transformers resolves it, without importing it.
+
+    Parameters
+    ----------
+    config
+        The JSON object of a ``config.json``, its path, or that of its folder; or the metadata of a GGUF file.
+    quantized
+        Whether to read how weights are stored; False takes them as unquantised.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no configuration of a model, or a field is missing, impossible, or contradicts another.
+    UnknownArchitectureError
+        If it is of an architecture that is not read here.
+
+    Examples
+    --------
+    >>> falcon = read_config({"model_type": "falcon", "architectures": ["FalconForCausalLM"]})
+    >>> print(falcon.layers[0].attention_kind, falcon.kv_cache_per_token())
+    multi-query 8192 B
+    """
+    given = dict(config) if isinstance(config, Mapping) else read_file(config)
+    if is_gguf(given):
+        return _described(*from_gguf(given), quantized=quantized)
+    kind = model_type_of(given)
+    inner, left_out = _language_part(given, kind)
+    read = _described(
+        inner, _SAME.get(kind, kind) if inner is given else inner["model_type"], given, quantized=quantized
+    )
+    return replace(read, left_out=left_out + read.left_out)
+
+
+def model_type_of(given: Mapping[str, Any]) -> str:
+    """Return the ``model_type`` of a configuration, or what its ``architectures`` say.
+
+    Raises
+    ------
+    ArgumentError
+        If neither is there.
+    """
+    kind = given.get("model_type")
+    if isinstance(kind, str):
+        return kind
+    if kind is not None:
+        raise fault(f"`model_type` must be text, got {short(kind)}")
+    named = _class_name(given)
+    if named:
+        stem = next((named.removesuffix(end) for end in (*_HEADS, *_BARE) if named.endswith(end)), named)
+        spelled = {name.replace("_", ""): name for name in (*ARCHITECTURES, *_WRAPPERS)}
+        if stem.lower() in spelled:
+            return spelled[stem.lower()]
+        raise fault(f"`model_type` is missing, and `architectures` names {named!r}, which is not known here. Add it, "
+                    'such as "model_type": "llama"')  # fmt: skip
+    for key, what in (
+        ("tokenizer_class", "a tokenizer's configuration"), ("added_tokens", "a tokenizer"),
+        ("image_processor_type", "an image processor's configuration"), ("weight_map", "an index of weights"),
+        ("do_sample", "a generation configuration"), ("_from_model_config", "a generation configuration"),
+    ):  # fmt: skip
+        if key in given:
+            raise fault(f"this is {what} (it has `{key}`), not a model's. Give the config.json beside it")
+    raise fault(
+        '`model_type` is missing. Add it, such as "model_type": "llama", or name the class under `architectures`'
+    )
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in record:
+            raise ValueError(f"the key {key!r} is there twice")
+        record[key] = value
+    return record
+
+
+def _class_name(given: Mapping[str, Any]) -> str | None:
+    names = given.get("architectures")
+    if names is None:
+        return None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise fault(f"`architectures` must be a list of names, got {short(names)}")
+    return names[0] if names else None
+
+
+def _is_class_of(named: str, kind: str, stated: Any) -> bool:
+    """Return whether a class is the bare model or the language model of a ``model_type``; others have other heads."""
+    end = next((end for end in (*_HEADS, *_BARE) if named.endswith(end)), None)
+    if end is None:
+        return False
+    stem = named.removesuffix(end).replace("_", "").lower()
+    types = {kind, str(stated), *_CLASSES.get(kind, ())}
+    return stem in {name.replace("_", "").removesuffix("text") for name in types}
+
+
+def _language_part(given: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """Return the configuration of the language model within one of several parts, and the names of the others."""
+    name = next((name for name in _NESTED if given.get(name) is not None), None)
+    others = tuple(
+        key
+        for key, value in given.items()
+        if key.endswith("_config") and isinstance(value, dict) and key not in (*_NESTED, "quantization_config")
+    )
+    usual, tied = _WRAPPERS.get(kind, (None, False))
+    if name is None:
+        if usual is None:
+            return given, ()
+        # The fields of the language model stand beside those of the other parts, or all are the defaults.
+        flat = kind.startswith("qwen")
+        inner: dict[str, Any] = {key: value for key, value in given.items() if key not in others} if flat else {}
+    else:
+        nested = given[name]
+        if not isinstance(nested, Mapping):
+            raise fault(f"`{name}` must be a JSON object, got {short(nested)}")
+        inner = dict(nested)
+        stated = inner.get("model_type", usual)
+        usual = _SAME.get(stated, stated) if isinstance(stated, str) else None
+    if usual not in ARCHITECTURES:
+        raise UnknownArchitectureError(
+            f"config.json: the language model of {kind!r} is {inner.get('model_type')!r}, which is not read here"
+        )
+    for key in ("torch_dtype", "dtype", "quantization_config"):
+        if inner.get(key) is None and given.get(key) is not None:
+            inner[key] = given[key]
+    outer = given.get("tie_word_embeddings")
+    inner["tie_word_embeddings"] = bool(tied if outer is None else outer) or (
+        kind not in ("gemma3", "paligemma", "mistral3") and bool(inner.get("tie_word_embeddings"))
+    )
+    return inner | {"model_type": usual}, others or (("vision_config",) if kind in _WRAPPERS else ())
+
+
+def _described(
+    fields: Mapping[str, Any], kind: str, outer: Mapping[str, Any] | None = None, *, quantized: bool
+) -> TransformerConfig:
+    """Return the resolved form; ``outer`` is the whole configuration, whose class and dtype count."""
+    whole = fields if outer is None else outer
+    named = _class_name(whole)
+    if kind not in ARCHITECTURES or (named is not None and not _is_class_of(named, kind, whole.get("model_type"))):
+        what = f"`model_type` {kind!r}" if kind not in ARCHITECTURES else f"the class {named!r}"
+        raise UnknownArchitectureError(f"config.json: {what} is not read here")
+    read = Fields(fields, kind)
+    resolved = ARCHITECTURES[kind](Common(read))
+    shared: dict[Any, Any] = {}
+    stored = read_quantization(fields.get("quantization_config")) if quantized else None
+    return TransformerConfig(
+        name=named or kind,
+        model_type=kind,
+        hidden=read.whole("hidden_size"),
+        vocabulary=read.whole("vocab_size"),
+        layers=tuple(shared.setdefault(layer, layer) for layer in resolved.layers),
+        tied=resolved.tied,
+        positions=resolved.learned + resolved.offset if resolved.learned else 0,
+        learned=resolved.learned,
+        context=_context(read),
+        outer_parameters=resolved.outer,
+        head=named is not None and named.endswith(_HEADS),
+        head_bias=resolved.head_bias,
+        embedding_width=resolved.embedding_width,
+        dtype=stated_dtype(fields),
+        quantization=stored,
+        cache_format=None if stored is None else stored.cache_format,
+        assumed=(*read.assumed.values(), *whole.get(ASSUMED, ())),
+        left_out=("num_nextn_predict_layers",) if fields.get("num_nextn_predict_layers") else (),
+    )
+
+
+def stated_dtype(given: Mapping[str, Any]) -> str | None:
+    """Return the number format of ``dtype`` or ``torch_dtype``, of a nested configuration too, or None.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not known.
+
+    Examples
+    --------
+    >>> stated_dtype({"torch_dtype": "bfloat16"})
+    'bf16'
+    """
+    nested = [given[name] for name in _NESTED if isinstance(given.get(name), Mapping)]
+    stated = (part.get(key) for part in (given, *nested) for key in ("dtype", "torch_dtype"))
+    name = next((name for name in stated if name is not None), None)
+    if name is None or name == "auto":
+        return None
+    form = _DTYPES.get(str(name).removeprefix("torch."))
+    if form is None:
+        raise fault(f"`torch_dtype` is {short(name)}, which is not known here. Known: {', '.join(_DTYPES)}")
+    return form
+
+
+def _context(read: Fields) -> int:
+    """Return the tokens that the model is made for: what is stated, or what scaled positions reach if that is more."""
+    stated = read.optional("max_position_embeddings") or 0
+    scaling = read.value("rope_scaling") or read.value("rope_parameters")
+    if not isinstance(scaling, Mapping):
+        return stated
+    factor, original = scaling.get("factor"), scaling.get("original_max_position_embeddings")
+    if isinstance(factor, int | float) and isinstance(original, int) and not isinstance(factor, bool):
+        return max(stated, round(factor * original))
+    return stated

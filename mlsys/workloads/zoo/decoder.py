@@ -1,0 +1,279 @@
+"""What every decoder answers: parameters, bytes of weights, cache of keys and values, prefill and decode."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol, Self
+
+from mlsys.door import checked_count
+from mlsys.precision import element_size
+from mlsys.units import Q_, Quantity
+from mlsys.workloads.operator import DECODE, NETWORK, PREFILL, Network
+from mlsys.workloads.zoo.decoder_layer import DecoderLayer
+from mlsys.workloads.zoo.decoder_pass import write_pass
+from mlsys.workloads.zoo.tape import Tape
+from mlsys.workloads.zoo.weight_formats import weight_bits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class StoredWeights(Protocol):
+    """How the weights of a decoder are stored, where that is not one format for all."""
+
+    def operator_bits(self, model: Decoder, layer: int | None, plain: float) -> Mapping[str, float]:
+        """Return the bits of one weight by operator: of a layer, or with None outside of the layers."""
+
+    def weight_bytes(self, model: Decoder, plain: float) -> float:
+        """Return the bytes of all parameters; those that are not quantised take ``plain`` bits."""
+
+
+class Decoder(ABC):
+    """A decoder-only transformer; a subclass says of which layers.
+
+    Attributes
+    ----------
+    name
+        What the reader calls it.
+    hidden, vocabulary
+        Width of the residual stream, rows of the table of tokens.
+    tied
+        The classifier uses the table of tokens.
+    positions
+        Rows of a learned table of positions; 0 for none.
+    embedding_width
+        Width of the table of tokens, where it is not ``hidden``; 0 for ``hidden``.
+    head, head_bias
+        Whether the pass ends in scores of the vocabulary, and whether these have a bias.
+    outer_parameters
+        Parameters of normalisations outside the layers.
+    layer_list
+        The layers.
+    quantization
+        How weights are stored, where not all in one format.
+    cache_format
+        Number format of keys and values, where the model states one.
+    """
+
+    name: str
+    hidden: int
+    vocabulary: int
+    tied: bool
+    positions: int
+    embedding_width: int = 0
+    head: bool = True
+    quantization: StoredWeights | None = None
+    cache_format: str | None = None
+
+    @property
+    @abstractmethod
+    def head_bias(self) -> bool:
+        """Whether the classifier has a bias."""
+
+    @property
+    @abstractmethod
+    def outer_parameters(self) -> int:
+        """Parameters of normalisations outside the layers."""
+
+    @property
+    @abstractmethod
+    def layer_list(self) -> tuple[DecoderLayer, ...]:
+        """The layers, in the order in which they run."""
+
+    def unquantised(self) -> Self:
+        """Return the same model with all weights in one format."""
+        return replace(self, quantization=None) if self.quantization is not None else self  # type: ignore[type-var]
+
+    # --- parameters and memory -------------------------------------------------------------
+
+    def parameters(self, positions: int | None = None) -> Quantity:
+        """Return all parameters, param; ``positions`` replaces the length of a learned table of positions."""
+        more = 0 if positions is None else (positions - self.positions) * self.hidden
+        return Q_(
+            self.outside_parameters() + more + sum(layer.parameters(self.hidden) for layer in self.layer_list), "param"
+        )
+
+    def active_parameters(self) -> Quantity:
+        """Return the parameters that one token uses: of the experts only those it visits."""
+        layers = (layer.parameters(self.hidden, layer.active_experts) for layer in self.layer_list)
+        return Q_(self.outside_parameters() + sum(layers), "param")
+
+    def outside_parameters(self) -> int:
+        """Return the parameters outside the layers: tables, the classifier, normalisations."""
+        width = self.embedding_width or self.hidden
+        tables = self.vocabulary * width + self.positions * self.hidden
+        tables += 2 * self.hidden * width if width != self.hidden else 0
+        head = self.vocabulary * width * (not self.tied) + self.vocabulary * self.head_bias if self.head else 0
+        return tables + head + self.outer_parameters
+
+    def weight_bytes(self, weight_format: str | None = None) -> Quantity:
+        """Return the bytes of all parameters in ``weight_format``, by default as the model states it, or 16 bits.
+
+        Examples
+        --------
+        >>> from mlsys.workloads.zoo import language_model
+        >>> print(f"{language_model('llama-2-7b').weight_bytes('q4_0').to('GB'):.2f}")
+        3.79 GB
+        """
+        if weight_format is None and self.quantization is not None:
+            return Q_(self.quantization.weight_bytes(self, 16), "byte")
+        return Q_(self.parameters().magnitude * weight_bits(weight_format or "fp16") / 8, "byte")
+
+    def kv_cache_per_token(self, precision: str | None = None) -> Quantity:
+        """Return the bytes of keys and values, or of their latent, that one token leaves behind in all layers.
+
+        Local layers drop what is beyond their window: of many tokens, :meth:`kv_cache` is the sum.
+
+        Parameters
+        ----------
+        precision
+            Number format of the cache; by default the one that the model states, or FP16.
+
+        Examples
+        --------
+        >>> from mlsys.workloads.zoo import language_model
+        >>> print(language_model("deepseek-v3").kv_cache_per_token("bf16").to("kB"))
+        70.272 kB
+        """
+        return Q_(sum(layer.cached_elements for layer in self.layer_list) * self._cache_size(precision), "byte")
+
+    def kv_cache(self, tokens: int, *, batch: int = 1, precision: str | None = None, windows: bool = True) -> Quantity:
+        """Return the bytes of the cache of keys and values after so many tokens of each sequence.
+
+        Parameters
+        ----------
+        tokens, batch
+            Tokens of each sequence, and sequences.
+        precision
+            Number format of the cache; by default the one that the model states, or FP16.
+        windows
+            Whether local layers keep only their window; False for servers that keep pages of all tokens.
+
+        Raises
+        ------
+        ArgumentError
+            If a count is not a whole number above zero.
+        UnknownNameError
+            If there is no such number format.
+
+        Examples
+        --------
+        >>> from mlsys.workloads.zoo import language_model
+        >>> gpt_oss = language_model("gpt-oss-120b")
+        >>> for windows in (True, False):
+        ...     print(f"{gpt_oss.kv_cache(131_072, windows=windows).to('GiB'):.3f}")
+        4.504 GiB
+        9.000 GiB
+        """
+        tokens, batch = checked_count("kv_cache", "tokens", tokens), checked_count("kv_cache", "batch", batch)
+        kept = sum(
+            layer.cached_elements * (min(tokens, layer.window) if windows and layer.window else tokens)
+            for layer in self.layer_list
+        )
+        return Q_(batch * kept * self._cache_size(precision), "byte")
+
+    def _cache_size(self, precision: str | None) -> float:
+        size: float = element_size(precision or self.cache_format or "fp16").m_as("byte")
+        return int(size) if size == int(size) else size
+
+    # --- networks ----------------------------------------------------------------------------
+
+    def prefill(
+        self,
+        batch: int = 1,
+        prompt: int = 512,
+        precision: str = "fp16",
+        *,
+        weight_format: str | None = None,
+        causal: bool = False,
+        last_logits: bool = False,
+        fused: bool = True,
+        whole: bool = False,
+    ) -> Network:
+        """Return one pass over prompts that are all of one length.
+
+        Parameters
+        ----------
+        batch, prompt
+            Sequences and the tokens of each.
+        precision
+            Number format of activations and cache.
+        weight_format
+            Format in which weights are stored; by default the model's own, or ``precision``.
+        causal
+            Count only the scores that a causal mask keeps; by default all, as most counters do.
+        last_logits
+            Compare only the last token with the vocabulary, as generating needs.
+        fused, whole
+            As in :class:`~mlsys.workloads.zoo.tape.Tape`.
+
+        Raises
+        ------
+        ArgumentError
+            If a count is not a whole number above zero.
+        UnknownNameError
+            If a format does not exist.
+
+        Notes
+        -----
+        A token visits ``active_experts`` of the experts. The weights read are those of the
+        experts that at least one token visits, when tokens choose evenly.
+        """
+        batch, prompt = checked_count("prefill", "batch", batch), checked_count("prefill", "prompt", prompt)
+        tape = self._tape(precision, weight_format, None, fused, whole)
+        write_pass(self, tape, batch, prompt, prompt, causal, batch if last_logits else batch * prompt)
+        return Network(
+            f"{self.name}, prefill of {batch} × {prompt}", tuple(tape.operators), PREFILL if self.head else NETWORK
+        )
+
+    def decode(
+        self,
+        batch: int = 1,
+        context: int = 512,
+        precision: str = "fp16",
+        *,
+        weight_format: str | None = None,
+        cache_precision: str | None = None,
+        fused: bool = True,
+        whole: bool = False,
+    ) -> Network:
+        """Return one decoding step: one new token for each sequence.
+
+        Parameters
+        ----------
+        batch, context
+            Sequences, and tokens each of them attends to, the new one included.
+        precision
+            Number format of activations.
+        weight_format, cache_precision
+            Formats in which weights and the key-value cache are stored; by default the model's own, or ``precision``.
+        fused, whole
+            As in :class:`~mlsys.workloads.zoo.tape.Tape`.
+
+        Raises
+        ------
+        ArgumentError
+            If a count is not a whole number above zero.
+        UnknownNameError
+            If a format does not exist.
+
+        Examples
+        --------
+        >>> from mlsys.workloads.zoo import language_model
+        >>> step = language_model("llama-3-8b").decode(context=1024, weight_format="q4_k_m")
+        >>> print(f"{step.data.to('GB'):.2f}, {step.intensity:.2f}")
+        4.68 GB, 3.32 FLOP/B
+        """
+        batch, context = checked_count("decode", "batch", batch), checked_count("decode", "context", context)
+        tape = self._tape(precision, weight_format, cache_precision, fused, whole)
+        write_pass(self, tape, batch, 1, context, True, batch)
+        return Network(f"{self.name}, decode step of {batch} at {context}", tuple(tape.operators), DECODE)
+
+    def write(self, tape: Tape, batch: int, prompt: int) -> None:
+        """Append one pass over prompts that are all of one length, every score counted."""
+        write_pass(self, tape, batch, prompt, prompt, False, batch * prompt)
+
+    def _tape(self, precision: str, weight_format: str | None, cache: str | None, fused: bool, whole: bool) -> Tape:
+        bits = None if weight_format is None else weight_bits(weight_format)
+        return Tape(precision, fused, bits, cache or self.cache_format, whole)

@@ -1,0 +1,198 @@
+"""One layer of a decoder: its sizes, its weight matrices and what it leaves in the cache."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class WeightMatrix(NamedTuple):
+    """A matrix of weights, or several of one shape.
+
+    Attributes
+    ----------
+    operator
+        The operator of :mod:`mlsys.workloads.zoo.decoder_pass` that reads it.
+    name
+        What most checkpoints call it, such as ``"self_attn.q_proj"``.
+    inputs, outputs
+        Its two sides.
+    copies
+        Matrices of this shape: the experts of a layer.
+    """
+
+    operator: str
+    name: str
+    inputs: int
+    outputs: int
+    copies: int = 1
+
+    @property
+    def elements(self) -> int:
+        """Weights of all copies."""
+        return self.inputs * self.outputs * self.copies
+
+
+@dataclass(frozen=True)
+class DecoderLayer:
+    """Sizes of one decoder layer: attention, or a short convolution, and a feed-forward part.
+
+    Attributes
+    ----------
+    heads, kv_heads, head_dim
+        Heads of queries, heads of keys and values, width of a head.
+    ffn
+        Inner width of the feed-forward part, or of one expert.
+    gated
+        Feed-forward of three matrices (SwiGLU, GeGLU) instead of two.
+    biases
+        Which parts have biases: ``"qkv"``, ``"output"``, ``"ffn"`` (also of a shared expert), ``"experts"``,
+        ``"router"``, and ``"latent"``, those of the projections to the latents.
+    norms
+        Normalisations over ``hidden`` in the layer.
+    centred
+        Whether they subtract the mean (LayerNorm); otherwise they only scale (RMSNorm).
+    small
+        Parameters of normalisations, sinks and whatever else is no matrix and no bias.
+    experts, active_experts
+        Experts, and how many a token visits; 0 for a dense layer.
+    shared_ffn, shared_gate
+        Inner width of the shared expert, and whether a learned gate scales its output.
+    latent, rotary, query_latent, value_dim
+        Of multi-head latent attention; see :class:`~mlsys.workloads.zoo.LanguageModel`.
+    window
+        Tokens that local attention sees; 0 for all.
+    convolution
+        Kernel of a gated short convolution in the place of attention; 0 for attention.
+    act
+        Activation.
+    """
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn: int
+    gated: bool = True
+    biases: frozenset[str] = frozenset()
+    norms: int = 2
+    centred: bool = False
+    small: int = 0
+    experts: int = 0
+    active_experts: int = 0
+    shared_ffn: int = 0
+    shared_gate: bool = False
+    latent: int = 0
+    rotary: int = 0
+    query_latent: int = 0
+    value_dim: int = 0
+    window: int = 0
+    convolution: int = 0
+    act: str = "silu"
+
+    @property
+    def attention_kind(self) -> str:
+        """How heads share keys: ``multi-head``, ``grouped``, ``multi-query``, ``latent``, or ``none``."""
+        if self.convolution:
+            return "none"
+        if self.latent:
+            return "latent"
+        if self.kv_heads == self.heads:
+            return "multi-head"
+        return "multi-query" if self.kv_heads == 1 else "grouped"
+
+    @property
+    def key_width(self) -> int:
+        """Width of a key, its rotary part included where that is apart."""
+        return self.head_dim + self.rotary if self.latent else self.head_dim
+
+    @property
+    def value_width(self) -> int:
+        """Width of a value."""
+        return self.value_dim or self.head_dim
+
+    @property
+    def cached_elements(self) -> int:
+        """Numbers that one token leaves in the cache of this layer."""
+        if self.convolution:
+            return 0
+        return self.latent + self.rotary if self.latent else 2 * self.kv_heads * self.head_dim
+
+    def matrices(self, hidden: int) -> tuple[WeightMatrix, ...]:
+        """Return the weight matrices of the layer, in the order in which they are used."""
+        return (*self._mixer(hidden), *self._feed_forward(hidden))
+
+    def bias_parameters(self, hidden: int, experts: int | None = None) -> int:
+        """Return the parameters in biases, with so many experts, or all of them."""
+        count, total = self.experts if experts is None else experts, 0
+        if "qkv" in self.biases:
+            total += (self.heads + 2 * self.kv_heads) * self.head_dim
+        if "latent" in self.biases:
+            total += self.query_latent + self.latent + self.rotary
+        if "output" in self.biases:
+            total += hidden
+        if "router" in self.biases:
+            total += self.experts
+        if "ffn" in self.biases:
+            total += self._bias_width(hidden, self.shared_ffn if self.experts else self.ffn)
+        if "experts" in self.biases:
+            total += count * self._bias_width(hidden, self.ffn)
+        return total
+
+    def parameters(self, hidden: int, experts: int | None = None) -> int:
+        """Return all parameters of the layer, or those with so many of its experts."""
+        total = self.small + self.bias_parameters(hidden, experts) + self.convolution * hidden
+        for matrix in self.matrices(hidden):
+            part = experts is not None and matrix.copies > 1
+            total += matrix.inputs * matrix.outputs * (experts or 0) if part else matrix.elements
+        return total
+
+    def _bias_width(self, hidden: int, inner: int) -> int:
+        return (2 if self.gated else 1) * inner + hidden if inner else 0
+
+    def _mixer(self, hidden: int) -> tuple[WeightMatrix, ...]:
+        matrix = WeightMatrix
+        if self.convolution:
+            return (
+                matrix("convolution in", "conv.in_proj", hidden, 3 * hidden),
+                matrix("convolution out", "conv.out_proj", hidden, hidden),
+            )
+        output = matrix("attention output", "self_attn.o_proj", self.heads * self.value_width, hidden)
+        if self.latent:
+            asked = self.heads * self.key_width
+            query = (
+                (
+                    matrix("query down", "self_attn.q_a_proj", hidden, self.query_latent),
+                    matrix("query", "self_attn.q_b_proj", self.query_latent, asked),
+                )
+                if self.query_latent
+                else (matrix("query", "self_attn.q_proj", hidden, asked),)
+            )
+            expanded = self.heads * (self.head_dim + self.value_width)
+            return (
+                *query,
+                matrix("latent", "self_attn.kv_a_proj_with_mqa", hidden, self.latent + self.rotary),
+                matrix("key and value", "self_attn.kv_b_proj", self.latent, expanded),
+                output,
+            )
+        shared = self.kv_heads * self.head_dim
+        sides = (("q", self.heads * self.head_dim), ("k", shared), ("v", shared))
+        rows = (matrix("query, key, value", f"self_attn.{side}_proj", hidden, width) for side, width in sides)
+        return (*rows, output)
+
+    def _feed_forward(self, hidden: int) -> tuple[WeightMatrix, ...]:
+        if not self.experts:
+            return self._inner("feed-forward", "mlp", hidden, self.ffn, 1)
+        gate = (WeightMatrix("shared expert gate", "mlp.shared_expert_gate", hidden, 1),) if self.shared_gate else ()
+        return (
+            WeightMatrix("router", "mlp.gate", hidden, self.experts),
+            *self._inner("shared expert", "mlp.shared_experts", hidden, self.shared_ffn, 1),
+            *gate,
+            *self._inner("experts", "mlp.experts", hidden, self.ffn, self.experts),
+        )
+
+    def _inner(self, operator: str, name: str, hidden: int, inner: int, copies: int) -> tuple[WeightMatrix, ...]:
+        if not inner:
+            return ()
+        first = f"{operator} gate and up" if self.gated else f"{operator} up"
+        rows = [WeightMatrix(first, f"{name}.up_proj", hidden, inner, copies)]
+        if self.gated:
+            rows.insert(0, WeightMatrix(first, f"{name}.gate_proj", hidden, inner, copies))
+        return (*rows, WeightMatrix(f"{operator} down", f"{name}.down_proj", inner, hidden, copies))

@@ -1,0 +1,130 @@
+"""Write the defaults of transformers' configuration classes, as ``mlsys.workloads.transformer_config`` reads them."""
+
+import dataclasses
+import inspect
+from pathlib import Path
+from typing import Any
+
+import transformers
+import yaml
+
+FILE = Path(__file__).parents[1] / "mlsys" / "workloads" / "transformer_config" / "defaults.yaml"
+MODEL_TYPES = [
+    "arcee",
+    "bloom",
+    "codegen",
+    "cohere",
+    "cohere2",
+    "deepseek_v2",
+    "deepseek_v3",
+    "ernie4_5",
+    "falcon",
+    "gemma",
+    "gemma2",
+    "gemma3_text",
+    "glm",
+    "glm4",
+    "glm4_moe",
+    "gpt2",
+    "gpt_bigcode",
+    "gpt_neo",
+    "gpt_neox",
+    "gpt_oss",
+    "gptj",
+    "granite",
+    "granitemoe",
+    "hunyuan_v1_dense",
+    "lfm2",
+    "llama",
+    "ministral",
+    "mistral",
+    "mixtral",
+    "nemotron",
+    "olmo",
+    "olmo2",
+    "olmo3",
+    "olmoe",
+    "opt",
+    "persimmon",
+    "phi",
+    "phi3",
+    "phimoe",
+    "qwen2",
+    "qwen2_moe",
+    "qwen3",
+    "qwen3_moe",
+    "seed_oss",
+    "smollm3",
+    "stablelm",
+    "starcoder2",
+]
+# The name that a field has in most classes, by the name it has in some.
+CANONICAL = {
+    "n_embd": "hidden_size", "n_layer": "num_hidden_layers", "num_layers": "num_hidden_layers",
+    "n_head": "num_attention_heads", "num_heads": "num_attention_heads", "n_positions": "max_position_embeddings",
+    "num_kv_heads": "num_key_value_heads", "n_inner": "intermediate_size", "ffn_dim": "intermediate_size",
+    "ffn_hidden_size": "intermediate_size", "hidden_activation": "hidden_act", "activation": "hidden_act",
+    "activation_function": "hidden_act", "num_local_experts": "num_experts", "n_routed_experts": "num_experts",
+}  # fmt: skip
+FIELDS = {
+    *CANONICAL.values(), "vocab_size", "head_dim", "tie_word_embeddings", "attention_bias", "mlp_bias",
+    "sliding_window", "use_sliding_window", "max_window_layers", "layer_types", "qkv_bias", "use_bias", "bias",
+    "use_qkv_bias",
+    "num_experts_per_tok", "moe_intermediate_size", "shared_expert_intermediate_size", "n_shared_experts",
+    "decoder_sparse_step", "mlp_only_layers", "first_k_dense_replace", "kv_lora_rank", "q_lora_rank",
+    "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "qk_layernorm", "use_qk_norm", "new_decoder_architecture",
+    "multi_query", "parallel_attn", "num_ln_in_parallel_attn", "alibi", "use_parallel_residual",
+    "do_layer_norm_before", "_remove_final_layer_norm", "word_embed_proj_dim", "enable_bias",
+    "layer_norm_elementwise_affine", "conv_L_cache", "conv_bias", "full_attn_idxs", "block_multiple_of",
+    "block_ffn_dim_multiplier", "block_auto_adjust_ff_dim", "use_bidirectional_attention", "add_cross_attention",
+    "attention_types", "lm_head_bias",
+}  # fmt: skip
+
+
+def described(model_type: str) -> dict[str, Any]:
+    """Return what a configuration class takes: other names of fields, defaults, and whether it checks its width."""
+    kind = transformers.CONFIG_MAPPING[model_type]
+    names, defaults = {}, {}
+    for field in dataclasses.fields(kind):
+        canonical = CANONICAL.get(field.name, field.name)
+        if canonical not in FIELDS:
+            continue
+        if canonical != field.name:
+            names[field.name] = canonical
+        if field.default is not dataclasses.MISSING and field.default is not None:
+            defaults[canonical] = field.default
+    for name, meant in kind.attribute_map.items():
+        canonical = CANONICAL.get(meant, meant)
+        if canonical in FIELDS and name != canonical:
+            names[name] = canonical
+        if canonical in FIELDS and meant != canonical:
+            names[meant] = canonical
+    own = {field.name for field in dataclasses.fields(kind)} | set(kind.attribute_map)
+    ignored = sorted(set(names.values()) - own)
+    width = inspect.getsource(kind)
+    checked = "not a multiple of" in width or "not divisible by" in width
+    record: dict[str, Any] = {"defaults": defaults}
+    if names:
+        record["names"] = names
+    if ignored:
+        record["ignores"] = ignored
+    if checked:
+        record["checks_width"] = True
+    return record
+
+
+def text() -> str:
+    """Return the file."""
+    head = (
+        "# Defaults of transformers' configuration classes, written by tools/transformer_defaults.py.\n"
+        "# `names` are the names that a field has in this class, with the name that most classes have for it.\n"
+        "# `ignores` are names of other classes that this one does not take.\n"
+        "# `checks_width`: the class refuses a hidden_size that is no multiple of num_attention_heads.\n"
+    )
+    source = f"huggingface/transformers {transformers.__version__}, src/transformers/models/*/configuration_*.py"
+    record = {"source": source, "models": {kind: described(kind) for kind in MODEL_TYPES}}
+    return head + yaml.safe_dump(record, sort_keys=True, width=118, default_flow_style=None)
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(), encoding="utf-8")
