@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
+from numbers import Real
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -60,11 +61,11 @@ def _factor(factor: float) -> float:
     ValueError
         If it is not.
     """
-    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 < factor < math.inf:
+    if isinstance(factor, bool) or not isinstance(factor, Real) or not 0 < factor < math.inf:
         raise ValueError(
             f"perturbed(): `factor` must be a finite number above zero, got {factor!r}. Write e.g. factor=1.01"
         )
-    return factor
+    return float(factor)
 
 
 def _factors_from_environment() -> None:
