@@ -30,6 +30,7 @@ import pint
 from pint.registry import GenericUnitRegistry
 from pint.util import UnitsContainer
 
+from mlsys.errors import ArgumentError
 from mlsys.provenance import Fact, Origin, Step, origin_of
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
 
 DimensionalityError = pint.DimensionalityError
 UndefinedUnitError = pint.UndefinedUnitError
+_SHOWN = 60  # characters of a text in a message
 
 
 def plain_number(value: Any) -> Any:
@@ -269,6 +271,34 @@ class Registry(GenericUnitRegistry[Quantity, Unit]):
     Quantity = Quantity
     Unit = Unit
     _closed = False
+
+    def parse_expression(self, input_string: str, *args: Any, **kwargs: Any) -> Any:
+        """Parse ``"4.87 ms"``; a comma, which pint would drop, is refused.
+
+        Raises
+        ------
+        ArgumentError
+            If there is a comma in the text.
+
+        Examples
+        --------
+        >>> ureg.parse_expression("4,87 ms")
+        Traceback (most recent call last):
+            ...
+        mlsys.errors.ArgumentError: '4,87 ms' has a comma. Write '4.87 ms', or '487 ms' if the comma groups thousands
+        """
+        if isinstance(input_string, str) and "," in input_string:
+            plain = input_string.replace(",", "")
+            once = input_string.count(",") == 1 and "." not in input_string.partition(",")[2]
+            point = input_string.replace(".", "").replace(",", ".")
+            decimal = f"{point[:_SHOWN]!r}, or " if once else ""
+            grouped = " if the comma groups thousands" if once else ""
+            raise ArgumentError(
+                f"{input_string[:_SHOWN]!r} has a comma. Write {decimal}{plain[:_SHOWN]!r}{grouped}"
+            )
+        return super().parse_expression(input_string, *args, **kwargs)
+
+    __call__ = parse_expression
 
     def define(self, definition: Any) -> None:
         """Define a unit while ``units.txt`` is read; refuse afterwards.

@@ -9,16 +9,17 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mlsys.errors import UnwrittenError
 from mlsys.escaping import printable
 from mlsys.faults import short
-from mlsys.files import csv_text
-from mlsys.inputs import csv_records
+from mlsys.files import csv_text, inputs_kept
+from mlsys.inputs import FILES_READ, csv_records
 
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
@@ -43,6 +44,26 @@ _INTERRUPTED = 130
 PICTURES = (".png", ".svg", ".pdf")
 
 
+@contextlib.contextmanager
+def kept_inputs() -> Iterator[None]:
+    """Refuse, while the current command runs, to write over any file that it reads; see ``files.inputs_kept``.
+
+    Raises
+    ------
+    WrongUsage
+        If the command line names one file as an input and an output, or for two outputs.
+    """
+    from mlsys.cli.parameters import named_files
+
+    context = click.get_current_context(silent=True)
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(inputs_kept(*(named_files(context) if context else ((), ()))))
+        except UnwrittenError as error:
+            raise WrongUsage(printable(str(error))) from error
+        yield
+
+
 class WrongUsage(click.ClickException):
     """Options that do not go together, or that say nothing."""
 
@@ -55,7 +76,8 @@ def speak_plainly(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
-            return command(*args, **kwargs)
+            with kept_inputs():
+                return command(*args, **kwargs)
         except BrokenPipeError:
             raise  # whoever read our output has enough: no error of the question
         except ModuleNotFoundError as missing:
@@ -117,6 +139,7 @@ class Commands(click.Group):
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(AttributeError, ValueError):
                 stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        FILES_READ.clear()
         try:
             return super().main(*args, **kwargs)
         finally:

@@ -1,6 +1,7 @@
 """``mlsys edge``: make a network small enough for a device, and see what that costs."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,12 @@ def _power_point(text: str) -> Any:
     from mlsys.amounts import amount, parsed_number
     from mlsys.edge.clock import PowerPoint
 
+    if comma := re.search(r"\d+,\d+", text):
+        number = comma[0].replace(",", ".")
+        raise ValueError(
+            f"--point {text[:60]!r}: {comma[0]!r} has a comma within a number. Write {number}: commas only separate "
+            "clock, time, energy and voltage"
+        )
     parts = [part.strip() for part in text.split(",")]
     if len(parts) not in (3, 4):
         raise ValueError(f"--point must be CLOCK,TIME,ENERGY[,VOLTAGE], such as '168 MHz, 145 ms, 18 mJ', got {text!r}")

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,8 @@ def run(
     """Measure MODEL: ds-cnn, tiny-cnn, an .onnx or .tflite file, a network with PyTorch code, or a module:factory.
 
     Each backend is loaded, its first inference kept apart, warmed up and run 100 times or more, three times over. One
-    log a backend and format, JSON lines, is written. A backend that cannot run is named with its reason.
+    log a backend and format, JSON lines, is written, under a new name where --out has one already. Ctrl-C keeps the
+    samples taken so far. A backend that cannot run is named with its reason.
     """
     from mlsys.door import checked_choice
     from mlsys.explain.backends import BackendMissingError
@@ -98,9 +100,12 @@ def run(
             continue
         finally:
             backend.close()
-        path = out / f"{log.name.replace(' ', '-').replace('/', '-')}.jsonl"
+        path = _free(out / f"{log.name.replace(' ', '-').replace('/', '-')}.jsonl")
         log.write(path)
         logs.append((log, path))
+        if stopped := log.environment.get("stopped"):
+            say(f"{log.name}: {stopped}; written: {path}", err=True)
+            raise KeyboardInterrupt
     if trace is not None:
         _trace(subjects[0], trace)
     if flame is not None:
@@ -111,6 +116,12 @@ def run(
     _tell(logs, absent, as_json)
     if not logs:
         sys.exit(1)
+
+
+def _free(path: Path) -> Path:
+    """Return a name that no log has yet: a second measurement does not replace the first."""
+    names = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
+    return next(name for name in chain([path], names) if not name.exists())
 
 
 def _backends(names: str, port: str | None, baud: int, wait: float, faults: list[str]) -> list[Any]:

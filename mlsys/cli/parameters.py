@@ -95,6 +95,25 @@ class OutputFolder(click.Path):
         return super().convert(value, param, ctx)
 
 
+def named_files(context: click.Context) -> tuple[list[Path], list[Path]]:
+    """Return the files that a command line names: those that it may read, and its outputs."""
+    inputs: list[Path] = []
+    outputs: list[Path] = []
+    for param in context.command.params:
+        given = context.params.get(str(param.name))
+        for value in given if isinstance(given, (tuple, list)) else (given,):
+            if not isinstance(value, (str, Path)) or not str(value):
+                continue
+            if isinstance(param.type, (Output, OutputFolder)):
+                outputs += [Path(value)] if isinstance(param.type, Output) else []
+                continue
+            inputs.append(Path(value))
+            module, colon, _ = str(value).rpartition(":")  # module:factory
+            if colon:
+                inputs += [Path(module), Path(f"{module.replace('.', '/')}.py")]
+    return inputs, outputs
+
+
 class QuantityType(click.ParamType):
     """An amount with its unit, such as ``"100 TFLOP/s"``.
 
