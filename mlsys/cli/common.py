@@ -34,7 +34,7 @@ EXIT_CODES = {
     2: "wrong usage: an option, a name of a file or their combination; compile-bench: any wrong question",
     3: "answered, and the answer is no: plan: no placement meets the caps; explain guide: no platform is feasible; "
     "memory --buffers: proved not to fit; compile-bench: it cannot be measured here",
-    4: "not known: memory --buffers found no offsets in --seconds, and no proof that there are none",
+    4: "not known: memory --buffers or plan found nothing in --seconds, and no proof that there is nothing",
     130: "stopped by Ctrl-C; a sweep or an edge run goes on when the same is run again",
 }
 """What a command ends with."""
