@@ -1,10 +1,16 @@
 """Time limits of long searches."""
 
+import contextlib
+import ctypes
+import signal
+import threading
+from collections.abc import Iterator
 from time import monotonic
+from typing import Any
 
 
-class TimeIsUpError(Exception):
-    """A search has used up its time."""
+class TimeIsUpError(BaseException):
+    """The time of a search is used up; no ``except Exception`` of somebody else's code may catch it."""
 
 
 class Deadline:
@@ -48,3 +54,47 @@ class Deadline:
     def part(self, share: float) -> "Deadline":
         """Return a deadline after a share of the time that is left."""
         return Deadline(share * self.left)
+
+
+@contextlib.contextmanager
+def interrupted_at(deadline: Deadline) -> Iterator[None]:
+    """Run code that knows no deadline, such as a cell of a page, and interrupt it then.
+
+    In the main thread a signal interrupts what waits, too; elsewhere, the next line of Python.
+
+    Raises
+    ------
+    TimeIsUpError
+        If the code was interrupted.
+
+    Examples
+    --------
+    >>> with interrupted_at(Deadline(0.05)):
+    ...     while True:
+    ...         pass
+    Traceback (most recent call last):
+        ...
+    mlsys.deadline.TimeIsUpError
+    """
+    deadline.check()
+    if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
+
+        def ring(*_: Any) -> None:
+            raise TimeIsUpError
+
+        before = signal.signal(signal.SIGALRM, ring)
+        signal.setitimer(signal.ITIMER_REAL, max(deadline.left, 1e-6), 1.0)  # again, should the code have caught it
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        return
+    thread, error = ctypes.c_ulong(threading.get_ident()), ctypes.py_object(TimeIsUpError)
+    timer = threading.Timer(deadline.left, lambda: ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

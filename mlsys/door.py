@@ -100,9 +100,7 @@ def plain_arguments(function: Function) -> Function:
     def converted(*args: Any, **named: Any) -> Any:
         return function(
             *(plain_number(value) if isinstance(value, np.generic) else value for value in args),
-            **{
-                name: plain_number(value) if isinstance(value, np.generic) else value for name, value in named.items()
-            },
+            **{name: plain_number(value) if isinstance(value, np.generic) else value for name, value in named.items()},
         )
 
     return converted  # type: ignore[return-value]

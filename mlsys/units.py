@@ -76,6 +76,18 @@ def plain_number(value: Any) -> Any:
     return float(value) if value.dtype.kind == "f" else int(value)
 
 
+def _refuse_commas(text: Any) -> None:
+    """Refuse a text with a comma, which pint would drop: 4,87 is not 487."""
+    if not isinstance(text, str) or "," not in text:
+        return
+    plain = text.replace(",", "")
+    once = text.count(",") == 1 and "." not in text.partition(",")[2]
+    point = text.replace(".", "").replace(",", ".")
+    decimal = f"{point[:_SHOWN]!r}, or " if once else ""
+    grouped = " if the comma groups thousands" if once else ""
+    raise ArgumentError(f"{text[:_SHOWN]!r} has a comma. Write {decimal}{plain[:_SHOWN]!r}{grouped}")
+
+
 def _rebuild_quantity(magnitude: Any, units: str, origin: Origin | None) -> Quantity:
     quantity = ureg.Quantity(magnitude, units)
     quantity._origin = origin
@@ -139,6 +151,7 @@ class Quantity(pint.UnitRegistry.Quantity):
     def __new__(cls, value: Any, units: Any = None) -> Quantity:
         """Make a plain number in a parsed unit at once; of everything else pint asks what it is."""
         value = plain_number(value)
+        _refuse_commas(value)
         if type(value) not in (int, float) or not isinstance(units, (Unit, UnitsContainer)):
             return super().__new__(cls, value, units)  # type: ignore[return-value]
         made = object.__new__(cls)
@@ -287,15 +300,7 @@ class Registry(GenericUnitRegistry[Quantity, Unit]):
             ...
         mlsys.errors.ArgumentError: '4,87 ms' has a comma. Write '4.87 ms', or '487 ms' if the comma groups thousands
         """
-        if isinstance(input_string, str) and "," in input_string:
-            plain = input_string.replace(",", "")
-            once = input_string.count(",") == 1 and "." not in input_string.partition(",")[2]
-            point = input_string.replace(".", "").replace(",", ".")
-            decimal = f"{point[:_SHOWN]!r}, or " if once else ""
-            grouped = " if the comma groups thousands" if once else ""
-            raise ArgumentError(
-                f"{input_string[:_SHOWN]!r} has a comma. Write {decimal}{plain[:_SHOWN]!r}{grouped}"
-            )
+        _refuse_commas(input_string)
         return super().parse_expression(input_string, *args, **kwargs)
 
     __call__ = parse_expression

@@ -10,7 +10,9 @@ import click
 from mlsys.cli.common import one_form, print_csv, progress, refuse_unused, say, speak_plainly
 from mlsys.cli.edge_arena import arena_command
 from mlsys.cli.networks import asked_network, network_options, sizes_in_words
-from mlsys.cli.parameters import OutputFolder, QuantityType, complete_model
+from mlsys.cli.parameters import Input, OutputFolder, QuantityType, complete_model
+
+_EXAMPLE = "mlsys edge run --example > digits.yaml"
 
 
 @click.group()
@@ -26,7 +28,7 @@ def _folder(config: Path, output: Path | None) -> Path:
 
 
 @edge.command("run")
-@click.argument("config", required=False, type=click.Path(path_type=Path))
+@click.argument("config", required=False, type=Input(example=_EXAMPLE))
 @click.option("--output", type=OutputFolder(), help="Folder of results; by default CONFIG-results.")
 @click.option("--example", is_flag=True, help="Print a configuration with every key.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of configurations, with an example of each key.")
@@ -64,7 +66,7 @@ def run_command(config: Path | None, output: Path | None, example: bool, schema:
 
 
 @edge.command("report")
-@click.argument("config", type=click.Path(path_type=Path))
+@click.argument("config", type=Input(example=_EXAMPLE))
 @click.option("--output", type=click.Path(path_type=Path), help="Folder of results; by default CONFIG-results.")
 @click.option(
     "--format", "kind", type=click.Choice(("text", "csv", "markdown", "html", "json")), default="text",

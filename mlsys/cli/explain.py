@@ -13,11 +13,11 @@ import click
 
 from mlsys.cli.common import Commands, progress, refuse_unused, say, speak_plainly
 from mlsys.cli.explain_platforms import asked_logs, compare, guide
-from mlsys.cli.parameters import Finite, Output, OutputFolder, Whole
+from mlsys.cli.parameters import Finite, Input, Output, OutputFolder, Whole
 from mlsys.errors import UnwrittenError
 from mlsys.files import atomically, check_folder, csv_text, write_text
 
-_PATH, _MADE = click.Path(path_type=Path), Output(folders=True)
+_PATH, _MADE, _LOG = click.Path(path_type=Path), Output(folders=True), Input(stored=True)
 
 
 @click.group(cls=Commands)
@@ -208,11 +208,11 @@ def _tell(logs: list[tuple[Any, Path]], absent: list[dict[str, str]], as_json: b
 
 
 @explain.command("import")
-@click.argument("capture", type=_PATH)
+@click.argument("capture", type=Input())
 @click.option("--model", required=True, help="The network: ds-cnn, tiny-cnn, or any name for one of your own.")
 @click.option("--platform", required=True, help="Name of the board.")
 @click.option("--clock", type=Finite(), help="Ticks a second, where the capture does not say m-clock-[...].")
-@click.option("--power", type=_PATH, help="CSV of power: time_s,power_w, over all inferences of the capture.")
+@click.option("--power", type=Input(), help="CSV of power: time_s,power_w, over all inferences of the capture.")
 @click.option("--idle", type=Finite(), default=0.0, show_default=True, help="Power of the idle board, W, for --power.")
 @click.option("--skip-malformed", is_flag=True, help="Leave out lines that cannot be read; they stay in the log.")
 @click.option("--out", type=_MADE, required=True, help="The log to write.")
@@ -241,7 +241,7 @@ def import_(
 
 
 @explain.command()
-@click.argument("logs", nargs=-1, required=True, type=_PATH)
+@click.argument("logs", nargs=-1, required=True, type=_LOG)
 @click.option("--html", "page_file", type=_MADE, help="One HTML file with pictures, tables and raw data.")
 @click.option(
     "--pictures",

@@ -10,7 +10,7 @@ import click
 
 from mlsys.choices import Goal, Strategy
 from mlsys.cli.common import WrongUsage, checked_picture, refuse_unused, say, speak_plainly
-from mlsys.cli.parameters import FILE, Finite, Output, Whole
+from mlsys.cli.parameters import FILE, Finite, Input, Output, Whole
 from mlsys.files import write_text
 
 _FORMATS = ("text", "csv", "html", "json")
@@ -18,7 +18,7 @@ _INFEASIBLE, _UNKNOWN = 3, 4
 
 
 @click.command()
-@click.argument("scenario", required=False, type=FILE)
+@click.argument("scenario", required=False, type=Input(example="mlsys plan --example --output pipeline.json"))
 @click.option(
     "--goal",
     type=click.Choice(get_args(Goal)),
@@ -127,7 +127,13 @@ def plan(
     from mlsys.planner.placement.report import as_csv, plan_text, record
 
     own = _own_of(network, devices)
-    result = best(_scenario(scenario, network, devices, batch, precision, measured, save_scenario), goal, seconds=seconds or 60.0, progress=_shown, **options)  # type: ignore[arg-type]
+    result = best(
+        _scenario(scenario, network, devices, batch, precision, measured, save_scenario),
+        goal,
+        seconds=seconds or 60.0,
+        progress=_shown,
+        **options,
+    )  # type: ignore[arg-type]
     if kind == "html":
         from mlsys.cli.plan_page import plan_page
 

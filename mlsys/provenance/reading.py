@@ -53,7 +53,7 @@ _listeners: list[Seen] = []
 _from_outside: dict[str, float] = {}
 
 
-def _factor(factor: float) -> float:
+def _factor(factor: object) -> float:
     """Return what a fact is multiplied by, once it is known to be a finite number above zero.
 
     Raises
@@ -61,11 +61,12 @@ def _factor(factor: float) -> float:
     ValueError
         If it is not.
     """
-    if isinstance(factor, bool) or not isinstance(factor, Real) or not 0 < factor < math.inf:
+    number = float(factor) if isinstance(factor, Real) and not isinstance(factor, bool) else math.nan
+    if not 0 < number < math.inf:
         raise ValueError(
             f"perturbed(): `factor` must be a finite number above zero, got {factor!r}. Write e.g. factor=1.01"
         )
-    return float(factor)
+    return number
 
 
 def _factors_from_environment() -> None:

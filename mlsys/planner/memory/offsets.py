@@ -106,15 +106,11 @@ def equal_offsets(first: np.ndarray, last: np.ndarray) -> np.ndarray:
     return offsets
 
 
-def _by_size(
-    sizes: np.ndarray, first: np.ndarray, last: np.ndarray, deadline: Deadline | None = None
-) -> np.ndarray:
+def _by_size(sizes: np.ndarray, first: np.ndarray, last: np.ndarray, deadline: Deadline | None = None) -> np.ndarray:
     return place_in_order(np.lexsort((first, -sizes)).tolist(), sizes, first, last, deadline=deadline)
 
 
-def _by_breadth(
-    sizes: np.ndarray, first: np.ndarray, last: np.ndarray, deadline: Deadline | None = None
-) -> np.ndarray:
+def _by_breadth(sizes: np.ndarray, first: np.ndarray, last: np.ndarray, deadline: Deadline | None = None) -> np.ndarray:
     breadth = live_bytes(sizes.tolist(), first.tolist(), last.tolist(), int(last.max(initial=0)) + 1)
     by_size = np.lexsort((first, -sizes))
     order: dict[int, None] = {}
@@ -131,9 +127,7 @@ def _by_lifetime(
     return place_in_order(np.lexsort((first, -sizes, first - last)).tolist(), sizes, first, last, deadline=deadline)
 
 
-def _first_come(
-    sizes: np.ndarray, first: np.ndarray, last: np.ndarray, deadline: Deadline | None = None
-) -> np.ndarray:
+def _first_come(sizes: np.ndarray, first: np.ndarray, last: np.ndarray, deadline: Deadline | None = None) -> np.ndarray:
     return place_in_order(np.lexsort((-sizes, first)).tolist(), sizes, first, last, deadline=deadline)
 
 

@@ -106,7 +106,9 @@ def search_chain(
         if number and sweeps is not None and sweeps.passed:
             break
         ceiling = float(kept[-1][0]) if len(kept) >= top else math.inf
-        finals, dropped, labels = _sweep(layers, prices, ceiling, max(size, 1), top, sweeps if number or any_will_do else None)
+        finals, dropped, labels = _sweep(
+            layers, prices, ceiling, max(size, 1), top, sweeps if number or any_will_do else None
+        )
         spent += labels
         fresh = _verified(scenario, weights, caps, finals, top, deadline)
         kept = _merged(kept, fresh, top)

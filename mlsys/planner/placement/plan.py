@@ -5,9 +5,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, get_args
 
-from mlsys.choices import Goal, Strategy
 import numpy as np
 
+from mlsys.choices import Goal, Strategy
 from mlsys.deadline import Deadline
 from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError
@@ -119,10 +119,11 @@ def plan(
         plans = Found((), float("inf"), True, 0) if weights is None else search(weights, caps, top)
         scores = [score for score, _ in plans.best]
     if strategy == "exact" and not plans.proven:
+        gap = float(scores[0]) / plans.bound - 1 if scores and plans.bound > 0 else float("inf")
         raise ArgumentError(
-            f"plan(): `strategy` 'exact' found no proof within {max_exact_states:,} partial placements and {seconds:g} s; "
-            f"the gap is at most {float(scores[0]) / plans.bound - 1 if scores and plans.bound > 0 else float('inf'):.3g}. "
-            "Write e.g. strategy='auto', or larger max_exact_states and seconds"
+            f"plan(): `strategy` 'exact' found no proof within {max_exact_states:,} partial placements and "
+            f"{seconds:g} s; the gap is at most {gap:.3g}. Write e.g. strategy='auto', or larger max_exact_states "
+            "and seconds"
         )
     ranked = tuple(Ranked(float(score), placed) for score, (_, placed) in zip(scores, plans.best, strict=True))
     binding: tuple[str, ...] = ()
