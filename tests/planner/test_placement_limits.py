@@ -1,11 +1,16 @@
 """Pipelines too large to search: the bounds hold, the solver agrees with enumeration, and time is a limit."""
 
 import random
+import sys
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
 from test_placement_chain import chain, enumerate_all
 
 from mlsys.deadline import Deadline
