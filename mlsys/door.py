@@ -35,7 +35,7 @@ import numpy as np
 from mlsys.errors import ArgumentError, ArgumentUnitError, UnknownNameError, did_you_mean
 from mlsys.faults import short
 from mlsys.provenance import Step
-from mlsys.units import DimensionalityError, Quantity, ureg
+from mlsys.units import DimensionalityError, Quantity, plain_number, ureg
 
 _LARGEST = sys.float_info.max
 
@@ -67,13 +67,60 @@ def takes(**kinds: tuple[Any, str]) -> Callable[[Function], Function]:
         def checked(*args: Any, **named: Any) -> Any:
             for position, name, kind, words in places:
                 value = args[position] if position < len(args) else named.get(name, _ABSENT)
-                if value is not _ABSENT and not isinstance(value, kind):
+                if value is _ABSENT:
+                    continue
+                if isinstance(value, np.generic):
+                    value = plain_number(value)
+                    if position < len(args):
+                        args = (*args[:position], value, *args[position + 1 :])
+                    else:
+                        named[name] = value
+                if not isinstance(value, kind):
                     raise ArgumentError(f"{function.__name__}(): `{name}` must be {words}, got {short(value)}")
             return function(*args, **named)
 
         return checked  # type: ignore[return-value]
 
     return decorate
+
+
+def plain_arguments(function: Function) -> Function:
+    """Convert the NumPy scalars among a function's arguments to Python's own numbers, which never overflow.
+
+    Examples
+    --------
+    >>> @plain_arguments
+    ... def area(height, width):
+    ...     return height * width
+    >>> area(np.int8(100), width=np.int8(100))
+    10000
+    """
+
+    @functools.wraps(function)
+    def converted(*args: Any, **named: Any) -> Any:
+        return function(
+            *(plain_number(value) if isinstance(value, np.generic) else value for value in args),
+            **{name: plain_number(value) if isinstance(value, np.generic) else value for name, value in named.items()},
+        )
+
+    return converted  # type: ignore[return-value]
+
+
+def plain_fields(record: Any) -> None:
+    """Convert the NumPy scalars among the fields of a dataclass to Python's own numbers, in ``__post_init__``.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Tensor:
+    ...     rows: int
+    ...     __post_init__ = plain_fields
+    >>> Tensor(np.int8(100)).rows * 100
+    10000
+    """
+    for name, value in vars(record).items():
+        if isinstance(value, np.generic):
+            object.__setattr__(record, name, plain_number(value))
 
 
 @dataclass(frozen=True)
@@ -144,7 +191,7 @@ def checked_number(where: str, name: str, value: object, spec: Argument, factors
     elif spec.unit or not _is_number(value):
         raise ArgumentUnitError(_no_unit_message(where, name, value, spec))
     else:
-        number = value
+        number = plain_number(value)
     if not _complies(number, spec):
         raise ArgumentError(_range_message(where, name, value, spec))
     return number
@@ -157,8 +204,26 @@ def checked_count(where: str, name: str, value: object) -> int:
     --------
     >>> checked_count("network", "batch", 32.0)
     32
+    >>> checked_count("network", "batch", [8])
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.ArgumentUnitError: network(): `batch` must be a whole number >= 1, got [8]. Write e.g. batch=1
     """
-    return int(checked_number(where, name, value, _COUNT, {}))
+    number = checked_number(where, name, value, _COUNT, {})
+    if np.ndim(number):
+        raise ArgumentError(_range_message(where, name, value, _COUNT))
+    return int(number)
+
+
+def checked_counts(where: str, **values: object) -> tuple[int, ...]:
+    """Return several positive whole numbers as ints, or raise for the first that is none.
+
+    Examples
+    --------
+    >>> checked_counts("gemm", m=np.int8(64), n=32.0)
+    (64, 32)
+    """
+    return tuple(checked_count(where, name, value) for name, value in values.items())
 
 
 def checked_choice(where: str, name: str, value: object, known: Iterable[Choice]) -> Choice:
@@ -202,7 +267,7 @@ def _is_number(value: Any) -> bool:
 def _complies(number: Any, spec: Argument) -> bool:
     """Tell whether a number, or every element of an array, is in the range of ``spec``."""
     if isinstance(number, np.ndarray) and number.ndim:
-        if not _is_number(number):
+        if not _is_number(number) or not number.size:
             return False
         good = np.isfinite(number) & (number >= spec.low) & (number <= spec.high)
         good &= (spec.low_is_allowed | (number > spec.low)) & (spec.high_is_allowed | (number < spec.high))
@@ -230,7 +295,7 @@ def _factor(where: str, name: str, value: Quantity, spec: Argument) -> float:
 
 
 def _no_unit_message(where: str, name: str, value: Any, spec: Argument) -> str:
-    given = f"the bare number {value!r}" if _is_number(value) else repr(value)
+    given = f"the bare number {_show(value)}" if _is_number(value) else repr(value)
     usable = np.ndim(value) == 0 and _is_number(value) and _complies(value, spec)
     example = f"{value}" if usable else _example(spec)
     if spec.unit:
@@ -255,7 +320,9 @@ def _example(spec: Argument) -> str:
 
 
 def _show(value: Any) -> str:
-    return f"{value:~P}" if isinstance(value, Quantity) else repr(value)
+    if isinstance(value, Quantity):
+        return f"{value:~P}"
+    return str(plain_number(value)) if isinstance(value, np.generic) else repr(value)
 
 
 class Formula:

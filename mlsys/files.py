@@ -18,9 +18,83 @@ from typing import Any
 
 from mlsys.errors import UnwrittenError
 from mlsys.escaping import harmless
+from mlsys.inputs import FILES_READ, identity
 
 DRAFTS = ".mlsys-*.part"
 """Names of drafts: what a killed program leaves behind."""
+
+
+class _Command:
+    """Files that the running command reads and writes."""
+
+    def __init__(self) -> None:
+        self.inputs: dict[tuple[int, int], str] = {}
+        self.outputs: set[str] = set()
+
+    def check(self, path: Path) -> None:
+        """Refuse to write over an input: a file named by the user, or read meanwhile if the user named the output."""
+        try:
+            status = path.stat()
+        except (OSError, ValueError):
+            return
+        if not stat.S_ISREG(status.st_mode):
+            return
+        name = self.inputs.get(key := identity(status))
+        if name is None and os.path.realpath(path) in self.outputs:
+            name = FILES_READ.get(key)
+        if name is not None:
+            same = "" if str(path) == name else f" (the same file as {name})"
+            raise UnwrittenError(f"{path}{same} is an input of this command and stays as it is. Write to another file")
+
+
+_COMMANDS: list[_Command] = []
+
+
+@contextlib.contextmanager
+def inputs_kept(inputs: Iterable[str | Path], outputs: Iterable[str | Path]) -> Iterator[None]:
+    """Keep the inputs of a command: within, no file that it reads is written over.
+
+    Links count as the file they lead to. A file the command finds by itself, such as a configuration that
+    another one names, is kept from the moment it is read.
+
+    Parameters
+    ----------
+    inputs, outputs
+        Files the user named. The ones that do not exist yet are no inputs.
+
+    Raises
+    ------
+    UnwrittenError
+        If an output is an input, or two outputs are one file; within, when such a file is about to be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> data = Path(tempfile.mkdtemp()) / "data.csv"
+    >>> _ = data.write_text("1,2")
+    >>> with inputs_kept([data], [data]):
+    ...     pass
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.UnwrittenError: ...data.csv is an input of this command and stays as it is. Write to another file
+    """
+    command = _Command()
+    for path in inputs:
+        with contextlib.suppress(OSError, ValueError):
+            status = os.stat(path)
+            if stat.S_ISREG(status.st_mode):
+                command.inputs.setdefault(identity(status), str(path))
+    for output in outputs:
+        place = os.path.realpath(output)
+        if place in command.outputs and not _is_special(Path(output)):
+            raise UnwrittenError(f"{output} is given for two outputs. Give each a file of its own")
+        command.outputs.add(place)
+        command.check(Path(output))
+    _COMMANDS.append(command)
+    try:
+        yield
+    finally:
+        _COMMANDS.remove(command)
 
 
 class Drafts:
@@ -50,6 +124,8 @@ class Drafts:
         with _told(wanted):
             target = Path(os.path.realpath(wanted)) if wanted.is_symlink() else wanted
             special = _is_special(wanted)
+            for command in _COMMANDS:
+                command.check(target)
             if special:  # a terminal, a pipe, /dev/null: it cannot be renamed to
                 target, folder = wanted, Path(tempfile.gettempdir())
             else:

@@ -6,7 +6,7 @@ pages use. Significant digits in :func:`natural` follow the size of the number.
 
 import math
 
-from mlsys.units import Quantity, Unit
+from mlsys.units import Quantity, Unit, plain_number
 
 _MOST_DIGITS = 50
 
@@ -65,6 +65,7 @@ def fmt(
     value = float(quantity.magnitude if isinstance(quantity, Quantity) else quantity)
     if not math.isfinite(value):
         raise ValueError(f"fmt(): `quantity` must be finite, got {value!r}.")
+    precision = plain_number(precision)
     if isinstance(precision, bool) or not isinstance(precision, int) or not 0 <= precision <= _MOST_DIGITS:
         raise ValueError(f"fmt(): `precision` must be a whole number from 0 to {_MOST_DIGITS}, got {precision!r}")
     text = f"{value:{',' if commas else ''}.{precision}f}"

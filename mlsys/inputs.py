@@ -24,6 +24,9 @@ _PATIENCE = 5.0
 """Seconds until a pipe must have begun to say something, and between two parts of it."""
 _PART = 1 << 20
 
+FILES_READ: dict[tuple[int, int], str] = {}
+"""Identity (device and inode) and name of every regular file that was read; see :func:`mlsys.files.inputs_kept`."""
+
 
 def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
     """Return the content of a file, or of a pipe that somebody writes to.
@@ -57,6 +60,8 @@ def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
         kind = os.fstat(handle).st_mode
         if stat.S_ISDIR(kind):
             raise _unreadable(path, "it is a folder")
+        if stat.S_ISREG(kind):
+            FILES_READ.setdefault(identity(os.fstat(handle)), str(path))
         content = bytearray()
         while part := _part(path, handle, waits=not stat.S_ISREG(kind), begun=bool(content)):
             content += part
@@ -69,6 +74,17 @@ def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
         raise _unreadable(path, error.strerror or str(error)) from None
     finally:
         os.close(handle)
+
+
+def identity(status: os.stat_result) -> tuple[int, int]:
+    """Return what is equal for two names of one file, links included: its device and inode.
+
+    Examples
+    --------
+    >>> identity(os.stat(os.curdir)) == identity(os.stat(os.path.abspath(os.curdir)))
+    True
+    """
+    return status.st_dev, status.st_ino
 
 
 def _part(path: str | Path, handle: int, *, waits: bool, begun: bool) -> bytes:

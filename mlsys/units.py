@@ -25,10 +25,12 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import resources
 from typing import Any
 
+import numpy as np
 import pint
 from pint.registry import GenericUnitRegistry
 from pint.util import UnitsContainer
 
+from mlsys.errors import ArgumentError
 from mlsys.provenance import Fact, Origin, Step, origin_of
 
 __all__ = [
@@ -39,12 +41,51 @@ __all__ = [
     "Unit",
     "computed",
     "number_in",
+    "plain_number",
     "total",
     "ureg",
 ]
 
 DimensionalityError = pint.DimensionalityError
 UndefinedUnitError = pint.UndefinedUnitError
+_SHOWN = 60  # characters of a text in a message
+
+
+def plain_number(value: Any) -> Any:
+    """Return a number of NumPy as Python's own, and an array of numbers as float64; anything else as it is.
+
+    Fixed-width integers overflow without an error and narrow floats round: counts and magnitudes are
+    converted where they enter the package.
+
+    Parameters
+    ----------
+    value
+        Anything; only integers and floats of NumPy, and arrays of them, are converted.
+
+    Examples
+    --------
+    >>> plain_number(np.int8(100)) * 100, plain_number(np.array(7, np.uint16))
+    (10000, 7)
+    >>> plain_number(np.array([100, 120], np.int8)) * 100
+    array([10000., 12000.])
+    """
+    if not isinstance(value, (np.ndarray, np.generic)) or value.dtype.kind not in "iuf":
+        return value
+    if value.ndim:
+        return value.astype(np.float64, copy=False)
+    return float(value) if value.dtype.kind == "f" else int(value)
+
+
+def _refuse_commas(text: Any) -> None:
+    """Refuse a text with a comma, which pint would drop: 4,87 is not 487."""
+    if not isinstance(text, str) or "," not in text:
+        return
+    plain = text.replace(",", "")
+    once = text.count(",") == 1 and "." not in text.partition(",")[2]
+    point = text.replace(".", "").replace(",", ".")
+    decimal = f"{point[:_SHOWN]!r}, or " if once else ""
+    grouped = " if the comma groups thousands" if once else ""
+    raise ArgumentError(f"{text[:_SHOWN]!r} has a comma. Write {decimal}{plain[:_SHOWN]!r}{grouped}")
 
 
 def _rebuild_quantity(magnitude: Any, units: str, origin: Origin | None) -> Quantity:
@@ -68,6 +109,7 @@ def _traced(symbol: str, operation: Callable[..., Any], reflected: bool = False)
     """Wrap a binary operation of pint so that its result knows its operands."""
 
     def method(self: Quantity, other: Any) -> Any:
+        other = plain_number(other)
         result = operation(self, other)
         if isinstance(result, Quantity):
             left, right = (other, self) if reflected else (self, other)
@@ -108,6 +150,8 @@ class Quantity(pint.UnitRegistry.Quantity):
 
     def __new__(cls, value: Any, units: Any = None) -> Quantity:
         """Make a plain number in a parsed unit at once; of everything else pint asks what it is."""
+        value = plain_number(value)
+        _refuse_commas(value)
         if type(value) not in (int, float) or not isinstance(units, (Unit, UnitsContainer)):
             return super().__new__(cls, value, units)  # type: ignore[return-value]
         made = object.__new__(cls)
@@ -177,6 +221,7 @@ class Quantity(pint.UnitRegistry.Quantity):
         return result
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        inputs = tuple(plain_number(value) for value in inputs)
         result = super().__array_ufunc__(ufunc, method, *inputs, **kwargs)  # type: ignore[no-untyped-call]
         return _with_step(result, _UFUNC_SYMBOLS.get(ufunc.__name__, ufunc.__name__), inputs)
 
@@ -239,6 +284,26 @@ class Registry(GenericUnitRegistry[Quantity, Unit]):
     Quantity = Quantity
     Unit = Unit
     _closed = False
+
+    def parse_expression(self, input_string: str, *args: Any, **kwargs: Any) -> Any:
+        """Parse ``"4.87 ms"``; a comma, which pint would drop, is refused.
+
+        Raises
+        ------
+        ArgumentError
+            If there is a comma in the text.
+
+        Examples
+        --------
+        >>> ureg.parse_expression("4,87 ms")
+        Traceback (most recent call last):
+            ...
+        mlsys.errors.ArgumentError: '4,87 ms' has a comma. Write '4.87 ms', or '487 ms' if the comma groups thousands
+        """
+        _refuse_commas(input_string)
+        return super().parse_expression(input_string, *args, **kwargs)
+
+    __call__ = parse_expression
 
     def define(self, definition: Any) -> None:
         """Define a unit while ``units.txt`` is read; refuse afterwards.

@@ -117,3 +117,37 @@ def test_no_command_names_a_version_that_does_not_exist() -> None:
     named = re.findall(r"mlsys claims diff (\S+)", README + (root / "CONTRIBUTING.md").read_text("utf-8"))
     assert named
     assert set(named) <= {"HEAD`", "HEAD", "HEAD~1"}
+
+
+def test_the_table_of_extras_is_that_of_the_package() -> None:
+    from mlsys.cli.common import EXTRAS
+
+    extras = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text("utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    told = dict(re.findall(r"^\| `([a-z]+)` \| (.+) \|$", README, re.MULTILINE))
+    assert set(told) == set(extras) - {"dev"}
+    assert set(EXTRAS.values()) <= set(told), "a message names an extra that the README does not"
+    packages = {"sklearn": "scikit-learn", "IPython": "ipywidgets", "mpl_toolkits": "matplotlib", "tvm": "apache-tvm",
+                "ai_edge_litert": "ai-edge-litert", "serial": "pyserial", "torch_pruning": "torch-pruning",
+                "dask": "distributed", "flatbuffers": "ai-edge-litert"}  # fmt: skip
+    for module, extra in EXTRAS.items():
+        names = {re.split(r"[<>=\[]", requirement)[0] for requirement in extras[extra]}
+        assert packages.get(module, module) in names, (module, extra)
+    assert {name.partition(">")[0] for name in extras["guide"]} == {"scikit-learn"}, "a guide needs no torch"
+    for extra, words in (("sweep", "`sweep`"), ("guide", "`explain guide`"), ("edge", "`edge run`")):
+        assert words in told[extra]
+
+
+def test_every_file_of_a_command_line_is_there_or_made_by_a_line_above_or_a_placeholder() -> None:
+    root, made = Path(__file__).parent.parent, set()
+    (lines,) = re.findall(r"```sh\n(mlsys validate.*?)```", README, re.DOTALL)
+    for line in lines.splitlines():
+        command = line.partition("#")[0]
+        outputs = set(re.findall(r"(?:--out|--output|--html|--flame|--plan|>) (\S+)", command))
+        if command.startswith("mlsys explain run"):
+            made.add("explain-logs/*.jsonl")  # its default folder
+        for name in re.findall(r"[\w./*-]+\.(?:json|jsonl|yaml|csv|ipynb|onnx)\b", command):
+            known = name in made or name in outputs or name.startswith("FILE.") or (root / name).exists()
+            assert known, f"{command}: nothing makes {name}"
+        made |= outputs

@@ -232,7 +232,7 @@ def measure(
     Raises
     ------
     ArgumentError
-        If there is no candidate, or a number is out of its range.
+        If there is no candidate, a number is out of its range, or the clock runs backwards.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def measure(
                 start = clock()
                 for _ in range(calls):
                     run()
-                samples[name].append((clock() - start) / calls)
+                samples[name].append(_elapsed(start, clock()) / calls)
             tick()
             if index + 1 >= _LEAST_ROUNDS and clock() - begun > most:
                 break
@@ -270,12 +270,22 @@ def measure(
     return tuple(Timing(name, tuple(samples[name]), batches[name], before) for name in candidates)
 
 
+def _elapsed(start: float, end: float) -> float:
+    """Return the time between two readings of a clock, s; one that runs backwards is refused."""
+    if not end >= start:
+        raise ArgumentError(
+            f"measure(): `clock` must not run backwards: {end:.9g} s came after {start:.9g} s. "
+            "Use a monotonic one, such as time.perf_counter"
+        )
+    return end - start
+
+
 def _batch(run: Callable[[], object], warmup: int, least: float, clock: Callable[[], float]) -> int:
     """Warm up, and return how many calls make one sample long enough."""
     times = []
     for _ in range(warmup):
         start = clock()
         run()
-        times.append(clock() - start)
+        times.append(_elapsed(start, clock()))
     once = min(times)
     return 1 if once >= least else max(1, round(least / max(once, 1e-7)))

@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import types
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 from mlsys.claims import page as pages
 from mlsys.claims.filed import Page, without_pedigree
 from mlsys.claims.ledger import cells_of
+from mlsys.deadline import Deadline, TimeIsUpError, interrupted_at
 from mlsys.errors import UnreadableError, first_line
 from mlsys.inputs import read_text
 from mlsys.provenance import perturbed
@@ -97,6 +99,8 @@ def sensitivity(
     notebook: str | Path,
     step: float = 0.01,
     progress: Callable[[list[str]], Any] = contextlib.nullcontext,
+    *,
+    seconds: float = 600.0,
 ) -> Elasticity:
     """Return, for each fact of a page, the elasticity of each claim that it moves, and the tables and pictures.
 
@@ -109,6 +113,9 @@ def sensitivity(
     progress
         Wraps the list of facts in a context manager that yields them, such as
         ``click.progressbar``.
+    seconds
+        For all of it. After that the facts tried so far are returned, with a warning; a page that does
+        not end even once is refused.
 
     Returns
     -------
@@ -121,23 +128,43 @@ def sensitivity(
         raise ValueError(
             f"sensitivity(): `step` must be a finite change above -1 and not 0, got {step!r}. Write e.g. step=0.01"
         )
-    base = run_page(notebook)
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise ValueError(f"sensitivity(): `seconds` must be above zero, got {seconds!r}. Write e.g. seconds=600")
+    deadline = Deadline(seconds)
+    try:
+        with interrupted_at(deadline):
+            base = run_page(notebook)
+    except TimeIsUpError:
+        raise ValueError(f"{notebook}: did not end within {seconds:g} s. Give more seconds, or end its loops") from None
     looks = base.looks()
     moved: Elasticity = {}
-    for fact in base.shown_facts():
-        with perturbed(fact, 1 + step):
+    facts = base.shown_facts()
+    with progress(facts) as listed:
+        for fact in listed:
             try:
-                after = run_page(notebook, pedigree=False)
+                with interrupted_at(deadline), perturbed(fact, 1 + step):
+                    after = run_page(notebook, pedigree=False)
             except (AssertionError, ValueError):
                 moved[fact] = {"assertion": float("inf")}
                 continue
-        changed, seen = after.claims, after.looks()
-        moved[fact] = {
-            name: _elasticity(before.value, changed[name].value, step) if name in changed else float("inf")
-            for name, before in base.claims.items()
-            if name not in changed or before.pinned != changed[name].pinned
-        } | {name: float("inf") for name, look in looks.items() if seen.get(name) != look}
+            except TimeIsUpError:
+                warnings.warn(
+                    f"{notebook}: {len(moved)} of {len(facts)} facts tried in {seconds:g} s. Give more seconds",
+                    stacklevel=2,
+                )
+                break
+            moved[fact] = _moves(base, after, looks, step)
     return moved
+
+
+def _moves(base: Page, after: Page, looks: dict[str, Any], step: float) -> dict[str, float]:
+    """Return the elasticities of the claims that moved, and what else looks different."""
+    changed, seen = after.claims, after.looks()
+    return {
+        name: _elasticity(before.value, changed[name].value, step) if name in changed else float("inf")
+        for name, before in base.claims.items()
+        if name not in changed or before.pinned != changed[name].pinned
+    } | {name: float("inf") for name, look in looks.items() if seen.get(name) != look}
 
 
 def _elasticity(before: float | str, after: float | str, step: float) -> float:

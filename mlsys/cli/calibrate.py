@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from mlsys.choices import Processor, TimedFormat
-from mlsys.cli.common import WrongUsage, say, speak_plainly
+from mlsys.cli.common import WrongUsage, say, say_json, speak_plainly
 from mlsys.cli.parameters import FILE, Output, asked_device, complete_devices
 from mlsys.files import csv_text, write_text
 
 if TYPE_CHECKING:
     from mlsys.hardware import Device
+    from mlsys.validation.calibrate import Calibration
 
 _CLASSES = {"TPU": "TPU-like", "SoC": "edge SoC"}
 
@@ -61,9 +62,10 @@ calibration_option = click.option(
     type=Output(),
     help="Learn nothing yet: DATA lists what could be measured, and the ten rows to measure are written here.",
 )
+@click.option("--json", "as_json", is_flag=True, help="What was learned, or the ten rows, as one JSON object.")
 @click.pass_context
 @speak_plainly
-def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None) -> None:
+def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None, as_json: bool) -> None:
     """Fit the model to your own measurements of one machine; ten are enough.
 
     \b
@@ -82,12 +84,15 @@ def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None
     if chosen is not None:
         if context.get_parameter_source("out") is click.core.ParameterSource.COMMANDLINE:
             raise WrongUsage("--plan learns nothing that --out could hold: leave one of them out")
-        _plan(data, chosen)
+        _plan(data, chosen, as_json)
         return
     from mlsys.models.calibrated.ranges import FOUR_IN_FIVE
     from mlsys.validation.calibrate import calibrate_file
 
     calibration = calibrate_file(data, out)
+    if as_json:
+        say_json(_record(calibration, out))
+        return
     say(
         f"{calibration.rows} measurements of {calibration.device}: "
         f"median error {calibration.before:.0%} before; {calibration.after:.0%} after, on these very rows"
@@ -117,11 +122,27 @@ def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None
     say(f"written: {out}. Next: {ask} --calibration {out}", err=True)
 
 
-def _plan(data: Path, out: Path) -> None:
+def _record(calibration: Calibration, out: Path) -> dict[str, object]:
+    """Return what a calibration learned, as plain data."""
+    return {
+        "device": calibration.device, "rows": calibration.rows, "error_before": calibration.before,
+        "error_after": calibration.after, "learned": list(calibration.learned),
+        "networks": dict(calibration.networks), "formats": dict(calibration.formats),
+        "versions": {name: dict(factors) for name, factors in calibration.versions.items()},
+        "spread": calibration.spread, "untold": list(calibration.untold), "doubts": list(calibration.doubts),
+        "written": str(out),
+    }  # fmt: skip
+
+
+def _plan(data: Path, out: Path, as_json: bool) -> None:
     from mlsys.units import Q_
     from mlsys.validation.plan import plan_file
 
     ten = plan_file(data, out)
+    if as_json:
+        rows = [{"line": each.line, "seconds": each.seconds, **dict(vars(each.row))} for each in ten]
+        say_json({"rows": rows, "written": str(out)})
+        return
     say(f"{len(ten)} rows of {data} that tell most of them all, the most telling first:")
     for each in ten:
         row = each.row

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import progress, say, speak_plainly
-from mlsys.cli.parameters import Finite
+from mlsys.cli.common import progress, say, say_json, speak_plainly
+from mlsys.cli.parameters import Finite, Input
 
 
 @click.group()
@@ -16,7 +16,7 @@ def claims() -> None:
 
 
 @claims.command()
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, type=Input())
 @click.option("--json", "as_json", is_flag=True, help="Print everything, as JSON.")
 @speak_plainly
 def ledger(paths: tuple[Path, ...], as_json: bool) -> None:
@@ -78,18 +78,40 @@ def _version(named: str | None) -> Any:
 @claims.command()
 @click.argument("notebook", type=click.Path(exists=True, path_type=Path))
 @click.option("--step", type=Finite(), default=0.01, show_default=True, help="Relative change of each fact.")
+@click.option(
+    "--seconds", type=Finite(min=0.1), default=600.0, show_default=True, help="At most; then the facts so far."
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object: facts, claims, elasticities; null for infinite."
+)
 @speak_plainly
-def sensitivity(notebook: Path, step: float) -> None:
+def sensitivity(notebook: Path, step: float, seconds: float, as_json: bool) -> None:
     """Tell which facts the claims of NOTEBOOK lean on, and how strongly.
 
     The number is an elasticity: -1 means that the claim falls by 1 % when the fact
     rises by 1 %. This runs the code of NOTEBOOK, once for each fact: use it on notebooks that you trust.
     """
+    import math
+    import warnings
+
     from mlsys.claims.sensitivity import sensitivity as measure
 
-    for fact, moved in measure(notebook, step, progress=lambda facts: progress(facts, "Facts tried")).items():
-        say(fact)
-        for name, elasticity in sorted(moved.items(), key=lambda item: -abs(item[1])):
-            say(f"    {name:<24} {elasticity:+.3g}")
-        if not moved:
-            say("    moves nothing")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        facts = measure(notebook, step, progress=lambda listed: progress(listed, "Facts tried"), seconds=seconds)
+    stopped = [str(warning.message) for warning in warned if str(warning.message).startswith(f"{notebook}: ")]
+    if as_json:
+        told = {
+            fact: {name: value if math.isfinite(value) else None for name, value in moved.items()}
+            for fact, moved in facts.items()
+        }
+        say_json({"notebook": str(notebook), "step": step, "complete": not stopped, "facts": told})
+    else:
+        for fact, moved in facts.items():
+            say(fact)
+            for name, elasticity in sorted(moved.items(), key=lambda item: -abs(item[1])):
+                say(f"    {name:<24} {elasticity:+.3g}")
+            if not moved:
+                say("    moves nothing")
+    for text in stopped:
+        say(text, err=True)

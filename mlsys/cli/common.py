@@ -9,16 +9,17 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mlsys.errors import UnwrittenError
 from mlsys.escaping import printable
 from mlsys.faults import short
-from mlsys.files import csv_text
-from mlsys.inputs import csv_records
+from mlsys.files import csv_text, inputs_kept
+from mlsys.inputs import FILES_READ, csv_records
 
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
@@ -33,14 +34,38 @@ EXIT_CODES = {
     2: "wrong usage: an option, a name of a file or their combination; compile-bench: any wrong question",
     3: "answered, and the answer is no: plan: no placement meets the caps; explain guide: no platform is feasible; "
     "memory --buffers: proved not to fit; compile-bench: it cannot be measured here",
-    4: "not known: memory --buffers found no offsets in --seconds, and no proof that there are none",
+    4: "not known: memory --buffers or plan found nothing in --seconds, and no proof that there is nothing",
     130: "stopped by Ctrl-C; a sweep or an edge run goes on when the same is run again",
 }
 """What a command ends with."""
 
 
 _INTERRUPTED = 130
+_MODEL_FILES = (".onnx", ".json", ".tflite")
 PICTURES = (".png", ".svg", ".pdf")
+
+
+@contextlib.contextmanager
+def kept_inputs() -> Iterator[None]:
+    """Refuse, while the current command runs, to write over any file that it reads; see ``files.inputs_kept``.
+
+    Raises
+    ------
+    WrongUsage
+        If the command line names one file as an input and an output, or for two outputs.
+    """
+    from mlsys.cli.parameters import named_files
+
+    context = click.get_current_context(silent=True)
+    model = context.params.get("model") if context else None
+    if isinstance(model, str) and Path(model).suffix in _MODEL_FILES and not os.path.lexists(model):
+        raise WrongUsage(f"there is no file {printable(model)[:200]!r}")
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(inputs_kept(*(named_files(context) if context else ((), ()))))
+        except UnwrittenError as error:
+            raise WrongUsage(printable(str(error))) from error
+        yield
 
 
 class WrongUsage(click.ClickException):
@@ -55,7 +80,8 @@ def speak_plainly(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
-            return command(*args, **kwargs)
+            with kept_inputs():
+                return command(*args, **kwargs)
         except BrokenPipeError:
             raise  # whoever read our output has enough: no error of the question
         except ModuleNotFoundError as missing:
@@ -73,7 +99,7 @@ def speak_plainly(command: Callable[..., Any]) -> Callable[..., Any]:
 EXTRAS = {
     "matplotlib": "viz", "mpl_toolkits": "viz", "torch": "torch", "transformers": "hf", "onnx": "onnx",
     "pyarrow": "sweep", "distributed": "cluster", "dask": "cluster", "ipywidgets": "labs", "IPython": "labs",
-    "sklearn": "edge", "torch_pruning": "edge", "onnxruntime": "explain", "openvino": "explain",
+    "sklearn": "guide", "torch_pruning": "edge", "onnxruntime": "explain", "openvino": "explain",
     "ai_edge_litert": "explain", "flatbuffers": "explain", "serial": "explain", "tvm": "tvm",
 }  # fmt: skip
 
@@ -89,12 +115,30 @@ def needed_extra(missing: ModuleNotFoundError) -> str:
     module = (missing.name or "").partition(".")[0]
     if module not in EXTRAS:
         return f"this needs {module or missing}, which is not installed. Type: pip install {module or 'it'}"
-    return f"this needs {module}, which is not installed. Type: pip install 'mlsys[{EXTRAS[module]}]'"
+    context = click.get_current_context(silent=True)
+    of_edge = context is not None and " edge " in f" {context.command_path} " and module in ("torch", "sklearn")
+    extra = "edge" if of_edge else EXTRAS[module]
+    return f"this needs {module}, which is not installed. Type: pip install 'mlsys[{extra}]'"
 
 
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print a text, its control characters written out; the one voice of every command."""
     click.echo(printable(str(text)), err=err, nl=nl)
+
+
+def in_one_line(error: click.UsageError) -> click.ClickException:
+    """Return an error of the command line without the usage above it; whoever gave nothing at all gets the help.
+
+    Examples
+    --------
+    >>> in_one_line(click.UsageError("No such option '--x'."))
+    WrongUsage("No such option '--x'.")
+    """
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return error
+    text = " ".join(error.format_message().split())
+    see = f" (see {error.ctx.command_path} --help)" if error.ctx is not None else ""
+    return WrongUsage(f"{text}{see}")
 
 
 class Commands(click.Group):
@@ -104,6 +148,8 @@ class Commands(click.Group):
         """Run a command; Ctrl-C has an exit code of its own."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            raise in_one_line(error) from error
         except BrokenPipeError:  # whoever reads has enough: nothing was refused
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -112,11 +158,19 @@ class Commands(click.Group):
             click.echo("\nstopped", err=True)
             raise SystemExit(_INTERRUPTED) from None
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Read the command line; what is wrong with it is said in one line."""
+        try:
+            return super().make_context(*args, **kwargs)
+        except click.UsageError as error:
+            raise in_one_line(error) from error
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run a command; what the terminal's encoding lacks is written out."""
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(AttributeError, ValueError):
                 stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        FILES_READ.clear()
         try:
             return super().main(*args, **kwargs)
         finally:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import WrongUsage, needed_extra, say
+from mlsys.cli.common import WrongUsage, kept_inputs, needed_extra, say
 from mlsys.cli.parameters import Output, Whole
 from mlsys.escaping import printable
 from mlsys.files import write_text
@@ -26,7 +26,8 @@ def _with_exit_codes(command: Callable[..., Any]) -> Callable[..., Any]:
         from mlsys.bench.errors import MeasureError, OutputsDifferError
 
         try:
-            return command(*args, **kwargs)
+            with kept_inputs():
+                return command(*args, **kwargs)
         except OutputsDifferError as error:
             raise _Different(str(error)) from error
         except MeasureError as error:

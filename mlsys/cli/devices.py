@@ -6,19 +6,28 @@ from typing import Any
 import click
 
 from mlsys.cli.common import WrongUsage, print_csv, say, say_json, say_own, speak_plainly
-from mlsys.cli.parameters import QuantityType, Whole, complete_device
+from mlsys.cli.parameters import Input, QuantityType, Whole, complete_device
 from mlsys.errors import DeviceFileError
 
 
 @click.command()
 @click.argument("name", shell_complete=complete_device)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, every value with its source.")
 @speak_plainly
-def device(name: str) -> None:
+def device(name: str, as_json: bool) -> None:
     """Print what is known of the device NAME, with the source of every value."""
     from mlsys.hardware import Hardware
     from mlsys.models.own import own_numbers
 
     twin = Hardware[name]
+    own = own_numbers([twin])
+    if as_json:
+        told = {
+            "id": twin.id, "name": twin.name, "kind": twin.kind, "vendor": twin.vendor,
+            "release_year": twin.release_year, "values": [_value(quantity, twin.id) for quantity in twin.recorded()],
+        }  # fmt: skip
+        say_json(told, own)
+        return
     say(f"{twin.name} ({twin.kind}, {twin.vendor}, {twin.release_year})")
     for quantity in twin.recorded():
         (fact,) = quantity.facts
@@ -28,7 +37,15 @@ def device(name: str) -> None:
     for level in twin.memory.values():
         if level._capacity is None:
             say(f"  {f'memory/{level.name}/capacity':<34} {'not recorded':>16}         {level.note}")
-    say_own(own_numbers([twin]))
+    say_own(own)
+
+
+def _value(quantity: Any, device_id: str) -> dict[str, Any]:
+    (fact,) = quantity.facts
+    return {
+        "name": fact.name.removeprefix(f"{device_id}/"), "value": quantity.magnitude, "unit": f"{quantity.units:~P}",
+        "source": fact.source, "date": str(fact.date), "confidence": fact.confidence, "uncertainty": fact.uncertainty,
+    }  # fmt: skip
 
 
 @click.command()
@@ -52,13 +69,17 @@ def device(name: str) -> None:
     show_default=True,
     help="Of what is printed.",
 )
+@click.option("--json", "as_json", is_flag=True, help="As --format json.")
 @speak_plainly
-def devices(names: tuple[str, ...], sort: str | None, form: str, **criteria: Any) -> None:
+def devices(names: tuple[str, ...], sort: str | None, form: str, as_json: bool, **criteria: Any) -> None:
     """List the devices that meet every criterion, or set those called NAMES side by side."""
     from mlsys.hardware import Hardware
     from mlsys.hardware.compare import comparison, listing, records
     from mlsys.models.own import own_numbers
 
+    if as_json and form == "csv":
+        raise WrongUsage("give either --json or --format csv, not both")
+    form = "json" if as_json else form
     if names and any(criteria.values()):
         raise WrongUsage("give either NAMES to compare or criteria to filter by, not both")
     chosen = [Hardware[name] for name in names] or Hardware.find(**criteria)
@@ -81,21 +102,29 @@ def _amount(value: Any) -> float:
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=Input())
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: each file with its device or its faults.")
 @speak_plainly
-def check(files: tuple[Path, ...]) -> None:
+def check(files: tuple[Path, ...], as_json: bool) -> None:
     """Check device FILES against the schema; every fault is listed with file and line."""
     from mlsys.hardware import load_device
     from mlsys.hardware.catalogue import refuse_second_file
 
     faults = []
+    told: list[dict[str, object]] = []
     first: dict[Path, dict[str, Path]] = {}  # by folder: a copy elsewhere may be meant to replace a device
     for path in dict.fromkeys(files):
         try:
-            device = load_device(path)
-            refuse_second_file(device.id, path, first.setdefault(path.parent, {}))
-            say(f"{path}: {device!r}")
+            twin = load_device(path)
+            refuse_second_file(twin.id, path, first.setdefault(path.parent, {}))
         except DeviceFileError as error:
             faults.append(str(error))
+            told.append({"file": str(path), "device": None, "faults": str(error).splitlines()})
+            continue
+        told.append({"file": str(path), "device": twin.id, "faults": []})
+        if not as_json:
+            say(f"{path}: {twin!r}")
+    if as_json:
+        say_json({"files": told})
     if faults:
         raise click.ClickException("\n".join(faults))

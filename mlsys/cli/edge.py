@@ -1,6 +1,7 @@
 """``mlsys edge``: make a network small enough for a device, and see what that costs."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import click
 from mlsys.cli.common import one_form, print_csv, progress, refuse_unused, say, speak_plainly
 from mlsys.cli.edge_arena import arena_command
 from mlsys.cli.networks import asked_network, network_options, samples_of, sizes_in_words, sizes_used
-from mlsys.cli.parameters import OutputFolder, QuantityType, complete_model
+from mlsys.cli.parameters import Input, OutputFolder, QuantityType, complete_model
+
+_EXAMPLE = "mlsys edge run --example > digits.yaml"
 
 
 @click.group()
@@ -25,7 +28,7 @@ def _folder(config: Path, output: Path | None) -> Path:
 
 
 @edge.command("run")
-@click.argument("config", required=False, type=click.Path(path_type=Path))
+@click.argument("config", required=False, type=Input(example=_EXAMPLE))
 @click.option("--output", type=OutputFolder(), help="Folder of results; by default CONFIG-results.")
 @click.option("--example", is_flag=True, help="Print a configuration with every key.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of configurations, with an example of each key.")
@@ -63,7 +66,7 @@ def run_command(config: Path | None, output: Path | None, example: bool, schema:
 
 
 @edge.command("report")
-@click.argument("config", type=click.Path(path_type=Path))
+@click.argument("config", type=Input(example=_EXAMPLE))
 @click.option("--output", type=click.Path(path_type=Path), help="Folder of results; by default CONFIG-results.")
 @click.option(
     "--format", "kind", type=click.Choice(("text", "csv", "markdown", "html", "json")), default="text",
@@ -243,6 +246,12 @@ def _power_point(text: str) -> Any:
     from mlsys.amounts import amount, parsed_number
     from mlsys.edge.clock import PowerPoint
 
+    if comma := re.search(r"\d+,\d+", text):
+        number = comma[0].replace(",", ".")
+        raise ValueError(
+            f"--point {text[:60]!r}: {comma[0]!r} has a comma within a number. Write {number}: commas only separate "
+            "clock, time, energy and voltage"
+        )
     parts = [part.strip() for part in text.split(",")]
     if len(parts) not in (3, 4):
         raise ValueError(f"--point must be CLOCK,TIME,ENERGY[,VOLTAGE], such as '168 MHz, 145 ms, 18 mJ', got {text!r}")

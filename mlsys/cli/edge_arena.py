@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import print_csv, say, speak_plainly
+from mlsys.cli.common import one_form, print_csv, say, say_json, speak_plainly
 from mlsys.cli.parameters import complete_model
 
 
@@ -12,9 +12,10 @@ from mlsys.cli.parameters import complete_model
 @click.argument("model", required=False, shell_complete=complete_model)
 @click.option("--device", "name", help="A device whose memories should hold it, such as STM32H7A3.")
 @click.option("--macs", type=click.Choice(("128", "256")), default="128", show_default=True, help="Of the Ethos-U55.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a network.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line a network.")
 @speak_plainly
-def arena_command(model: str | None, name: str | None, macs: str, as_csv: bool) -> None:
+def arena_command(model: str | None, name: str | None, macs: str, as_json: bool, as_csv: bool) -> None:
     """Say how much RAM and flash MODEL needs in INT8 on a microcontroller, before there is one.
 
     Without MODEL, the reference networks of MLPerf Tiny beside what TensorFlow Lite for Microcontrollers and Arm's
@@ -24,10 +25,14 @@ def arena_command(model: str | None, name: str | None, macs: str, as_csv: bool) 
     from mlsys.edge.npu import ethos_u55
     from mlsys.tables import Table
 
+    one_form(as_json, as_csv)
     if model is None:
         if name is not None:
             raise ValueError("--device goes with a MODEL. Write e.g. mlsys edge arena ds-cnn --device STM32H7A3")
         rows = _beside_recorded(int(macs))
+        if as_json:
+            say_json(rows)
+            return
         if as_csv:
             print_csv(rows)
             return
@@ -43,6 +48,10 @@ def arena_command(model: str | None, name: str | None, macs: str, as_csv: bool) 
     }  # fmt: skip
     plain = {key: round(value.m_as("byte")) for key, value in parts.items()}
     plain |= {"npu_cycles": round(npu.cycles), "npu_sram": npu.sram_bytes}
+    if as_json:
+        fits = {} if name is None else {"device": name, "fits": _fits(name, plain)}
+        say_json({"network": work.name, **plain, **fits})
+        return
     if as_csv:
         print_csv([{"network": work.name, **plain}])
         return

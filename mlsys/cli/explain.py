@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ import click
 
 from mlsys.cli.common import Commands, progress, refuse_unused, say, speak_plainly
 from mlsys.cli.explain_platforms import asked_logs, compare, guide
-from mlsys.cli.parameters import Finite, Output, OutputFolder, Whole
+from mlsys.cli.parameters import Finite, Input, Output, OutputFolder, Whole
 from mlsys.errors import UnwrittenError
 from mlsys.files import atomically, check_folder, csv_text, write_text
 
-_PATH, _MADE = click.Path(path_type=Path), Output(folders=True)
+_PATH, _MADE, _LOG = click.Path(path_type=Path), Output(folders=True), Input(stored=True)
 
 
 @click.group(cls=Commands)
@@ -55,8 +56,9 @@ def run(
     """Measure MODEL: ds-cnn, tiny-cnn, an .onnx or .tflite file, a network with PyTorch code, or a module:factory.
 
     Each backend is loaded, its first inference kept apart, warmed up and run 100 times or more, three times over. One
-    log a backend and format, JSON lines, is written. A backend that cannot run is named with its reason; one whose
-    INT8 kernels saturate on this CPU is labelled, with the difference from exact sums in steps of the output grid.
+    log a backend and format, JSON lines, is written, under a new name where --out has one already. Ctrl-C keeps the
+    samples taken so far. A backend that cannot run is named with its reason; one whose INT8 kernels saturate on this
+    CPU is labelled, with the difference from exact sums in steps of the output grid.
     """
     from mlsys.door import checked_choice
     from mlsys.explain.backends import BackendMissingError
@@ -99,9 +101,12 @@ def run(
             continue
         finally:
             backend.close()
-        path = out / f"{log.name.replace(' ', '-').replace('/', '-')}.jsonl"
+        path = _free(out / f"{log.name.replace(' ', '-').replace('/', '-')}.jsonl")
         log.write(path)
         logs.append((log, path))
+        if stopped := log.environment.get("stopped"):
+            say(f"{log.name}: {stopped}; written: {path}", err=True)
+            raise KeyboardInterrupt
     if trace is not None:
         _trace(subjects[0], trace)
     if flame is not None:
@@ -112,6 +117,12 @@ def run(
     _tell(logs, absent, as_json)
     if not logs:
         sys.exit(1)
+
+
+def _free(path: Path) -> Path:
+    """Return a name that no log has yet: a second measurement does not replace the first."""
+    names = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
+    return next(name for name in chain([path], names) if not name.exists())
 
 
 def _backends(names: str, port: str | None, baud: int, wait: float, faults: list[str]) -> list[Any]:
@@ -198,11 +209,11 @@ def _tell(logs: list[tuple[Any, Path]], absent: list[dict[str, str]], as_json: b
 
 
 @explain.command("import")
-@click.argument("capture", type=_PATH)
+@click.argument("capture", type=Input())
 @click.option("--model", required=True, help="The network: ds-cnn, tiny-cnn, or any name for one of your own.")
 @click.option("--platform", required=True, help="Name of the board.")
 @click.option("--clock", type=Finite(), help="Ticks a second, where the capture does not say m-clock-[...].")
-@click.option("--power", type=_PATH, help="CSV of power: time_s,power_w, over all inferences of the capture.")
+@click.option("--power", type=Input(), help="CSV of power: time_s,power_w, over all inferences of the capture.")
 @click.option("--idle", type=Finite(), default=0.0, show_default=True, help="Power of the idle board, W, for --power.")
 @click.option("--skip-malformed", is_flag=True, help="Leave out lines that cannot be read; they stay in the log.")
 @click.option("--out", type=_MADE, required=True, help="The log to write.")
@@ -231,7 +242,7 @@ def import_(
 
 
 @explain.command()
-@click.argument("logs", nargs=-1, required=True, type=_PATH)
+@click.argument("logs", nargs=-1, required=True, type=_LOG)
 @click.option("--html", "page_file", type=_MADE, help="One HTML file with pictures, tables and raw data.")
 @click.option(
     "--pictures",

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from mlsys.cli.common import WrongUsage, one_form, say, speak_plainly
-from mlsys.cli.parameters import Finite, Output
+from mlsys.cli.parameters import Finite, Input, Output
 from mlsys.files import write_text
 
 _INFEASIBLE = 3
@@ -18,7 +18,7 @@ _OPTIONS = {
     "latency_ms": "--within", "energy_mj": "--energy", "memory_kb": "--memory", "accuracy": "--accuracy",
     "cost_usd": "--cost",
 }  # fmt: skip
-_PATH = click.Path(path_type=Path)
+_LOG = Input(stored=True)
 
 
 def asked_logs(paths: tuple[Path, ...]) -> list[Any]:
@@ -55,9 +55,9 @@ def asked_logs(paths: tuple[Path, ...]) -> list[Any]:
 
 
 @click.command()
-@click.argument("logs", nargs=-1, type=_PATH)
+@click.argument("logs", nargs=-1, type=_LOG)
 @click.option("--published/--no-published", default=True, show_default=True, help="Microcontrollers on DS-CNN.")
-@click.option("--rows", type=_PATH, help="CSV of further platforms.")
+@click.option("--rows", type=Input(), help="CSV of further platforms.")
 @click.option("--portability", is_flag=True, help="Predict each published platform from the others.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line for each platform.")
@@ -143,14 +143,14 @@ def _tell_portability(as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("logs", nargs=-1, type=_PATH)
+@click.argument("logs", nargs=-1, type=_LOG)
 @click.option("--within", "latency_ms", type=Finite(), help="Milliseconds at most.")
 @click.option("--energy", "energy_mj", type=Finite(), help="mJ at most.")
 @click.option("--memory", "memory_kb", type=Finite(), help="kB at most.")
 @click.option("--accuracy", type=Finite(), help="Percent at least.")
 @click.option("--cost", "cost_usd", type=Finite(), help="US dollars at most.")
 @click.option("--published/--no-published", default=True, show_default=True, help="Microcontrollers on DS-CNN.")
-@click.option("--rows", type=_PATH, help="CSV of platforms.")
+@click.option("--rows", type=Input(), help="CSV of platforms.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--markdown", type=Output(folders=True), help="Also write tree and table into this file.")
 @speak_plainly

@@ -6,13 +6,14 @@ import gc
 import os
 import sys
 import threading
+from time import sleep
 
 import click
 
 from mlsys.cli.analyze import analyze, compare
 from mlsys.cli.calibrate import calibrate, measure
 from mlsys.cli.claims import claims
-from mlsys.cli.common import Commands
+from mlsys.cli.common import Commands, say
 from mlsys.cli.compile_bench import compile_bench
 from mlsys.cli.devices import check, device, devices
 from mlsys.cli.edge import edge
@@ -28,6 +29,7 @@ from mlsys.cli.validate import validate
 
 # A command is short: what it makes is seldom garbage, and looking for cycles is a fifth of it, a last time at its end.
 _SELDOM = 100_000, 50, 50
+_PATIENCE = 10.0  # seconds for threads that outlive the command
 
 
 @click.group(cls=Commands)
@@ -72,6 +74,22 @@ for command in (
     main.add_command(command)
 
 
+def _end_soon(code: int) -> None:
+    """End the process after a while, whatever threads are alive then: a factory may leave one that never ends."""
+
+    def end() -> None:
+        sleep(_PATIENCE)
+        own = threading.current_thread()
+        names = [t.name for t in threading.enumerate() if not t.daemon and t not in (own, threading.main_thread())]
+        say(f"ended while threads were still at work, {_PATIENCE:g} s later: {', '.join(names)}", err=True)
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(AttributeError, OSError, ValueError):
+                stream.flush()
+        os._exit(code)
+
+    threading.Thread(target=end, daemon=True).start()
+
+
 def run_and_end() -> None:
     """Run the command, and end the process without taking its memory apart piece by piece.
 
@@ -82,9 +100,12 @@ def run_and_end() -> None:
         main()
         code = 0
     except SystemExit as end:
-        if not isinstance(end.code, int) or threading.active_count() > 1:
+        if not isinstance(end.code, int):
             raise
         code = end.code
+        if threading.active_count() > 1:
+            _end_soon(code)
+            raise
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or never there

@@ -20,6 +20,34 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 """The type of an argument that names a file to read."""
 
 
+class Input(click.Path):
+    """A file to read, or ``stored:NAME`` where the package ships some: one that is not there is wrong usage.
+
+    Parameters
+    ----------
+    stored
+        Whether ``stored:NAME`` is taken.
+    example
+        The line that writes such a file, for whom it is missing.
+    """
+
+    def __init__(self, *, stored: bool = False, example: str = "") -> None:
+        super().__init__(path_type=Path)
+        self._stored, self._example = stored, example
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path, or fail in one line."""
+        if not (self._stored and str(value).startswith("stored:")):
+            try:
+                there = Path(value).exists()
+            except (OSError, ValueError):  # no name of a file at all
+                there = False
+            if not there:
+                hint = f" Write one to begin with: {self._example}" if self._example else ""
+                self.fail(f"there is no file {printable(str(value)[:200])!r}.{hint}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 _DIGITS = re.compile(r"[+-]?[0-9]+")
 
 
@@ -93,6 +121,25 @@ class OutputFolder(click.Path):
         except UnwrittenError as error:
             self.fail(printable(str(error)), param, ctx)
         return super().convert(value, param, ctx)
+
+
+def named_files(context: click.Context) -> tuple[list[Path], list[Path]]:
+    """Return the files that a command line names: those that it may read, and its outputs."""
+    inputs: list[Path] = []
+    outputs: list[Path] = []
+    for param in context.command.params:
+        given = context.params.get(str(param.name))
+        for value in given if isinstance(given, (tuple, list)) else (given,):
+            if not isinstance(value, (str, Path)) or not str(value):
+                continue
+            if isinstance(param.type, (Output, OutputFolder)):
+                outputs += [Path(value)] if isinstance(param.type, Output) else []
+                continue
+            inputs.append(Path(value))
+            module, colon, _ = str(value).rpartition(":")  # module:factory
+            if colon:
+                inputs += [Path(module), Path(f"{module.replace('.', '/')}.py")]
+    return inputs, outputs
 
 
 class QuantityType(click.ParamType):

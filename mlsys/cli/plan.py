@@ -10,15 +10,15 @@ import click
 
 from mlsys.choices import Goal, Strategy
 from mlsys.cli.common import WrongUsage, checked_picture, refuse_unused, say, speak_plainly
-from mlsys.cli.parameters import FILE, Finite, Output, Whole
+from mlsys.cli.parameters import FILE, Finite, Input, Output, Whole
 from mlsys.files import write_text
 
 _FORMATS = ("text", "csv", "html", "json")
-_INFEASIBLE = 3
+_INFEASIBLE, _UNKNOWN = 3, 4
 
 
 @click.command()
-@click.argument("scenario", required=False, type=FILE)
+@click.argument("scenario", required=False, type=Input(example="mlsys plan --example --output pipeline.json"))
 @click.option(
     "--goal",
     type=click.Choice(get_args(Goal)),
@@ -58,7 +58,11 @@ _INFEASIBLE = 3
 @click.option("--profiles", "measured", type=FILE, help="CSV of measured profiles for SCENARIO.")
 @click.option("--save-scenario", type=Output(folders=True), help="Write the scenario that was made.")
 @click.option("--instance", type=FILE, help="A published instance, format mlsys-placement-1.")
-@click.option("--seconds", type=Finite(min=0.1), default=300.0, show_default=True, help="At most, for --instance.")
+@click.option(
+    "--seconds",
+    type=Finite(min=0.1),
+    help="At most, then the best so far with its gap; by default 60, and 300 for --instance.",
+)
 @click.option("--rounds", type=Whole(min=1), default=12, show_default=True, help="Of search, for --instance.")
 @click.option("--seed", type=Whole(min=0, max=10**6), default=0, show_default=True, help="For --instance.")
 @speak_plainly
@@ -76,7 +80,7 @@ def plan(
     measured: Path | None,
     save_scenario: Path | None,
     instance: Path | None,
-    seconds: float,
+    seconds: float | None,
     rounds: int,
     seed: int,
     goal: str,
@@ -86,7 +90,7 @@ def plan(
 
     A stage runs on one device that it has a profile for. Between two devices its input is carried over a link,
     which costs time and energy, billed to the stage that receives. Exit code 3 says that no placement meets
-    the caps; the report then names those that bar all of them.
+    the caps; the report then names those that bar all of them. Exit code 4: none was found in --seconds.
     """
     given = [name for name, value in (("SCENARIO", scenario), ("--example", example), ("--schema", schema),
                                       ("--profiles-from", network), ("--instance", instance)) if value]  # fmt: skip
@@ -104,7 +108,7 @@ def plan(
         known = ("instance", "seconds", "rounds", "seed", "kind", "output")
         refuse_unused("is of a SCENARIO; an instance says all", but=known)
     else:
-        refuse_unused("is for --instance", ("seconds", "rounds", "seed"))
+        refuse_unused("is for --instance", ("rounds", "seed"))
     if scenario is not None:
         refuse_unused("is for --profiles-from; a SCENARIO says it itself", ("devices", "batch", "precision"))
     elif network is not None:
@@ -116,14 +120,20 @@ def plan(
         _write(json.dumps(SCHEMA if schema else data(), indent=1, ensure_ascii=False), output)
         return
     if instance is not None:
-        _write(_instance(instance, kind, seconds, rounds, seed), output)
+        _write(_instance(instance, kind, seconds or 300.0, rounds, seed), output)
         return
     from mlsys.models.own import with_own
     from mlsys.planner.placement import plan as best
     from mlsys.planner.placement.report import as_csv, plan_text, record
 
     own = _own_of(network, devices)
-    result = best(_scenario(scenario, network, devices, batch, precision, measured, save_scenario), goal, **options)  # type: ignore[arg-type]
+    result = best(
+        _scenario(scenario, network, devices, batch, precision, measured, save_scenario),
+        goal,
+        seconds=seconds or 60.0,
+        progress=_shown,
+        **options,
+    )  # type: ignore[arg-type]
     if kind == "html":
         from mlsys.cli.plan_page import plan_page
 
@@ -148,8 +158,13 @@ def plan(
         say(f"written: {figure}", err=True)
     if not result.placements:
         for text in result.binding:
-            say(f"infeasible: {text}", err=True)
-        sys.exit(_INFEASIBLE)
+            say(f"infeasible: {text}" if result.impossible else text, err=True)
+        sys.exit(_INFEASIBLE if result.impossible else _UNKNOWN)
+
+
+def _shown(best: float, bound: float) -> None:
+    if sys.stderr.isatty():
+        say(f"searching: best {best:.6g}, none below {max(bound, 0.0):.6g}", err=True)
 
 
 def _own_of(network: str | None, devices: str | None) -> tuple[str, ...]:

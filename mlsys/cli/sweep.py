@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from mlsys.cli.common import PICTURES, WrongUsage, checked_picture, one_form, say, say_own, speak_plainly
-from mlsys.cli.parameters import FILE, Output, OutputFolder, Whole
+from mlsys.cli.parameters import FILE, Finite, Output, OutputFolder, Whole
 
 _INTERRUPTED = 130
 
@@ -18,6 +18,7 @@ _INTERRUPTED = 130
 @click.option("--out", type=OutputFolder(), help="Folder of results; by default SPEC.sweep.")
 @click.option("--jobs", type=Whole(min=1), help="Processes; by default as many as are worth their start.")
 @click.option("--scheduler", metavar="ADDRESS", help="Let the workers of this Dask scheduler do it.")
+@click.option("--seconds", type=Finite(min=0.1), help="At most; then the points so far. The same again goes on.")
 @click.option(
     "--show", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Summary of a finished folder."
 )
@@ -30,6 +31,7 @@ def sweep(
     out: Path | None,
     jobs: int | None,
     scheduler: str | None,
+    seconds: float | None,
     show: Path | None,
     as_json: bool,
     as_csv: bool,
@@ -57,11 +59,11 @@ def sweep(
     one_form(as_json, as_csv)
     if jobs and scheduler:
         raise WrongUsage("--jobs is for this machine; with --scheduler its workers decide. Give one of them")
-    if show is not None and (out or jobs or scheduler):
-        raise WrongUsage("--show only reads: leave --out, --jobs and --scheduler out")
+    if show is not None and (out or jobs or scheduler or seconds):
+        raise WrongUsage("--show only reads: leave --out, --jobs, --scheduler and --seconds out")
     if figure is not None:
         checked_picture(figure)
-    table = _shown(show) if show is not None else _swept(spec, out, jobs, scheduler)
+    table = _shown(show) if show is not None else _swept(spec, out, jobs, scheduler, seconds)
     if figure is not None:
         from mlsys.viz.style import save_figure
         from mlsys.viz.sweep import sweep_figure
@@ -87,7 +89,7 @@ def _shown(folder: Path) -> Any:
     return load_results(folder)
 
 
-def _swept(path: Path | None, out: Path | None, jobs: int | None, scheduler: str | None) -> Any:
+def _swept(path: Path | None, out: Path | None, jobs: int | None, scheduler: str | None, seconds: float | None) -> Any:
     from mlsys.sweep import SweepSpec
     from mlsys.sweep import sweep as evaluate
 
@@ -108,9 +110,11 @@ def _swept(path: Path | None, out: Path | None, jobs: int | None, scheduler: str
                 scheduler=scheduler,
                 progress=tell,
                 note=lambda text: say(text, err=True),
+                seconds=seconds,
             )
         except KeyboardInterrupt:
             say(f"\nstopped at {bar.pos:,} of {bar.length or 0:,} points; run the same again to go on", err=True)
             raise SystemExit(_INTERRUPTED) from None
-    say(f"written: {folder / 'results.parquet'}, {folder / 'results.csv'}", err=True)
+    if "stopped" not in table.provenance:
+        say(f"written: {folder / 'results.parquet'}, {folder / 'results.csv'}", err=True)
     return table

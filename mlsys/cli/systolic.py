@@ -120,8 +120,9 @@ def _counted(row: dict[str, str], convention: Convention, fold_overlap: FoldOver
         "total_cycles": counts.cycles,
         "overall_util_pct": _percent(counts.utilisation),
         "mapping_eff_pct": _percent(counts.mapping_efficiency),
-        "compute_util_pct": _percent(counts.compute_utilisation),
     }
+    if counts.compute_utilisation is not None:
+        record["compute_util_pct"] = _percent(counts.compute_utilisation)
     for level, moved in (("sram", counts.sram), ("dram", counts.dram)):
         record |= {
             f"{level}_ifmap_reads": moved.ifmap_reads,
@@ -168,7 +169,8 @@ def _table(record: dict[str, Any], convention: Convention, fold_overlap: FoldOve
         ("mapping_eff_pct", "PEs with work"),
         ("compute_util_pct", "utilisation while streaming"),
     ):
-        lines.append(f"  {label:<28}{f'{record[name]:.2f} %' if record[name] != '' else 'undefined':>20}")
+        if name in record:
+            lines.append(f"  {label:<28}{f'{record[name]:.2f} %' if record[name] != '' else 'undefined':>20}")
     for level in ("sram", "dram"):
         for name in (name for name in record if name.startswith(level)):
             label = f"{level.upper()} {name.removeprefix(f'{level}_').replace('_', ' ')}, words"

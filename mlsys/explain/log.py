@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlsys.bench.timing import Timing
+from mlsys.door import plain_fields
 from mlsys.errors import LogFileError, UnreadableError
 from mlsys.explain.schema import VERSION, line_faults, whole_faults
 from mlsys.faults import by_line
@@ -30,6 +31,8 @@ class LayerWork:
     weight_bytes: int
     read_bytes: int
     write_bytes: int
+
+    __post_init__ = plain_fields
 
     @property
     def data(self) -> int:

@@ -13,7 +13,7 @@ from mlsys.explain.backends.base import timed
 from mlsys.explain.counters import PerfCounters, per_run
 from mlsys.explain.energy import Rapl
 from mlsys.explain.environment import cpu_name, environment, pinned, throttle_count
-from mlsys.explain.integer_check import check_integers
+from mlsys.explain.integer_check import IntegerCheck, check_integers
 from mlsys.explain.log import Cold, LayerWork, Log, Sample
 from mlsys.explain.nets import Net, idle_chain
 from mlsys.explain.rates import five_digits, rates_here
@@ -81,6 +81,11 @@ def measure_backend(
     tick
         Called after each ten inferences.
 
+    Notes
+    -----
+    Ctrl-C ends the measurement early: the log holds the samples taken so far, and ``environment["stopped"]``
+    says how many there are. Without any sample it raises, as usual.
+
     Raises
     ------
     BackendMissingError
@@ -115,23 +120,31 @@ def measure_backend(
                 rate_reason = f"the machine's rates cannot be measured: {error}"
         else:
             rate_reason = "not asked for"
-        for run in range(times):
-            load = timed(lambda: backend.setup(subject, threads))
-            colds.append(Cold(run, 1e3 * load, 1e3 * backend.run_inference()))
-            for _ in range(before):
-                backend.run_inference()
-            samples += _run(backend, run, iterations, counters, rapl, tick)
+        output: tuple[float, ...] | None = None
+        integers: IntegerCheck | None = None
         try:
-            how, rounds = backend.layers(_LAYER_ROUNDS)
-            layers = [
-                Sample(0, index, 1e3 * seconds, layer=name)
-                for index, times_ in enumerate(rounds)
-                for name, seconds in times_.items()
-            ]
-        except Unmeasured as why:
-            layer_reason = str(why)
-        output = tuple(float(value) for value in backend.output()[:64])
-        integers = check_integers(backend, subject, threads)
+            for run in range(times):
+                load = timed(lambda: backend.setup(subject, threads))
+                colds.append(Cold(run, 1e3 * load, 1e3 * backend.run_inference()))
+                for _ in range(before):
+                    backend.run_inference()
+                _run(backend, run, iterations, counters, rapl, tick, samples)
+            try:
+                how, rounds = backend.layers(_LAYER_ROUNDS)
+                layers = [
+                    Sample(0, index, 1e3 * seconds, layer=name)
+                    for index, times_ in enumerate(rounds)
+                    for name, seconds in times_.items()
+                ]
+            except Unmeasured as why:
+                layer_reason = str(why)
+            output = tuple(float(value) for value in backend.output()[:64])
+            integers = check_integers(backend, subject, threads)
+        except KeyboardInterrupt:
+            if not samples:
+                raise
+            surroundings["stopped"] = _stopped(len(samples), times * iterations)
+            how, layers, layer_reason = "", [], surroundings["stopped"]
         facts = backend.facts()
         backend.close()
     works = works_of(subject)
@@ -162,38 +175,50 @@ def _on_board(
     board.setup(subject, 1)
     colds = (Cold(0, None, 1e3 * board.run_inference()),)
     malformed: list[str] = []
-    for run in range(runs):
-        samples += board.run_many(run, iterations, warmup)
-        malformed += [f"run {run}: {words}" for words in board.malformed]
-        for _ in range(iterations // 10):
-            tick()
-    how, layers = board.layer_samples()
+    how, layers, stopped = None, (), ""
     facts, rates, reason = board.facts(), None, ""
+    output: tuple[float, ...] | None = None
+    works = works_of(subject)
+    memory = _memory(works)
     try:
-        rates = board.rates()
-    except Unmeasured as why:
-        reason = str(why)
-    works, output = works_of(subject), tuple(float(value) for value in board.output()[:64])
-    memory = board.memory() or _memory(works)
+        for run in range(runs):
+            samples += board.run_many(run, iterations, warmup)
+            malformed += [f"run {run}: {words}" for words in board.malformed]
+            for _ in range(iterations // 10):
+                tick()
+        how, layers = board.layer_samples()
+        try:
+            rates = board.rates()
+        except Unmeasured as why:
+            reason = str(why)
+        output = tuple(float(value) for value in board.output()[:64])
+        memory = board.memory() or memory
+    except KeyboardInterrupt:
+        if not samples:
+            raise
+        stopped = _stopped(len(samples), runs * iterations)
+        how, layers = None, ()
     board.close()
     debug = ["the firmware is a debug build"] if facts.get("build") == "debug" else []
     return Log(
         backend=board.name, model=subject.name, format=subject.format, platform=facts.get("board", "a board"),
         day=date.today().isoformat(),
         protocol={"warmup": warmup, "iterations": iterations, "runs": runs, "threads": 1, "affinity": None},
-        environment={"backend": facts, "debug": debug}, works=works, colds=colds, samples=tuple(samples),
+        environment={"backend": facts, "debug": debug, **({"stopped": stopped} if stopped else {})},
+        works=works, colds=colds, samples=tuple(samples),
         layers=tuple(replace(layer, run=0) for layer in layers if layer.iteration < _LAYER_ROUNDS),
         rates=rates, rates_reason=reason, energy={"source": None, "reason": _NO_METER},
-        counters={"source": facts.get("counter"), "reason": _NO_MISSES}, layer_times={"source": how, "reason": ""},
+        counters={"source": facts.get("counter"), "reason": _NO_MISSES}, layer_times={"source": how, "reason": stopped},
         memory=memory, output=output, malformed=tuple(malformed),
     )  # fmt: skip
 
 
 def _run(
-    backend: Backend, run: int, iterations: int, counters: PerfCounters, rapl: Rapl, tick: Callable[[], object]
-) -> list[Sample]:
-    """Return the samples of one run; counters and energy are read outside of what is timed."""
-    samples = []
+    backend: Backend, run: int, iterations: int, counters: PerfCounters, rapl: Rapl, tick: Callable[[], object],
+    samples: list[Sample],
+) -> None:  # fmt: skip
+    """Append the samples of one run, as they are taken; counters and energy are read outside of what is timed."""
+    first = len(samples)
     collects = gc.isenabled()
     gc.collect()
     gc.disable()
@@ -209,9 +234,13 @@ def _run(
         if collects:
             gc.enable()
     if before is None:
-        return samples
+        return
     mean = rapl.spent(before, rapl.read()) / iterations  # the meter is too slow for one inference
-    return [replace(sample, energy_mj=mean) for sample in samples]
+    samples[first:] = [replace(sample, energy_mj=mean) for sample in samples[first:]]
+
+
+def _stopped(taken: int, wanted: int) -> str:
+    return f"stopped by Ctrl-C after {taken} of {wanted} inferences"
 
 
 def _launch_costs(kind: type[Backend], subject: Subject, threads: int) -> dict[str, float]:

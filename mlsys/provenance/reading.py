@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
+from numbers import Real
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -52,7 +53,7 @@ _listeners: list[Seen] = []
 _from_outside: dict[str, float] = {}
 
 
-def _factor(factor: float) -> float:
+def _factor(factor: object) -> float:
     """Return what a fact is multiplied by, once it is known to be a finite number above zero.
 
     Raises
@@ -60,11 +61,12 @@ def _factor(factor: float) -> float:
     ValueError
         If it is not.
     """
-    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 < factor < math.inf:
+    number = float(factor) if isinstance(factor, Real) and not isinstance(factor, bool) else math.nan
+    if not 0 < number < math.inf:
         raise ValueError(
             f"perturbed(): `factor` must be a finite number above zero, got {factor!r}. Write e.g. factor=1.01"
         )
-    return factor
+    return number
 
 
 def _factors_from_environment() -> None:

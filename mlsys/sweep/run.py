@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.collector import no_collection
+from mlsys.deadline import Deadline
 from mlsys.door import checked_count, checked_number, positive, takes
 from mlsys.errors import ArgumentError
 from mlsys.provenance import comparing
@@ -37,6 +38,7 @@ def sweep(
     patience: float = 5.0,
     progress: Callable[[int, int], None] | None = None,
     note: Callable[[str], None] | None = None,
+    seconds: float | None = None,
 ) -> SweepTable:
     """Evaluate every point of a specification.
 
@@ -58,12 +60,15 @@ def sweep(
     progress
         Called with the points that are done and all points, first with what the folder held.
     note
-        Called with a sentence about what was found in the folder.
+        Called with a sentence about what was found in the folder, or that the time was over.
+    seconds
+        When the sweep ends with the points it has; the folder keeps them, and the same call goes on from there.
 
     Returns
     -------
     SweepTable
-        One row for each point, in order; a point without an answer says why.
+        One row for each point, in order; a point without an answer says why. After ``seconds`` only the points
+        that are done, and ``provenance["stopped"]`` says how many they are.
 
     Raises
     ------
@@ -83,8 +88,11 @@ def sweep(
     if jobs is not None:
         checked_count("sweep", "jobs", jobs)
     checked_number("sweep", "patience", patience, positive(), {})
+    if seconds is not None:
+        checked_number("sweep", "seconds", seconds, positive(), {})
+    deadline = None if seconds is None else Deadline(seconds)
     with comparing():  # a sweep looks for the best of many answers, of which few stand in any one sum
-        return _swept(spec, folder, jobs, scheduler, patience, progress, note)
+        return _swept(spec, folder, jobs, scheduler, patience, progress, note, deadline)
 
 
 def _swept(
@@ -95,6 +103,7 @@ def _swept(
     patience: float,
     progress: Callable[[int, int], None] | None,
     note: Callable[[str], None] | None,
+    deadline: Deadline | None,
 ) -> SweepTable:
     say = note or (lambda _: None)
     tell = progress or (lambda _done, _all: None)
@@ -105,7 +114,7 @@ def _swept(
     with keep.folder.held() if keep else contextlib.nullcontext():
         if keep:
             done = keep.resume(spec, points, say)
-        return _completed(points, done, provenance, keep, jobs, scheduler, patience, tell)
+        return _completed(points, done, provenance, keep, jobs, scheduler, patience, tell, say, deadline)
 
 
 def _completed(
@@ -117,6 +126,8 @@ def _completed(
     scheduler: str | None,
     patience: float,
     tell: Callable[[int, int], None],
+    say: Callable[[str], None],
+    deadline: Deadline | None,
 ) -> SweepTable:
     """Evaluate the points that are not done, keep them, and return the whole."""
     tell(len(done), len(points))
@@ -131,11 +142,18 @@ def _completed(
             if keep:
                 keep.folder.write(rows, provenance)
             tell(len(done), len(points))
+            if deadline is not None and deadline.passed:
+                break
+    whole_sweep = len(done) >= len(points)
+    if not whole_sweep:
+        stopped = f"{len(done):,} of {len(points):,} points"
+        say(f"stopped by the time limit: {stopped}" + ("; run the same again to go on" if keep else ""))
+        provenance = {**provenance, "stopped": stopped}
     with no_collection():
-        ordered = [done[point.id] for point in points]
+        ordered = [done[point.id] for point in points if point.id in done]
         whole = dict(zip(SweepRow._fields, zip(*ordered, strict=True), strict=True))
         table = SweepTable.of(whole, provenance, facts_by_device(points))
-    if keep:
+    if keep and whole_sweep:
         keep.folder.finish(table)
     return table
 

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -164,7 +165,14 @@ def _locked(path: Path, folder: Path) -> Iterator[None]:
     except ImportError:  # no such locks on this system
         yield
         return
-    with path.open("ab") as stream:
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)  # a pipe is not waited for
+    try:
+        handle = os.open(path, flags, 0o666)
+    except OSError as error:
+        raise ArgumentError(f"{path} cannot be locked: {error.strerror}. Choose another folder") from None
+    with os.fdopen(handle, "rb+", buffering=0) as stream:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise ArgumentError(f"{path} is no regular file, so it cannot be the lock of a sweep. Remove it")
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

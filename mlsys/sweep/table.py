@@ -19,6 +19,7 @@ from mlsys.provenance import Fact, Step
 from mlsys.tables import Table
 from mlsys.units import Q_, Quantity
 
+_FRONT = 40  # lines of a table
 _REASONS = 5
 
 
@@ -294,7 +295,9 @@ def _summary(sweep_table: SweepTable) -> str:
     for against in get_args(Cost):
         rows = [(model, row) for model in sweep_table.models for row in sweep_table.pareto(model, against)]
         if rows:
-            lines += ["", repr(_front(against, rows))]
+            lines += ["", repr(_front(against, rows[:_FRONT]))]
+        if len(rows) > _FRONT:
+            lines.append(f"and {len(rows) - _FRONT:,} more, which `pareto()` and `--figure` show")
     reasons = Counter(error for error in sweep_table.columns["error"] if error)
     if reasons:
         lines += ["", f"No answer for {reasons.total():,} points:"]

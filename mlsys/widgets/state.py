@@ -126,7 +126,7 @@ def _load(source: Mapping[str, Any] | str | Path) -> tuple[str, Any]:
             raise LabStateError(f"{path.name} is no file that can be read. Give the file that lab.save() wrote")
         if path.exists() and path.stat().st_size > _MOST_BYTES:
             raise LabStateError(f"{path.name} is larger than any state of a lab. Give the file that lab.save() wrote")
-        return path.name, json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
+        return path.name, json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse, object_pairs_hook=_once)
     except FileNotFoundError:
         raise LabStateError(
             f"there is no file {path.name!r}. Save a state first, with the button or lab.save()"
@@ -139,6 +139,16 @@ def _load(source: Mapping[str, Any] | str | Path) -> tuple[str, Any]:
         raise LabStateError(f"{path.name} is nested too deeply for a state. Save a new one with lab.save()") from None
     except ValueError as error:  # no JSON, no UTF-8, or a number of thousands of digits
         raise LabStateError(f"{path.name} is not JSON ({error}). Save a new one with lab.save()") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a mapping from its pairs; which of two values of one key is meant nobody can know."""
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise LabStateError(f"the key {_shown(twice)} stands twice in one mapping. Save a new state with lab.save()")
+    return record
 
 
 def _refuse(constant: str) -> float:

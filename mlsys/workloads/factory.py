@@ -1,5 +1,6 @@
 """Modules of the reader's own: ``package.module:factory``."""
 
+import contextlib
 import importlib
 import sys
 from typing import Any
@@ -34,7 +35,8 @@ def module_of(model: str, *, meta: bool) -> tuple[Any, Any, str]:
     import torch
 
     try:
-        with torch.device("meta" if meta else "cpu"):
+        # what the reader's own code prints is not a part of our answer, which may be JSON
+        with contextlib.redirect_stdout(sys.stderr), torch.device("meta" if meta else "cpu"):
             made = factory if isinstance(factory, torch.nn.Module) else factory()
     except TypeError as error:
         raise ArgumentError(f"{model!r} cannot be called without arguments: {first_line(error)}") from error
@@ -70,7 +72,8 @@ def named_object(model: str) -> Any:
         )
     sys.path.insert(0, "")
     try:
-        module = importlib.import_module(home)
+        with contextlib.redirect_stdout(sys.stderr):
+            module = importlib.import_module(home)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever the reader's own module raises

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from mlsys.door import plain_fields
 from mlsys.errors import ArgumentError
 from mlsys.workloads.operator import Operator
 
@@ -44,6 +45,8 @@ class Value:
     consumers: tuple[int, ...] = ()
     output: bool = False
     overwrites: int | None = None
+
+    __post_init__ = plain_fields
 
 
 class Access(NamedTuple):

@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+
+from mlsys.door import plain_fields
 from mlsys.formulas import arithmetic_intensity
 from mlsys.frozen import FrozenDict
-from mlsys.units import Q_, Quantity, computed, number_in, total, ureg
+from mlsys.units import Q_, Quantity, computed, number_in, plain_number, total, ureg
 from mlsys.workloads.arrays import NetworkArrays
 
 # What a network does: see ``Network.kind``.
@@ -73,6 +76,11 @@ class Operator:
     shape: FrozenDict[str, int] = field(default_factory=lambda: FrozenDict({}))
     weights: Quantity = _NO_BYTES
     parameters: int = 0
+
+    def __post_init__(self) -> None:
+        plain_fields(self)
+        if any(isinstance(size, np.generic) for size in self.shape.values()):
+            object.__setattr__(self, "shape", FrozenDict({name: plain_number(n) for name, n in self.shape.items()}))
 
     @property
     def flops(self) -> Quantity:

@@ -8,7 +8,7 @@ because the literature's counts differ and hide it.
 from dataclasses import replace
 
 from mlsys import formulas
-from mlsys.door import checked_count
+from mlsys.door import checked_count, checked_counts, plain_arguments
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.precision import element_size, precision_name
@@ -43,6 +43,7 @@ def gemm(m: int, n: int, k: int, precision: str = "fp16", name: str | None = Non
     >>> gemm(32, 2048, 2048)
     <gemm gemm 32×2048×2048, fp16: 268.4 MFLOP, 8.651 MB, 31.03 FLOP/B>
     """
+    m, n, k = checked_counts("gemm", m=m, n=n, k=k)
     operations = formulas.gemm_macs(m, n, k).to("FLOP")
     if operations.m_as("FLOP") > _MOST_FLOP:
         raise ArgumentError("gemm(): `m`, `n` and `k` come to more work than any machine does. Give smaller sizes")
@@ -73,14 +74,16 @@ def dense(
     >>> print(f"{dense(1, 2048, 2048).intensity:.3f}")
     0.999 FLOP/B
     """
-    for argument, size in (("batch", batch), ("in_features", in_features), ("out_features", out_features)):
-        checked_count("dense", argument, size)
+    batch, in_features, out_features = checked_counts(
+        "dense", batch=batch, in_features=in_features, out_features=out_features
+    )
     name = name or f"dense {in_features}→{out_features}, batch {batch}"
     held = in_features * out_features
     product = gemm(batch, out_features, in_features, precision, name)
     return replace(product, weights=held * element_size(precision), parameters=held)
 
 
+@plain_arguments
 def conv2d(
     batch: int,
     in_channels: int,
@@ -118,6 +121,16 @@ def conv2d(
     >>> conv2d(32, 128, 256, size=56, kernel=3)
     <conv2d conv 3×3, 128→256 @ 56, fp16: 59.19 GFLOP, 77.66 MB, 762.2 FLOP/B>
     """
+    batch, in_channels, out_channels, size, kernel, stride, groups = checked_counts(
+        "conv2d",
+        batch=batch,
+        in_channels=in_channels,
+        out_channels=out_channels,
+        size=size,
+        kernel=kernel,
+        stride=stride,
+        groups=groups,
+    )
     pad = kernel // 2 if padding is None else padding
     out = int(formulas.conv_output_size(size, kernel, stride, pad).m_as(""))
     macs = formulas.conv2d_macs(batch, in_channels, out_channels, out, out, kernel, kernel, groups)
@@ -164,10 +177,14 @@ def depthwise_conv2d(
     >>> print(f"{depthwise_conv2d(32, 128, 56).intensity:.1f}")
     4.5 FLOP/B
     """
+    batch, channels, size, kernel = checked_counts(
+        "depthwise_conv2d", batch=batch, channels=channels, size=size, kernel=kernel
+    )
     name = name or f"depthwise {kernel}×{kernel}, {channels} @ {size}"
     return conv2d(batch, channels, channels, size, kernel, groups=channels, precision=precision, name=name)
 
 
+@plain_arguments
 def elementwise(
     elements: int,
     operations_per_element: float,
@@ -194,6 +211,7 @@ def elementwise(
     >>> elementwise(1024, 1, inputs=2, name="add")
     <elementwise add, fp16: 1.024 kFLOP, 6.144 kB, 0.1667 FLOP/B>
     """
+    elements = checked_count("elementwise", "elements", elements)
     if operations_per_element <= 0:
         raise ArgumentError(
             "elementwise(): `operations_per_element` must be above zero FLOP, "
@@ -220,6 +238,7 @@ def relu(elements: int, precision: str = "fp16", name: str = "ReLU") -> Operator
     return elementwise(elements, 1, precision=precision, name=name)
 
 
+@plain_arguments
 def layer_norm(
     rows: int, width: int, precision: str = "fp16", operations_per_element: float | None = None, name: str = "LayerNorm"
 ) -> Operator:
@@ -243,6 +262,7 @@ def layer_norm(
     return elementwise(_elements("layer_norm", rows, width), per_element, precision=precision, name=name)
 
 
+@plain_arguments
 def softmax(
     rows: int, width: int, precision: str = "fp16", operations_per_element: float | None = None, name: str = "softmax"
 ) -> Operator:
@@ -298,6 +318,9 @@ def attention(
     >>> unfused.flops == fused.flops, unfused.data > fused.data
     (True, True)
     """
+    batch, heads, queries, keys, head_dim = checked_counts(
+        "attention", batch=batch, heads=heads, queries=queries, keys=keys, head_dim=head_dim
+    )
     products = formulas.attention_macs(batch, heads, queries, keys, head_dim).to("FLOP")
     scores = batch * heads * queries * keys
     exponentials = formulas.elementwise_flops(scores, Q_(sum(SOFTMAX_OPERATIONS.values()), "FLOP"))

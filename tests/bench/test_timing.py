@@ -171,3 +171,15 @@ def test_nothing_to_time_is_refused() -> None:
         measure({})
     with pytest.raises(ArgumentError, match="`samples` must have at least one number"):
         timing()
+
+
+@pytest.mark.parametrize("step", [-100e-9, float("nan")])
+def test_a_clock_that_runs_backwards_is_refused(step: float) -> None:
+    now = [0.0]
+
+    def clock() -> float:
+        now[0] += step
+        return now[0]
+
+    with pytest.raises(ArgumentError, match="`clock` must not run backwards"):
+        measure({"a": lambda: None}, repeats=2, warmup=1, clock=clock)

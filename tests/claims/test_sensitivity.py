@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -135,3 +136,43 @@ def test_two_tables_of_one_name_are_told_apart(tmp_path: Path) -> None:
     show = 'Table("Twice", ("a",), [("1",)])\nTable("Twice", ("a",), [("2",)])'
     looks = run_page(page(tmp_path, SHOWING, show)).looks()
     assert looks.keys() == {"table Twice", "table Twice (2)"} and len(set(looks.values())) == 2
+
+
+def test_a_cell_that_never_ends_is_given_up(tmp_path: Path) -> None:
+    endless = page(tmp_path, "while True:\n    try:\n        pass\n    except Exception:\n        pass")
+    with pytest.raises(ValueError, match=r"did not end within 0\.5 s\. Give more seconds"):
+        sensitivity(endless, seconds=0.5)
+    waits = page(tmp_path, "import time\ntime.sleep(10_000)")
+    with pytest.raises(ValueError, match="did not end"):
+        sensitivity(waits, seconds=0.5)
+
+
+def test_a_fact_that_makes_a_page_endless_leaves_what_was_found_before(tmp_path: Path) -> None:
+    stuck = page(
+        tmp_path,
+        "peak = a100.peak('fp16').m_as('TFLOP/s')\nwhile peak != 312:\n    pass",
+        'claim("bandwidth", a100.memory_bw.to("GB/s"))',
+    )
+    with pytest.warns(UserWarning, match="facts tried in"):
+        sensitivity(stuck, seconds=20)
+
+
+def test_elsewhere_than_in_the_main_thread_a_page_is_interrupted_too(tmp_path: Path) -> None:
+    endless, said = page(tmp_path, "while True:\n    pass"), []
+
+    def ask() -> None:
+        try:
+            sensitivity(endless, seconds=0.5)
+        except ValueError as error:
+            said.append(str(error))
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(300)
+    assert said and "did not end" in said[0]
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
+def test_seconds_out_of_range(seconds: float, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="`seconds`"):
+        sensitivity(page(tmp_path), seconds=seconds)

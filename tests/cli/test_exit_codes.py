@@ -1,5 +1,6 @@
 """The table of exit codes in the README is that of the package, and the commands keep to it."""
 
+import json
 import re
 from pathlib import Path
 
@@ -71,12 +72,85 @@ def test_codes(words: list[str], code: int, tmp_path: Path, monkeypatch: pytest.
         ["calibrate"],
         ["sweep"],
         ["claims", "sensitivity"],
+        ["claims", "ledger"],
+        ["check"],
+        ["edge", "run"],
+        ["edge", "report"],
+        ["explain", "report"],
+        ["explain", "compare"],
+        ["explain", "compare", "--rows"],
+        ["explain", "guide", "--within", "50"],
+        ["explain", "import", "--model", "m", "--platform", "p", "--out", "o.jsonl"],
+        ["plan", "--profiles"],
         ["analyze", "resnet50", "--device", "A100", "--calibration"],
     ],
 )
 def test_a_file_that_is_not_there_is_wrong_usage_everywhere(words: list[str]) -> None:
     code, _, said = run(*words, "no-such-file")
-    assert code == 2 and "no-such-file" in said
+    assert code == 2 and "no-such-file" in said and len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".json"])
+@pytest.mark.parametrize(
+    "words",
+    [["flops"], ["memory"], ["analyze", "--device", "A100"], ["compare", "--devices", "A100,T4"], ["explain", "run"],
+     ["tiles", "--device", "GenericKPU"], ["edge", "layers"], ["compile-bench"]],
+)  # fmt: skip
+def test_so_is_a_model_file(words: list[str], suffix: str) -> None:
+    code, _, said = run(*words, f"no-such-file{suffix}")
+    assert code == 2 and "no-such-file" in said and len(said.splitlines()) == 1
+
+
+def test_who_lacks_a_file_is_told_how_to_get_one() -> None:
+    assert "mlsys plan --example --output" in run("plan", "no-such.json")[2]
+    assert "mlsys edge run --example >" in run("edge", "run", "no-such.yaml")[2]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["no-such"], ["devices", "--no-such"], ["systolic", "8", "8", "8", "--array"], ["plan", "--goal", "x"],
+     ["explain", "no-such"], ["--no-such"], ["edge", "clock", "--point"], ["memory", "--top", "x"], ["device"]],
+)  # fmt: skip
+def test_wrong_usage_is_said_in_one_line(words: list[str]) -> None:
+    code, out, said = run(*words)
+    assert code == 2 and not out
+    assert len(said.splitlines()) == 1 and said.startswith("Error: ")
+
+
+REPORTS = [
+    ["devices", "A100"], ["devices", "--kind", "TPU"],
+    ["device", "A100"], ["edge", "arena"], ["edge", "arena", "ds-cnn"],
+    ["check", "{device}"], ["claims", "sensitivity", "{page}"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", REPORTS, ids=" ".join)
+def test_reports_take_json(words: list[str], tmp_path: Path) -> None:
+    page = tmp_path / "page.ipynb"
+    cell = {"cell_type": "code", "source": ["1 + 1"], "metadata": {}, "outputs": [], "execution_count": None}
+    page.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}))
+    device = ROOT / "mlsys" / "hardware" / "data" / "cloud" / "A100_80GB.yaml"
+    code, out, said = run(*(word.format(page=page, device=device) for word in words), "--json")
+    assert code == 0, said
+    assert json.loads(out)
+
+
+def test_json_of_a_file_with_faults_lists_them(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("id: x\n")
+    code, out, _ = run("check", tmp_path / "bad.yaml", "--json")
+    (told,) = json.loads(out)["files"]
+    assert code == 1 and told["device"] is None and told["faults"]
+
+
+def test_what_a_factory_prints_is_not_in_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "chatty_net.py").write_text(
+        "import torch\nprint('on import')\ndef make():\n    print('on call')\n"
+        "    return torch.nn.Linear(4, 4), torch.zeros(1, 4)\n"
+    )
+    code, out, said = run("flops", "chatty_net:make", "--json")
+    assert code == 0 and json.loads(out)
+    assert "on import" in said and "on call" in said
 
 
 @pytest.mark.parametrize(

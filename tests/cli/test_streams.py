@@ -70,12 +70,15 @@ main({words})
         ({"matplotlib"}, ["analyze", "resnet50", "--device", "A100", "--html", "x.html"], "viz"),
         ({"matplotlib"}, ["validate", "--figures", "figures"], "viz"),
         ({"torch"}, ["compile-bench", "resnet18"], "torch"),
+        ({"sklearn"}, ["explain", "guide", "--within", "50"], "guide"),
+        ({"pyarrow"}, ["sweep", "s.yaml"], "sweep"),
         ({"torch"}, ["flops", "nowhere:factory"], ""),
         ({"onnx"}, ["flops", "net.onnx"], ""),
     ],
 )
 def test_a_part_that_is_not_installed_is_named_with_the_command(tmp_path, hidden, words, extra) -> None:
     (tmp_path / "net.onnx").write_bytes(b"\x08\x07")
+    (tmp_path / "s.yaml").write_text("models: [lenet5]\ndevices: [A100]\n")
     code = HIDE.format(hidden=hidden, words=words)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode != 0 and "Traceback" not in done.stderr, done.stderr
@@ -96,6 +99,20 @@ sys.argv = ["mlsys", *{words}]
 from mlsys.cli import run_and_end
 run_and_end()
 """
+
+
+def test_a_thread_that_never_ends_is_not_waited_for() -> None:
+    script = """
+import sys, threading
+threading.Thread(target=threading.Event().wait, name="left by a factory").start()
+import mlsys.cli.main as home
+home._PATIENCE = 0.5
+sys.argv = ["mlsys", "systolic", "8", "8", "8"]
+home.run_and_end()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0 and "cycles" in done.stdout
+    assert "left by a factory" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -120,3 +121,23 @@ def test_the_shell_completes_devices_and_networks() -> None:
     assert "mobilenet_v2" in completed("flops", "mobilenet_v2")
     assert "TPUv4" in completed("device", "tpuv4")
     assert "_MLSYS_COMPLETE=bash_source" in CliRunner().invoke(main, ["--help"]).output
+
+
+def test_a_sweep_without_time_keeps_what_it_has_and_goes_on(spec: Path) -> None:
+    code, out, said = run("small.yaml", "--out", "kept", "--seconds", "0.1", "--jobs", "1", "--csv")
+    done = list(csv.DictReader(io.StringIO(out)))
+    assert code == 0 and done
+    whole = list(csv.DictReader(io.StringIO(run("small.yaml", "--out", "kept", "--csv")[1])))
+    assert [row for row in whole if row["id"] in {each["id"] for each in done}] == done
+    if len(done) < len(whole):
+        assert "stopped by the time limit" in said and "go on" in said
+
+
+def test_a_lock_that_is_a_pipe_is_not_waited_for(spec: Path) -> None:
+    from mlsys.sweep import store
+
+    folder = spec.parent / "kept"
+    folder.mkdir()
+    os.mkfifo(folder / store._LOCK)
+    code, _, said = run("small.yaml", "--out", "kept")
+    assert code == 1 and "lock" in said and len(said.splitlines()) == 1

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mlsys.planner.memory.fixed import FixedBuffers, plan_below
 from mlsys.planner.memory.published import PUBLISHED_CAPACITY, published_buffers
@@ -156,3 +158,45 @@ def test_fragmented_memory_is_proved_too_small(name: str) -> None:
     more = plan_below(buffers, capacity + 1)
     assert more.proved and more.fits and more.offsets is not None
     assert fits_by_enumeration(buffers, capacity + 1) and not overlaps(buffers, more.offsets)
+
+
+def test_equal_buffers_need_what_is_alive_however_many_they_are() -> None:
+    """Intervals of one size are a graph that greedy colouring solves: the fullest step is enough."""
+    rng = np.random.default_rng(3)
+    lower = rng.integers(0, 5000, 20_000)
+    upper = lower + rng.integers(1, 200, 20_000)
+    many = FixedBuffers(tuple(map(str, range(20_000))), lower, upper, np.full(20_000, 4096))
+    alive = max(int(((lower <= step) & (step < upper)).sum()) for step in np.unique(lower)[::50])
+    assert many.largest_live >= 4096 * alive
+    plan = plan_below(many, many.largest_live, seconds=1e-3)
+    assert plan.fits and plan.states == 0
+    assert not plan_below(many, many.largest_live - 1, seconds=1e-3).fits
+    assert plan_below(many, many.largest_live - 1, seconds=1e-3).proved
+
+
+def test_without_time_nothing_is_claimed() -> None:
+    rng = np.random.default_rng(5)
+    lower = rng.integers(0, 50, 300)
+    mixed = FixedBuffers(tuple(map(str, range(300))), lower, lower + 10, rng.integers(1, 4096, 300))
+    plan = plan_below(mixed, mixed.largest_live, seconds=1e-9)
+    assert not plan.fits and not plan.proved
+
+
+@given(st.data())
+def test_the_look_for_overlaps_is_that_of_every_pair(data: st.DataObject) -> None:
+    number = data.draw(st.integers(1, 8))
+    small = st.lists(st.integers(0, 6), min_size=number, max_size=number)
+    lower, length, size, offsets = (np.array(data.draw(small)) for _ in range(4))
+    some = FixedBuffers(tuple(map(str, range(number))), lower, lower + length + 1, size + 1)
+    shared = {
+        frozenset((a, b))
+        for a in range(number)
+        for b in range(a)
+        if lower[a] < some.upper[b] and lower[b] < some.upper[a]
+        and offsets[a] < offsets[b] + some.size[b] and offsets[b] < offsets[a] + some.size[a]
+    }  # fmt: skip
+    found = some.overlapping(offsets)
+    assert (found is None) == (not shared)
+    assert found is None or frozenset(found) in shared
+    live = max(int(some.size[(lower <= step) & (step < some.upper)].sum()) for step in lower)
+    assert some.largest_live == live

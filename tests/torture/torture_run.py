@@ -256,14 +256,14 @@ def _call(case: Case, space: dict[str, Any], folder: Path) -> tuple[str, int | N
 
 # Where the names come from that calls of the library use.
 _NAMES = {
-    "mlsys": "Hardware Q_", "mlsys.amounts": "amount parsed_number", "mlsys.formatting": "check fmt fmt_percent",
+    "mlsys": "Hardware Q_ formulas", "mlsys.amounts": "amount parsed_number", "mlsys.formatting": "check fmt fmt_percent",
     "mlsys.mapping.fusion": "fuse", "mlsys.models": "roofline", "mlsys.models.analysis": "analyse",
     "mlsys.models.architecture": "architecture", "mlsys.models.systolic": "count_systolic",
     "mlsys.models.tiling": "Tiling tiled_gemm", "mlsys.planner.mapper": "best_mapping best_two_level",
     "mlsys.planner.memory": "fits_on plan_memory", "mlsys.planner.memory.fixed": "FixedBuffers",
-    "mlsys.planner.placement": "Scenario", "mlsys.precision": "PRECISIONS", "mlsys.provenance": "perturbed",
+    "mlsys.planner.placement": "Scenario example plan", "mlsys.precision": "PRECISIONS", "mlsys.provenance": "perturbed",
     "mlsys.sweep": "SweepSpec sweep", "mlsys.units": "ureg", "mlsys.validation": "read_rows",
-    "mlsys.workloads": "dense gemm load", "mlsys.workloads.zoo": "network", "pathlib": "Path",
+    "mlsys.workloads": "attention dense gemm load relu", "mlsys.workloads.zoo": "network", "pathlib": "Path",
 }  # fmt: skip
 
 

@@ -455,3 +455,10 @@ def test_show_and_ask_display_live_and_static_forms(lab, monkeypatch):
     assert lab.prediction.prompt in script["text/markdown"]
     assert "check your answer" in question["text/html"]
     assert list(lab.questions.values())[-1].prompt in question["text/markdown"]
+
+
+def test_a_key_twice_in_a_state_is_refused(tmp_path):
+    path = tmp_path / "state.json"
+    path.write_text('{"lab": "x", "lab": "y"}')
+    with pytest.raises(LabStateError, match="'lab' stands twice"):
+        RooflineLab().restore(path)

@@ -54,7 +54,8 @@ class ArrayCounts:
     mapping_efficiency
         Share of the array that holds useful work, mean over the folds.
     compute_utilisation
-        The same over the cycles in which a fold streams.
+        The same over the cycles in which a fold streams; None where folds follow each other
+        directly (``fold_overlap="full"``): no cycle belongs to one fold then.
     sram, dram
         Words moved between array and buffers, and between buffers and DRAM.
     register_writes

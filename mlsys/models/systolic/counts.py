@@ -116,7 +116,9 @@ def physical_counts(
         macs=cut.macs,
         utilisation=cut.macs / (cycles * elements),
         mapping_efficiency=mapping,
-        compute_utilisation=mapping * cut.streamed / (cut.fold_cycles - cut.array_rows),
+        compute_utilisation=None
+        if fold_overlap == "full"
+        else mapping * cut.streamed / (cut.fold_cycles - cut.array_rows),
         sram=_sram(cut).times(cut.copies),
         dram=_dram(cut, ifmap_words, filter_words, ofmap_words, distinct_ifmap).times(cut.copies),
         register_writes=_register_writes(cut) * cut.copies,

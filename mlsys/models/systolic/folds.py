@@ -66,6 +66,8 @@ def exact_count(where: str, name: str, value: Any) -> Any:
     """
     number = checked_number(where, name, value, count(), {})
     if isinstance(number, np.ndarray) and number.ndim:
+        if isinstance(value, np.ndarray) and value.dtype.kind == "i":
+            return value.astype(np.int64)
         if number.dtype.kind == "f" and (number > 2**53).any():
             raise ArgumentError(f"{where}(): `{name}` must be exact, got floats above 2**53. Give whole numbers")
         return number.astype(np.int64)

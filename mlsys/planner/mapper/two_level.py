@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
 
-from mlsys.door import checked_choice, checked_count
+from mlsys.door import checked_choice, checked_count, plain_arguments
 from mlsys.errors import ArgumentError
 from mlsys.provenance import traced
 
@@ -79,6 +79,7 @@ class TwoLevelMapping:
         return float(Fraction(self.words, self.bound))
 
 
+@plain_arguments
 def two_level_words(m: int, n: int, k: int, tile: tuple[int, int, int], order: str) -> tuple[int, int, int, int]:
     """Return the words of A, of B, of C read and of C written, for one tile and order.
 
@@ -99,6 +100,7 @@ def two_level_words(m: int, n: int, k: int, tile: tuple[int, int, int], order: s
     return m * k * again["n"], k * n * again["m"], m * n * (again["k"] - 1), m * n * again["k"]
 
 
+@plain_arguments
 def smallest_tiles(size: int) -> list[int]:
     """Return, in rising order, the smallest tile for each trip count: about 2 √size of them.
 
@@ -124,6 +126,7 @@ def divisors(size: int) -> list[int]:
     return sorted({*low, *(size // tile for tile in low)})
 
 
+@plain_arguments
 def safe_bound(m: int, n: int, k: int, capacity: int) -> int:
     """Return the words that any schedule of the classical algorithm must move, at least.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mlsys.deadline import Deadline
 from mlsys.errors import ArgumentError, ScenarioFileError, UnreadableError
 from mlsys.inputs import csv_records
 from mlsys.planner.memory.offsets import peak_of
@@ -18,6 +20,7 @@ from mlsys.planner.memory.sections import FOUND, NONE, STOPPED, Sections
 _FIRST_STATES = 20_000
 _TURNS = 6
 _MOST = 2**53
+_EXACT = 2**62  # more than that a sum of 64 bits may not be
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,18 +99,32 @@ class FixedBuffers:
     @property
     def largest_live(self) -> int:
         """Bytes in use at the fullest step: no block is smaller."""
-        steps = np.unique(self.lower)
-        alive = (self.lower[None] <= steps[:, None]) & (steps[:, None] < self.upper[None])
-        return int((alive * self.size).sum(1).max())
+        times = np.unique(np.concatenate((self.lower, self.upper)))
+        change = np.zeros(len(times), object if int(self.size.max(initial=0)) * len(self.size) > _EXACT else np.int64)
+        np.add.at(change, np.searchsorted(times, self.lower), self.size)
+        np.subtract.at(change, np.searchsorted(times, self.upper), self.size)
+        return int(np.cumsum(change).max())
 
     def overlapping(self, offsets: np.ndarray) -> tuple[int, int] | None:
-        """Return two buffers that are alive together and share an address, or None."""
-        for index in range(len(self.size)):
-            both = (self.lower < self.upper[index]) & (self.lower[index] < self.upper)
-            both &= (offsets < offsets[index] + self.size[index]) & (offsets[index] < offsets + self.size)
-            both[index] = False
-            if both.any():
-                return index, int(np.argmax(both))
+        """Return two buffers that are alive together and share an address, or None.
+
+        Those alive are kept in the order of their addresses: a new one can only share one with its neighbours.
+        """
+        begins, ends = np.argsort(self.lower, kind="stable").tolist(), np.argsort(self.upper, kind="stable").tolist()
+        alive: list[tuple[int, int]] = []
+        gone = 0
+        for item in begins:
+            while self.upper[ends[gone]] <= self.lower[item]:
+                old = ends[gone]
+                alive.pop(bisect.bisect_left(alive, (int(offsets[old]), old)))
+                gone += 1
+            entry = int(offsets[item]), item
+            place = bisect.bisect_left(alive, entry)
+            for other in alive[max(place - 1, 0) : place + 1]:
+                low, high = min(other, entry), max(other, entry)
+                if low[0] + int(self.size[low[1]]) > high[0]:
+                    return other[1], item
+            alive.insert(place, entry)
         return None
 
 
@@ -184,18 +201,18 @@ def plan_below(
         raise ArgumentError(
             f"plan_below(): `capacity` must be at least 1 byte, got {capacity}. Write e.g. capacity=1048576"
         )
-    until = time.monotonic() + seconds
+    deadline = Deadline(seconds)
     if buffers.largest_live > capacity:
         return CapacityPlan(buffers, capacity, None, True, 0)
     sections = Sections(buffers.lower, buffers.upper, buffers.size, capacity)
-    offsets = sections.by_rules()
-    if peak_of(offsets, buffers.size) <= capacity:
+    offsets = sections.by_rules(deadline)
+    if offsets is not None and peak_of(offsets, buffers.size) <= capacity:
         return _checked(buffers, capacity, offsets, 0)
-    outcome, offsets, states = _search(
-        Sections(buffers.lower, buffers.upper, buffers.size, capacity), until, seed, threads
-    )
+    if deadline.passed:
+        return CapacityPlan(buffers, capacity, None, False, 0)
+    outcome, found, states = _search(sections, deadline.end, seed, threads)
     if outcome == FOUND:
-        return _checked(buffers, capacity, offsets, states)
+        return _checked(buffers, capacity, found, states)
     return CapacityPlan(buffers, capacity, None, outcome == NONE, states)
 
 

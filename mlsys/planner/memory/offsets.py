@@ -5,16 +5,24 @@ Two buffers may share addresses if their lifetimes do not meet. Finding the smal
 what they leave open, ``smallest.py`` searches.
 """
 
+import heapq
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from mlsys.deadline import Deadline
 from mlsys.frozen import FrozenDict
 from mlsys.planner.memory.liveness import live_bytes
 
 
 def place_in_order(
-    order: Sequence[int], sizes: np.ndarray, first: np.ndarray, last: np.ndarray, *, lowest: bool = False
+    order: Sequence[int],
+    sizes: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+    *,
+    lowest: bool = False,
+    deadline: Deadline | None = None,
 ) -> np.ndarray:
     """Return offsets when buffers are placed one by one, each into the smallest gap that holds it.
 
@@ -28,11 +36,18 @@ def place_in_order(
         Steps between which each is in use, both included, shape (buffers,).
     lowest
         Take the lowest gap that holds it instead of the smallest.
+    deadline
+        When to give up.
 
     Returns
     -------
     numpy.ndarray
         Offsets in bytes, shape (buffers,).
+
+    Raises
+    ------
+    TimeIsUpError
+        At the deadline.
 
     Examples
     --------
@@ -43,6 +58,8 @@ def place_in_order(
     offsets = np.zeros(len(sizes), np.int64)
     placed = np.zeros(len(sizes), bool)
     for item in order:
+        if deadline is not None:
+            deadline.check()
         size = sizes[item]
         if size:
             near = np.flatnonzero(placed & (first <= last[item]) & (first[item] <= last))
@@ -63,28 +80,58 @@ def peak_of(offsets: np.ndarray, sizes: np.ndarray) -> int:
     return int(np.max(offsets + sizes, initial=0))
 
 
-def _by_size(sizes: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    return place_in_order(np.lexsort((first, -sizes)).tolist(), sizes, first, last)
+def equal_offsets(first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Return offsets of buffers of one byte each: no block is smaller, as at most as many as are alive are used.
+
+    Each takes the lowest place that is free when it begins: interval graphs are coloured so.
+
+    Examples
+    --------
+    >>> equal_offsets(np.array([0, 0, 2]), np.array([1, 3, 3])).tolist()
+    [0, 1, 0]
+    """
+    offsets = np.zeros(len(first), np.int64)
+    free: list[int] = []
+    alive: list[tuple[int, int]] = []
+    used = 0
+    for item in np.argsort(first, kind="stable").tolist():
+        while alive and alive[0][0] < first[item]:
+            heapq.heappush(free, heapq.heappop(alive)[1])
+        if free:
+            place = heapq.heappop(free)
+        else:
+            place, used = used, used + 1
+        offsets[item] = place
+        heapq.heappush(alive, (int(last[item]), place))
+    return offsets
 
 
-def _by_breadth(sizes: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+def _by_size(sizes: np.ndarray, first: np.ndarray, last: np.ndarray, deadline: Deadline | None = None) -> np.ndarray:
+    return place_in_order(np.lexsort((first, -sizes)).tolist(), sizes, first, last, deadline=deadline)
+
+
+def _by_breadth(sizes: np.ndarray, first: np.ndarray, last: np.ndarray, deadline: Deadline | None = None) -> np.ndarray:
     breadth = live_bytes(sizes.tolist(), first.tolist(), last.tolist(), int(last.max(initial=0)) + 1)
     by_size = np.lexsort((first, -sizes))
     order: dict[int, None] = {}
     for step in np.argsort(-breadth, kind="stable"):
+        if deadline is not None:
+            deadline.check()
         order.update(dict.fromkeys(by_size[(first[by_size] <= step) & (step <= last[by_size])].tolist()))
-    return place_in_order(list(order), sizes, first, last)
+    return place_in_order(list(order), sizes, first, last, deadline=deadline)
 
 
-def _by_lifetime(sizes: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    return place_in_order(np.lexsort((first, -sizes, first - last)).tolist(), sizes, first, last)
+def _by_lifetime(
+    sizes: np.ndarray, first: np.ndarray, last: np.ndarray, deadline: Deadline | None = None
+) -> np.ndarray:
+    return place_in_order(np.lexsort((first, -sizes, first - last)).tolist(), sizes, first, last, deadline=deadline)
 
 
-def _first_come(sizes: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    return place_in_order(np.lexsort((-sizes, first)).tolist(), sizes, first, last)
+def _first_come(sizes: np.ndarray, first: np.ndarray, last: np.ndarray, deadline: Deadline | None = None) -> np.ndarray:
+    return place_in_order(np.lexsort((-sizes, first)).tolist(), sizes, first, last, deadline=deadline)
 
 
-STRATEGIES: FrozenDict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = FrozenDict(
+STRATEGIES: FrozenDict[str, Callable[..., np.ndarray]] = FrozenDict(
     {"size": _by_size, "breadth": _by_breadth, "lifetime": _by_lifetime, "first-come": _first_come}
 )
 """Rules that place one buffer after the other into the smallest gap that holds it: the largest first; by the

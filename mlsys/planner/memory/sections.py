@@ -1,8 +1,11 @@
 """Buffers as the compiled search wants them: by the steps at which most is alive, sizes in their common unit."""
 
+import contextlib
+
 import numpy as np
 
-from mlsys.planner.memory.offsets import STRATEGIES, peak_of
+from mlsys.deadline import Deadline, TimeIsUpError
+from mlsys.planner.memory.offsets import STRATEGIES, equal_offsets, peak_of
 
 FOUND, NONE, STOPPED = 1, 0, -1
 """What may come of a search: offsets, a proof that there are none, or neither."""
@@ -48,7 +51,7 @@ class Sections:
         np.add.at(change, self.first, self.size)
         np.add.at(change, self.last, -self.size)
         live = np.cumsum(change)
-        fullest = np.array([live[begin:end].max() for begin, end in zip(self.first, self.last, strict=True)])
+        fullest = _range_maxima(live, self.first, self.last)
         span = (upper - lower)[self._order].astype(float)
         steps = (self.last - self.first).astype(float)
         self._keys = {
@@ -57,9 +60,19 @@ class Sections:
         }  # fmt: skip
         self._failed: dict[int, np.ndarray] = {}
 
-    def by_rules(self) -> np.ndarray:
-        """Return the offsets of the rule of thumb that needs least, bytes, in the order of the input."""
-        plans = [rule(self.size, self.first, self.last - 1) for rule in STRATEGIES.values()]
+    def by_rules(self, deadline: Deadline) -> np.ndarray | None:
+        """Return the offsets of the rule of thumb that needs least, bytes, in the order of the input.
+
+        Those that do not end before the deadline are left out; None where none does.
+        """
+        if (self.size == 1).all():
+            return self._told(equal_offsets(self.first, self.last - 1))
+        plans = []
+        with contextlib.suppress(TimeIsUpError):
+            for rule in STRATEGIES.values():
+                plans.append(rule(self.size, self.first, self.last - 1, deadline))
+        if not plans:
+            return None
         return self._told(min(plans, key=lambda offsets: peak_of(offsets, self.size)))
 
     def _told(self, units: np.ndarray) -> np.ndarray:
@@ -109,3 +122,17 @@ class Sections:
             self._failed[worker], offsets, allowed, stop,
         )  # fmt: skip
         return int(outcome), int(looked), self._told(offsets)
+
+
+def _range_maxima(values: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Return the largest value of each range, end excluded, from maxima of ranges of 1, 2, 4, … values."""
+    tables = [values]
+    while 2 ** len(tables) <= len(values):
+        half = 2 ** (len(tables) - 1)
+        tables.append(np.maximum(tables[-1][:-half], tables[-1][half:]))
+    level = np.frexp((end - begin).astype(float))[1] - 1
+    found = np.empty(len(begin), values.dtype)
+    for power in np.unique(level):
+        of = np.flatnonzero(level == power)
+        found[of] = np.maximum(tables[power][begin[of]], tables[power][end[of] - 2**power])
+    return found

@@ -8,30 +8,23 @@ every answer comes with its gap, and one without a gap is proven.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from mlsys.deadline import Deadline
 from mlsys.planner.placement.costs import Caps, Placed, price
+from mlsys.planner.placement.layers import Layers, Steps, Weights, cap_prices
+from mlsys.planner.placement.milp import solve_chain
 from mlsys.planner.placement.scenario import Scenario
 
 _NEAR = 1e-9
 _DOMINATORS = 48
-_SMALL = 20_000
-
-
-@dataclass(frozen=True)
-class Weights:
-    """What counts: score = latency × ms + energy × mJ + switch × changes of device."""
-
-    latency: Fraction
-    energy: Fraction
-    switch: Fraction = Fraction(0)
-
-    def score(self, placed: Placed) -> Fraction:
-        """Return the score of a placement, lower is better."""
-        return self.latency * placed.latency + self.energy * placed.energy + self.switch * placed.switches
+_SOLVER_NEEDS = 1.0  # seconds, to state the program alone
+_AT_ONCE = 200_000
+_MOST_NUMBERS = 40_000_000  # of all labels of one stage: 320 MB, and as much again while they are sorted
 
 
 @dataclass(frozen=True)
@@ -56,94 +49,6 @@ class Found:
     labels: int
 
 
-class _Layers:
-    """The chain as arrays: for each stage its choices, and what a step from one choice to the next uses.
-
-    A use is the score, then each capped resource: latency, energy, loss of accuracy, memory and heat by device.
-    """
-
-    def __init__(self, scenario: Scenario, weights: Weights, caps: Caps) -> None:
-        self.stages = [stage.choices for stage in scenario.stages]
-        self.caps = np.array([float(cap) for _, cap in caps.entries])
-        self.names = [name for name, _ in caps.entries]
-        self.steps: list[np.ndarray] = []  # (choices before, choices, uses)
-        for number, stage in enumerate(scenario.stages):
-            before = scenario.stages[number - 1].choices if number else (None,)
-            table = np.empty((len(before), len(stage.choices), 1 + len(self.names)))
-            for row, earlier in enumerate(before):
-                for column, choice in enumerate(stage.choices):
-                    use = caps.step(scenario, earlier, choice)
-                    table[row, column] = np.inf if use is None else self._uses(use, choice.device, weights)
-            self.steps.append(table)
-
-    def _uses(self, use: dict[str, Fraction], device: str, weights: Weights) -> list[float]:
-        score = (
-            weights.latency * use["latency_ms"] + weights.energy * use["energy_mj"] + weights.switch * use["switches"]
-        )
-        return [float(score), *(float(use.get(name, 0)) for name in self.names)]
-
-    def behind(self, multipliers: np.ndarray) -> list[np.ndarray]:
-        """Return, for each stage and choice, the least priced use of all stages behind it."""
-        tails = [np.zeros(self.steps[-1].shape[1])]
-        for table in reversed(self.steps[1:]):
-            priced = _priced(table, multipliers)
-            tails.append((priced + tails[-1]).min(axis=1))
-        return tails[::-1]
-
-    def relaxed(self, multipliers: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the least priced use of a whole chain, and what that chain uses of each resource."""
-        tails = self.behind(multipliers)
-        use, row = np.zeros(1 + len(self.names)), 0
-        total = math.inf
-        for number, table in enumerate(self.steps):
-            priced = _priced(table[row], multipliers) + tails[number]
-            column = int(np.argmin(priced))
-            if not number:
-                total = float(priced[column])
-            if not math.isfinite(priced[column]):
-                return math.inf, use
-            use = use + table[row, column]
-            row = column
-        return total, use
-
-
-def _priced(table: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-    dead = ~np.isfinite(table[..., 0])
-    return np.where(dead, np.inf, np.where(dead[..., None], 0.0, table) @ multipliers)
-
-
-def _multipliers(layers: _Layers) -> tuple[np.ndarray, float]:
-    """Return prices of the caps that make the relaxed bound high, and that bound."""
-    size = len(layers.names)
-    prices = np.zeros(size)
-    best, kept = -math.inf, prices.copy()
-    least, _ = layers.relaxed(np.r_[1.0, prices])
-    step = max(abs(least), 1e-9) if math.isfinite(least) else 1.0
-    scale = np.maximum(layers.caps, 1e-9)
-    stale = 0
-    small = math.prod(table.shape[1] for table in layers.steps[:32]) <= _SMALL  # a few thousand need no good bound
-    for _ in range(1 if small else 120):
-        total, use = layers.relaxed(np.r_[1.0, prices])
-        if not math.isfinite(total):
-            return kept, math.inf
-        value = total - float(prices @ layers.caps)
-        if value > best + 1e-12 * abs(best) if math.isfinite(best) else True:
-            best, kept, stale = value, prices.copy(), 0
-        else:
-            stale += 1
-            if stale >= 4:
-                step, stale, prices = step / 2, 0, kept.copy()
-                continue
-        slope = (use[1:] - layers.caps) / scale
-        if not np.any((slope > 0) | (prices > 0)):
-            break
-        length = float(np.sqrt((slope**2).sum()))
-        if length < 1e-12 or step < 1e-7 * max(abs(best), 1e-9):
-            break
-        prices = np.maximum(0.0, prices + step * slope / length / scale)
-    return kept, best
-
-
 def search_chain(
     scenario: Scenario,
     weights: Weights,
@@ -152,6 +57,10 @@ def search_chain(
     top: int = 1,
     most_labels: int = 1_000_000,
     width: int | None = None,
+    steps: Steps | None = None,
+    deadline: Deadline | None = None,
+    any_will_do: bool = False,
+    progress: Callable[[float, float], object] = lambda best, bound: None,
 ) -> Found:
     """Return the best placements of a chain.
 
@@ -169,34 +78,58 @@ def search_chain(
         Partial placements beside each other at most; beyond that the search is one by beam.
     width
         Search by a beam of this width alone.
+    steps
+        Of the scenario, where several searches share them.
+    deadline
+        When the search ends with the best placements it has; without one it ends by itself.
+    any_will_do
+        End at the first placement that the caps allow: a question of whether there is one.
+    progress
+        Called with the best score so far and the bound after each pass.
 
     Returns
     -------
     Found
     """
-    layers = _Layers(scenario, weights, caps)
-    prices, bound = _multipliers(layers)
+    layers = Layers(steps or Steps(scenario), weights, caps)
+    prices, bound = cap_prices(layers)
     if math.isinf(bound) and bound > 0:
         return Found((), math.inf, True, 0)
     kept: tuple[tuple[Fraction, Placed], ...] = ()
     spent = 0
-    widths = (
-        [width]
-        if width is not None
-        else [min(64, most_labels), min(2_000, most_labels), min(40_000, most_labels), most_labels]
-    )
-    dropped = math.inf
-    for size in dict.fromkeys(widths):
+    columns = max(table.shape[1] for table in layers.steps)
+    room = max(_MOST_NUMBERS // (columns * (1 + len(layers.names))), 64)
+    widths = [width] if width is not None else [64, 2_000, 40_000, most_labels]
+    sweeps = None if deadline is None else deadline.part(0.5)  # the rest is the solver's
+    floor = -math.inf
+    for number, size in enumerate(dict.fromkeys(min(each, most_labels, room) for each in widths)):
+        if number and sweeps is not None and sweeps.passed:
+            break
         ceiling = float(kept[-1][0]) if len(kept) >= top else math.inf
-        finals, dropped, labels = _sweep(layers, prices, ceiling, max(size, 1), top)
+        finals, dropped, labels = _sweep(
+            layers, prices, ceiling, max(size, 1), top, sweeps if number or any_will_do else None
+        )
         spent += labels
-        fresh = _verified(scenario, weights, caps, finals, top)
+        fresh = _verified(scenario, weights, caps, finals, top, deadline)
         kept = _merged(kept, fresh, top)
         worst = float(kept[-1][0]) if len(kept) >= top else math.inf
-        if dropped > worst + _NEAR * abs(worst) or math.isinf(dropped):
+        if dropped > worst + _NEAR * abs(worst) or dropped == math.inf:
             return Found(kept, float(kept[0][0]) if kept else math.inf, True, spent)
+        if kept and any_will_do:
+            return Found(kept, bound, True, spent)
+        floor = max(floor, dropped)
+        progress(float(kept[0][0]) if kept else math.inf, max(bound, floor))
     best = float(kept[0][0]) if kept else math.inf
-    return Found(kept, min(best, max(bound, min(dropped, best))), False, spent)
+    if deadline is not None and width is None and deadline.left > _SOLVER_NEEDS:
+        places, solved = solve_chain(layers, deadline)
+        if places is None and solved == math.inf and not kept:
+            return Found((), math.inf, True, spent)
+        floor = max(floor, min(solved, best))
+        if places is not None:
+            kept = _merged(kept, _verified(scenario, weights, caps, [(0.0, places)], top), top)
+            best = float(kept[0][0]) if kept else math.inf
+        progress(best, max(bound, floor))
+    return Found(kept, min(best, max(bound, min(floor, best))), False, spent)
 
 
 def _merged(
@@ -208,11 +141,18 @@ def _merged(
 
 
 def _verified(
-    scenario: Scenario, weights: Weights, caps: Caps, finals: list[tuple[float, tuple[int, ...]]], top: int
+    scenario: Scenario,
+    weights: Weights,
+    caps: Caps,
+    finals: list[tuple[float, tuple[int, ...]]],
+    top: int,
+    deadline: Deadline | None = None,
 ) -> tuple[tuple[Fraction, Placed], ...]:
     """Return the best of the candidates, priced as exact decimals and held against every cap."""
     verified: list[tuple[Fraction, Placed]] = []
     for score, places in finals:
+        if deadline is not None and deadline.passed and verified:
+            break
         if len(verified) >= top:
             worst = sorted(entry[0] for entry in verified)[top - 1]
             if score > float(worst) + _NEAR * abs(float(worst)):
@@ -225,7 +165,7 @@ def _verified(
 
 
 def _sweep(
-    layers: _Layers, prices: np.ndarray, ceiling: float, width: int, top: int
+    layers: Layers, prices: np.ndarray, ceiling: float, width: int, top: int, deadline: Deadline | None = None
 ) -> tuple[list[tuple[float, tuple[int, ...]]], float, int]:
     """Return whole placements by score, the least bound among labels dropped for want of room, and the labels."""
     tails = layers.behind(np.r_[1.0, prices])
@@ -239,6 +179,8 @@ def _sweep(
     history: list[tuple[np.ndarray, np.ndarray]] = []
     dropped, spent = math.inf, 0
     for number, table in enumerate(layers.steps):
+        if deadline is not None and deadline.passed:
+            return [], -math.inf, spent
         columns = table.shape[1]
         parent = np.repeat(np.arange(len(at)), columns)
         column = np.tile(np.arange(columns), len(at))
@@ -285,9 +227,13 @@ def _undominated(use: np.ndarray, at: np.ndarray, bound: np.ndarray, rank: np.nd
         if len(members) <= _DOMINATORS:
             continue
         strong = members[np.lexsort((rank[members], bound[members]))[:_DOMINATORS]]
+        mine, other = use[members], use[strong]
+        step = max(_AT_ONCE // mine.size, 1)  # stronger labels compared at once, which is faster than one by one
         better = np.zeros(len(members), np.int64)
-        for label in strong:
-            margin = _NEAR * (1 + abs(use[label, 0]))
-            better += (use[members, 0] > use[label, 0] + margin) & np.all(use[members, 1:] >= use[label, 1:], axis=1)
+        for begin in range(0, len(strong), step):
+            some = other[begin : begin + step, None]
+            margin = _NEAR * (1 + np.abs(some[..., 0]))
+            worse = (mine[:, 0] > some[..., 0] + margin) & np.all(mine[:, 1:] >= some[..., 1:], axis=2)
+            better += worse.sum(axis=0)
         keep[members[better >= top]] = False
     return np.flatnonzero(keep)

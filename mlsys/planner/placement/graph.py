@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from mlsys.deadline import Deadline
 from mlsys.errors import ArgumentError
 from mlsys.planner.placement.costs import Caps, caps_of
 from mlsys.planner.placement.result import PlanResult, Ranked
@@ -22,8 +23,10 @@ class _Search:
     """Depth first over orders of starting and choices: weighs latency, energy, changes and bottleneck."""
 
     def __init__(
-        self, scenario: Scenario, caps: Caps, weights: tuple[float, float, float, float], top: int, most: int
-    ) -> None:
+        self, scenario: Scenario, caps: Caps, weights: tuple[float, float, float, float], top: int, most: int,
+        deadline: Deadline,
+    ) -> None:  # fmt: skip
+        self.deadline = deadline
         self.scenario, self.caps, self.weights, self.top, self.most = scenario, caps, weights, top, most
         stages = scenario.stages
         self.number = len(stages)
@@ -122,6 +125,8 @@ class _Search:
             for _ in range(4):
                 changed = False
                 for node in range(self.number):
+                    if self.deadline.passed:
+                        break
                     for other in range(len(self.choices[node])):
                         trial = [*picks[:node], other, *picks[node + 1 :]]
                         worth = self._worth(trial, done) if other != picks[node] else math.inf
@@ -141,7 +146,7 @@ class _Search:
 
     def _extend(self, last: float, last_one: int, energy: float, loss: float, changes: int, makespan: float) -> None:
         self.spent += 1
-        if self.spent > self.most:
+        if self.spent > self.most or (not self.spent % 64 and self.deadline.passed):
             self.stopped = True
         if self.stopped:
             return
@@ -225,8 +230,9 @@ class _Search:
 
 
 def plan_graph(
-    scenario: Scenario, goal: str, *, top: int, weight: float, switch_penalty: float, strategy: str, most_states: int
-) -> PlanResult:
+    scenario: Scenario, goal: str, *, top: int, weight: float, switch_penalty: float, strategy: str, most_states: int,
+    deadline: Deadline,
+) -> PlanResult:  # fmt: skip
     """Return the best placements of a graph; see :func:`mlsys.planner.placement.plan`, which calls it."""
     caps = caps_of(scenario)
     most = min(most_states, 300_000) if strategy != "beam" else 1
@@ -234,7 +240,7 @@ def plan_graph(
 
     def best(weights: tuple[float, float, float, float], within: Caps, count: int) -> _Search:
         nonlocal proven, spent
-        search = _Search(scenario, within, weights, count, most)
+        search = _Search(scenario, within, weights, count, most, deadline)
         search.run()
         proven &= not search.stopped
         spent += search.spent
@@ -268,5 +274,6 @@ def plan_graph(
         binding = binding or ["no link: some stage cannot be reached from where what it waits for may run"]
     placements = tuple(Ranked(float(value), placed) for value, placed in ranked)
     return PlanResult(
-        scenario, goal, "exact" if proven else "beam", proven, placements, bound, tuple(binding), spent, weight
-    )
+        scenario, goal, "exact" if proven else "beam", proven, placements, bound, tuple(binding), spent, weight,
+        stopped=deadline.passed,
+    )  # fmt: skip

@@ -1,18 +1,25 @@
 """Plans of a scenario: the best placements for a goal, how sure that is, and what bars all if none is allowed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
+
 from mlsys.choices import Goal, Strategy
+from mlsys.deadline import Deadline
 from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError
-from mlsys.planner.placement.chain import Found, Weights, search_chain
-from mlsys.planner.placement.costs import Caps, caps_of
+from mlsys.planner.placement.balance import balanced
+from mlsys.planner.placement.chain import Found, search_chain
+from mlsys.planner.placement.costs import Caps, Placed, caps_of, price
+from mlsys.planner.placement.layers import Layers, Steps, Weights, bottleneck_bound
+from mlsys.planner.placement.milp import solve_chain
 from mlsys.planner.placement.result import PlanResult, Ranked
 from mlsys.planner.placement.scenario import Scenario, exact
 
+_UNKNOWN = "not known: no placement was found in {seconds:g} s, and no proof that there is none. Give more seconds"
 _LATENCY, _ENERGY = Weights(Fraction(1), Fraction(0)), Weights(Fraction(0), Fraction(1))
 
 
@@ -26,6 +33,8 @@ def plan(
     strategy: Strategy = "auto",
     width: int = 64,
     max_exact_states: int = 1_000_000,
+    seconds: float = 60.0,
+    progress: Callable[[float, float], object] = lambda best, bound: None,
 ) -> PlanResult:
     """Return the best placements of a scenario.
 
@@ -46,7 +55,11 @@ def plan(
     strategy
         ``"beam"`` keeps the ``width`` best partial placements after each stage and says how far from the best
         its answer may be; ``"exact"`` refuses where the proof needs more than ``max_exact_states``; ``"auto"``
-        falls back to the beam.
+        falls back to the beam, and for a pipeline to a mixed-integer solver (HiGHS).
+    seconds
+        When the search ends with the best placements so far, and how far from the best they may be.
+    progress
+        Called with the best score so far and the bound, after each pass.
 
     Returns
     -------
@@ -78,6 +91,9 @@ def plan(
         raise ArgumentError(
             f"plan(): `switch_penalty` must not be negative, got {switch_penalty!r}. Write e.g. switch_penalty=0.1"
         )
+    if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or not 0 < seconds < 1e9:
+        raise ArgumentError(f"plan(): `seconds` must be above zero, got {seconds!r}. Write e.g. seconds=60")
+    deadline = Deadline(seconds)
     if not isinstance(scenario, Scenario):
         scenario = Scenario(scenario) if isinstance(scenario, Mapping) else Scenario.load(scenario)
     if scenario.is_graph:
@@ -91,8 +107,9 @@ def plan(
             switch_penalty=switch_penalty,
             strategy=strategy,
             most_states=max_exact_states,
+            deadline=deadline,
         )
-    search = _Search(scenario, strategy, width, max_exact_states)
+    search = _Search(scenario, strategy, width, max_exact_states, deadline, progress)
     caps = caps_of(scenario)
     penalty = exact(float(switch_penalty))
     if goal == "throughput":
@@ -102,32 +119,61 @@ def plan(
         plans = Found((), float("inf"), True, 0) if weights is None else search(weights, caps, top)
         scores = [score for score, _ in plans.best]
     if strategy == "exact" and not plans.proven:
+        gap = float(scores[0]) / plans.bound - 1 if scores and plans.bound > 0 else float("inf")
         raise ArgumentError(
-            f"plan(): `strategy` 'exact' found no proof within {max_exact_states:,} partial placements; the gap is "
-            f"at most {float(scores[0]) / plans.bound - 1 if scores and plans.bound > 0 else float('inf'):.3g}. "
-            "Write e.g. strategy='auto', or a larger max_exact_states"
+            f"plan(): `strategy` 'exact' found no proof within {max_exact_states:,} partial placements and "
+            f"{seconds:g} s; the gap is at most {gap:.3g}. Write e.g. strategy='auto', or larger max_exact_states "
+            "and seconds"
         )
     ranked = tuple(Ranked(float(score), placed) for score, (_, placed) in zip(scores, plans.best, strict=True))
-    binding = () if ranked else _binding(search, scenario, caps)
+    binding: tuple[str, ...] = ()
+    if not ranked:
+        binding = _binding(search, scenario, caps) if plans.proven else (_UNKNOWN.format(seconds=seconds),)
     proven = plans.proven and search.proven
     return PlanResult(
-        scenario, goal, "exact" if proven else "beam", proven, ranked, plans.bound, binding, search.labels, weight
-    )
+        scenario, goal, "exact" if proven else "beam", proven, ranked, plans.bound, binding, search.labels, weight,
+        stopped=deadline.passed,
+    )  # fmt: skip
 
 
 class _Search:
     """The search with the options of a plan; it remembers whether all of its answers were proven."""
 
-    def __init__(self, scenario: Scenario, strategy: str, width: int, most: int) -> None:
-        self.scenario, self.most = scenario, most
+    def __init__(
+        self, scenario: Scenario, strategy: str, width: int, most: int, deadline: Deadline,
+        progress: Callable[[float, float], object],
+    ) -> None:  # fmt: skip
+        self.scenario, self.most, self.deadline, self.progress = scenario, most, deadline, progress
         self.width = width if strategy == "beam" else None
         self.proven, self.labels = True, 0
+        self.steps = Steps(scenario)
 
-    def __call__(self, weights: Weights, caps: Caps, top: int) -> Found:
-        plans = search_chain(self.scenario, weights, caps, top=top, most_labels=self.most, width=self.width)
+    def __call__(
+        self, weights: Weights, caps: Caps, top: int, *, any_will_do: bool = False, share: float = 1.0
+    ) -> Found:
+        plans = search_chain(
+            self.scenario, weights, caps, top=top, most_labels=self.most, width=self.width, steps=self.steps,
+            deadline=self.deadline.part(share), any_will_do=any_will_do,
+            progress=(lambda best, bound: None) if any_will_do else self.progress,
+        )  # fmt: skip
         self.proven &= plans.proven
         self.labels += plans.labels
         return plans
+
+    def unreachable(self, caps: Caps) -> tuple[str, Fraction] | None:
+        """Return the last cap that no placement meets even without the others; None where every one can be met."""
+        layers = Layers(self.steps, _LATENCY, caps)
+        found = None
+        for index, entry in enumerate(caps.entries, start=1):
+            only = np.eye(1 + len(layers.names))[index]
+            if layers.relaxed(only)[0] > float(entry[1]) * (1 + 1e-9):
+                found = entry
+        return found
+
+    def allows(self, caps: Caps) -> bool | None:
+        """Return whether the caps allow a placement; None where the search does not know."""
+        plans = self(_LATENCY, caps, 1, any_will_do=True, share=0.2)
+        return True if plans.best else False if plans.proven else None
 
 
 def _weights(search: _Search, caps: Caps, goal: str, weight: Fraction, penalty: Fraction) -> Weights | None:
@@ -135,7 +181,7 @@ def _weights(search: _Search, caps: Caps, goal: str, weight: Fraction, penalty: 
         return Weights(Fraction(1), Fraction(0), penalty)
     if goal == "efficiency":
         return Weights(Fraction(0), Fraction(1), penalty)
-    quickest, thriftiest = search(_LATENCY, caps, 1), search(_ENERGY, caps, 1)
+    quickest, thriftiest = search(_LATENCY, caps, 1, share=0.3), search(_ENERGY, caps, 1, share=0.4)
     if not quickest.best or not thriftiest.best:
         return None
     return Weights(weight / quickest.best[0][0], (1 - weight) / thriftiest.best[0][0], penalty)
@@ -145,40 +191,70 @@ def _throughput(search: _Search, caps: Caps, top: int) -> tuple[Found, list[Frac
     """Return placements of the least bottleneck, the quickest first; found by asking for less until there is none."""
     names = [device.name for device in search.scenario.devices]
 
-    def within(limit: Fraction, strict: bool = True) -> Found:
-        room = limit * (1 - Fraction(1, 10**9)) if strict else limit
-        return search(_LATENCY, Caps((*caps.entries, *((f"busy_ms {name}", room) for name in names))), 1)
+    def below(limit: Fraction) -> Caps:
+        return Caps((*caps.entries, *((f"busy_ms {name}", limit) for name in names)))
 
-    plans = search(_LATENCY, caps, 1)
+    plans = search(_LATENCY, caps, 1, share=0.2)
     if not plans.best:
         return plans, []
+    proven = search.proven
     best = plans.best[0][1]
-    low, high = Fraction(0), best.bottleneck
-    while high - low > high / 10**9:
-        middle = (low + high) / 2
-        limit = Fraction(middle).limit_denominator(10**12)
-        trial = within(limit, strict=False)
+    layers = Layers(search.steps, _LATENCY, below(best.bottleneck))
+    floor = bottleneck_bound(layers, search.deadline.part(0.2))
+    places = [
+        stage.choices.index(placed.choice) for stage, placed in zip(search.scenario.stages, best.stages, strict=True)
+    ]
+    best = _quicker(search, caps, balanced(layers, places, search.deadline.part(0.2)), best)
+    low, high, sure = exact(min(floor, float(best.bottleneck))), best.bottleneck, True
+    bisection = search.deadline.part(0.5)
+    while high - low > high / 10**9 and not bisection.passed:
+        limit = Fraction((low + high) / 2).limit_denominator(10**12)
+        trial = search(_LATENCY, below(limit), 1, any_will_do=True, share=0.1)
         if trial.best:
             high = min(trial.best[0][1].bottleneck, limit)
             best = trial.best[0][1]
         else:
-            low = limit
-    high = best.bottleneck
-    limited = Caps((*caps.entries, *((f"busy_ms {name}", high) for name in names)))
-    last = search(_LATENCY, limited, top)
-    ranked = sorted(last.best, key=lambda entry: (entry[1].bottleneck, entry[0], entry[1].switches, entry[1].key))
-    return Found(tuple(ranked), float(low), last.proven, last.labels), [placed.bottleneck for _, placed in ranked]
+            low, sure = limit, sure and trial.proven
+    sure = sure and high - low <= high / 10**9
+    bound = float(low) if sure else floor
+    if not sure and search.width is None and search.deadline.left > 1:
+        solution, solved = solve_chain(layers, search.deadline.part(0.8), bottleneck=True)
+        bound = min(max(bound, solved), float(best.bottleneck))
+        if solution is not None:
+            best = _quicker(search, caps, solution, best)
+        search.progress(float(best.bottleneck), bound)
+    last = search(_LATENCY, below(best.bottleneck), top)
+    found = {placed.key: (score, placed) for score, placed in (*last.best, (best.latency, best))}
+    ranked = sorted(found.values(), key=lambda entry: (entry[1].bottleneck, entry[0], entry[1].switches, entry[1].key))
+    search.proven = search.proven and proven and sure
+    return (
+        Found(tuple(ranked[:top]), bound, last.proven and sure, last.labels),
+        [placed.bottleneck for _, placed in ranked[:top]],
+    )
+
+
+def _quicker(search: _Search, caps: Caps, places: tuple[int, ...], best: Placed) -> Placed:
+    """Return the placement of these choices where the caps allow it and its bottleneck is less, else the other."""
+    stages = zip(search.scenario.stages, places, strict=True)
+    placed = price(search.scenario, tuple(stage.choices[place] for stage, place in stages))
+    if placed is not None and caps.allow(search.scenario, placed) and placed.bottleneck < best.bottleneck:
+        return placed
+    return best
 
 
 def _binding(search: _Search, scenario: Scenario, caps: Caps) -> tuple[str, ...]:
     """Return a smallest set of caps that no placement meets together, in words with the least that is possible."""
     from mlsys.planner.placement.words import cap_in_words
 
-    if not search(_LATENCY, Caps(()), 1).best:
+    if search.allows(Caps(())) is False:
         return (_broken_chain(scenario),)
+    alone = search.unreachable(caps)
+    if alone is not None:
+        name, limit = alone
+        return (cap_in_words(scenario, name, limit, _least(search, Caps(()), name)),)
     kept = caps
     for name, _ in caps.entries:
-        if not search(_LATENCY, kept.without(name), 1).best:
+        if not search.deadline.passed and search.allows(kept.without(name)) is False:
             kept = kept.without(name)
     told = []
     for name, limit in kept.entries:
@@ -192,8 +268,8 @@ def _least(search: _Search, others: Caps, name: str) -> Fraction | None:
     weights = {"latency_ms": _LATENCY, "energy_mj": _ENERGY}.get(name)
     if weights is None:
         return None
-    plans = search(weights, others, 1)
-    return plans.best[0][0] if plans.best else None
+    plans = search(weights, others, 1, share=0.5)
+    return plans.best[0][0] if plans.best and plans.proven else None
 
 
 def _broken_chain(scenario: Scenario) -> str:

@@ -106,6 +106,7 @@ def record(result: PlanResult) -> dict[str, Any]:
         "lower_bound": _plain(result.bound) if result.placements else None,
         "gap": _plain(result.gap),
         "placements": placements,
+        **({"stopped": True} if result.stopped and not result.optimal else {}),
         "binding": list(result.binding),
     }
 
@@ -119,8 +120,10 @@ def as_csv(result: PlanResult, own: Sequence[str] = ()) -> str:
 
 def plan_text(result: PlanResult) -> str:
     """Return the header, a table for each placement, and what speaks for the best one."""
+    if not result.placements and not result.impossible:
+        return f"{result.scenario.name}: {result.binding[0]}"
     if not result.placements:
-        known = "proven" if result.optimal else "not proven: the search gave up"
+        known = "proven" if result.optimal else "the smallest set of caps is not proven"
         return "\n".join(
             (
                 f"{result.scenario.name}: no placement is allowed ({known}). What bars all of them:",
@@ -128,6 +131,7 @@ def plan_text(result: PlanResult) -> str:
             )
         )
     known = "proven optimal" if result.optimal else f"gap at most {100 * result.gap:.3g} %"
+    known += "; stopped by the time limit" if result.stopped and not result.optimal else ""
     blocks = [f"pipeline  {result.scenario.name}\ngoal      {result.goal}\nstrategy  {result.strategy}, {known}"]
     listed = stage_rows(result)
     for rank, placement in enumerate(result.placements, start=1):

@@ -35,6 +35,10 @@ class PlanResult:
         Where there is no placement: what bars all of them, in words.
     labels
         Partial placements that were looked at.
+    weight
+        Of time in a balanced goal.
+    stopped
+        Whether the search ended because its time was over: another machine may find another answer.
     """
 
     scenario: Scenario
@@ -46,6 +50,12 @@ class PlanResult:
     binding: tuple[str, ...] = ()
     labels: int = 0
     weight: float = 0.5
+    stopped: bool = False
+
+    @property
+    def impossible(self) -> bool:
+        """Whether it is proven that the caps allow no placement."""
+        return not self.placements and self.bound == float("inf")
 
     @property
     def gap(self) -> float:

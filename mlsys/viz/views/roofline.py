@@ -5,7 +5,7 @@ from typing import Literal, TypedDict, get_args
 import matplotlib.style
 from matplotlib.axes import Axes
 
-from mlsys.door import checked_choice
+from mlsys.door import checked_choice, plain_arguments
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.mapping import Mapping
@@ -34,6 +34,7 @@ IMAGE_SIZE = 14
 _LEFT, _RIGHT, _FLOOR, _TOP = 0.1, 1e5, 1e-2, 1e4  # edges of the picture: FLOP/byte, TFLOP/s
 
 
+@plain_arguments
 def layer(kind: LayerKind, batch: int, width: int, precision: str = "fp16") -> Operator:
     """Return one layer of the roofline lab.
 

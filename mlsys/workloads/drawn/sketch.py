@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from mlsys.precision import element_size, precision_name
+from mlsys.units import plain_number
 from mlsys.workloads.torch_import.assemble import TORCH_DTYPES, Template
 from mlsys.workloads.torch_import.calls import Call, Tensor
 from mlsys.workloads.torch_import.symbolic import Expressions
@@ -67,6 +68,7 @@ class Sketch:
 
     def _sheet(self, name: str, shape: tuple[int, ...], role: str, dtype: str | None = None) -> Sheet:
         """Return a new tensor, which lies in memory row by row."""
+        shape = tuple(map(plain_number, shape))
         itemsize = self.itemsize if dtype is None else _COUNTER if dtype == "int64" else 4
         whole = Tensor(shape, shape, dtype or self.dtype, itemsize, role)
         self.template.wires.append(Wire(name, whole))

@@ -1,0 +1,162 @@
+"""A pipeline as arrays: what each step from one choice to the next uses of the score and of each cap."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from mlsys.deadline import Deadline
+from mlsys.planner.placement.costs import Caps, Placed
+from mlsys.planner.placement.scenario import Scenario
+
+_SMALL = 20_000
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What counts: score = latency × ms + energy × mJ + switch × changes of device."""
+
+    latency: Fraction
+    energy: Fraction
+    switch: Fraction = Fraction(0)
+
+    def score(self, placed: Placed) -> Fraction:
+        """Return the score of a placement, lower is better."""
+        return self.latency * placed.latency + self.energy * placed.energy + self.switch * placed.switches
+
+
+class Steps:
+    """Latency, energy and changes of device of every step of a pipeline, computed once for all searches of it."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        nothing = Caps(())
+        self.tables: list[np.ndarray] = []  # (choices before, choices, ms and mJ and changes); inf without a link
+        for number, stage in enumerate(scenario.stages):
+            before = scenario.stages[number - 1].choices if number else (None,)
+            table = np.full((len(before), len(stage.choices), 3), np.inf)
+            for row, earlier in enumerate(before):
+                for column, choice in enumerate(stage.choices):
+                    use = nothing.step(scenario, earlier, choice)
+                    if use is not None:
+                        table[row, column] = [float(use[name]) for name in ("latency_ms", "energy_mj", "switches")]
+            self.tables.append(table)
+
+
+class Layers:
+    """The pipeline under certain weights and caps.
+
+    A use is the score, then each capped resource: latency, energy, loss of accuracy, memory and heat by device.
+    """
+
+    def __init__(self, steps: Steps, weights: Weights, caps: Caps) -> None:
+        self.stages = [stage.choices for stage in steps.scenario.stages]
+        self.caps = np.array([float(cap) for _, cap in caps.entries])
+        self.names = [name for name, _ in caps.entries]
+        peak, limits = steps.scenario.peak, dict(caps.entries)
+        price = np.array([float(weights.latency), float(weights.energy), float(weights.switch)])
+        self.steps: list[np.ndarray] = []  # (choices before, choices, uses)
+        for choices, base in zip(self.stages, steps.tables, strict=True):
+            table = np.empty((*base.shape[:2], 1 + len(self.names)))
+            linked = np.isfinite(base[..., 0])
+            table[..., 0] = np.where(linked, np.where(linked[..., None], base, 0.0) @ price, np.inf)
+            for index, name in enumerate(self.names, start=1):
+                kind, _, device = name.partition(" ")
+                if kind in ("loss", "memory_mb"):
+                    memory = [0.0 if peak else float(choice.memory) for choice in choices]
+                    amount = np.array([float(choice.loss) for choice in choices] if kind == "loss" else memory)[None]
+                else:
+                    amount = base[..., 0 if kind in ("latency_ms", "busy_ms") else 1]
+                if device:
+                    amount = np.where([choice.device == device for choice in choices], amount, 0.0)
+                table[..., index] = amount
+            fits = [
+                not peak or choice.memory <= limits.get(f"memory_mb {choice.device}", choice.memory)
+                for choice in choices
+            ]
+            table[~(linked & np.array(fits))] = np.inf
+            self.steps.append(table)
+
+    def behind(self, multipliers: np.ndarray) -> list[np.ndarray]:
+        """Return, for each stage and choice, the least priced use of all stages behind it."""
+        tails = [np.zeros(self.steps[-1].shape[1])]
+        for table in reversed(self.steps[1:]):
+            priced = _priced(table, multipliers)
+            tails.append((priced + tails[-1]).min(axis=1))
+        return tails[::-1]
+
+    def relaxed(self, multipliers: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the least priced use of a whole chain, and what that chain uses of each resource."""
+        tails = self.behind(multipliers)
+        use, row = np.zeros(1 + len(self.names)), 0
+        total = math.inf
+        for number, table in enumerate(self.steps):
+            priced = _priced(table[row], multipliers) + tails[number]
+            column = int(np.argmin(priced))
+            if not number:
+                total = float(priced[column])
+            if not math.isfinite(priced[column]):
+                return math.inf, use
+            use = use + table[row, column]
+            row = column
+        return total, use
+
+
+def _priced(table: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+    dead = ~np.isfinite(table[..., 0])
+    return np.where(dead, np.inf, np.where(dead[..., None], 0.0, table) @ multipliers)
+
+
+def cap_prices(layers: Layers) -> tuple[np.ndarray, float]:
+    """Return prices of the caps (Lagrange multipliers) that make the relaxed bound high, and that bound."""
+    size = len(layers.names)
+    prices = np.zeros(size)
+    best, kept = -math.inf, prices.copy()
+    least, _ = layers.relaxed(np.r_[1.0, prices])
+    step = max(abs(least), 1e-9) if math.isfinite(least) else 1.0
+    scale = np.maximum(layers.caps, 1e-9)
+    stale = 0
+    small = math.prod(table.shape[1] for table in layers.steps[:32]) <= _SMALL  # a few thousand need no good bound
+    for _ in range(1 if small else 120):
+        total, use = layers.relaxed(np.r_[1.0, prices])
+        if not math.isfinite(total):
+            return kept, math.inf
+        value = total - float(prices @ layers.caps)
+        if value > best + 1e-12 * abs(best) if math.isfinite(best) else True:
+            best, kept, stale = value, prices.copy(), 0
+        else:
+            stale += 1
+            if stale >= 4:
+                step, stale, prices = step / 2, 0, kept.copy()
+                continue
+        slope = (use[1:] - layers.caps) / scale
+        if not np.any((slope > 0) | (prices > 0)):
+            break
+        length = float(np.sqrt((slope**2).sum()))
+        if length < 1e-12 or step < 1e-7 * max(abs(best), 1e-9):
+            break
+        prices = np.maximum(0.0, prices + step * slope / length / scale)
+    return kept, best
+
+
+def bottleneck_bound(layers: Layers, deadline: Deadline, rounds: int = 150) -> float:
+    """Return a time that the busiest device of no placement beats.
+
+    For any weights of the devices that add up to one, the busiest takes at least the weighted mean, and the least
+    of that is a shortest path. Devices that the path loads most get more weight in the next round.
+    """
+    busy = [index for index, name in enumerate(layers.names, start=1) if name.startswith("busy_ms")]
+    weights = np.full(len(busy), 1 / len(busy))
+    best = 0.0
+    for number in range(rounds):
+        multipliers = np.zeros(1 + len(layers.names))
+        multipliers[busy] = weights
+        total, use = layers.relaxed(multipliers)
+        best = max(best, total)
+        if not math.isfinite(total) or deadline.passed:
+            break
+        load = use[busy] / max(float(use[busy].max()), 1e-300)
+        weights = weights * np.exp(load / math.sqrt(1 + number))
+        weights /= weights.sum()
+    return best * (1 - 1e-9)

@@ -1,0 +1,101 @@
+"""A pipeline as a mixed-integer program: for those that the search of labels cannot finish.
+
+A binary variable says that a stage takes a choice, a flow that a step leads from one choice to the next. With
+binaries that are whole the flows are, so only the binaries are branched on.
+"""
+
+import math
+
+import numpy as np
+
+from mlsys.deadline import Deadline
+from mlsys.planner.placement.layers import Layers
+
+_TOLERANCE = 1e-6  # of HiGHS, to which its bounds and rows are met
+
+
+def solve_chain(
+    layers: Layers, deadline: Deadline, *, bottleneck: bool = False
+) -> tuple[tuple[int, ...] | None, float]:
+    """Return the choices of a good placement, or None, and a score that no placement beats.
+
+    Parameters
+    ----------
+    layers
+        The pipeline; with ``bottleneck``, its caps named ``busy_ms`` are what is made small, not limits.
+    deadline
+        When the solver stops; a bound it has by then holds.
+    bottleneck
+        Minimize the time of the busiest device in the place of the score.
+
+    Returns
+    -------
+    tuple
+        Places of the choices and the bound, which is infinite where no placement exists.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import coo_matrix
+
+    sizes = [table.shape[1] for table in layers.steps]
+    first = np.concatenate(([0], np.cumsum(sizes)))  # of each stage, among the binaries
+    binaries = int(first[-1])
+    parts = [np.argwhere(np.isfinite(table[..., 0])) for table in layers.steps]
+    flows = sum(map(len, parts))
+    width = binaries + flows + 1  # the last one is the bottleneck
+    uses = np.concatenate([table[tuple(part.T)] for table, part in zip(layers.steps, parts, strict=True)])
+    rows, columns, values, low, high = [], [], [], [], []
+    count = 0
+
+    def add(variables: np.ndarray, amounts: np.ndarray, least: float, most: float) -> None:
+        nonlocal count
+        rows.append(np.full(len(variables), count))
+        columns.append(variables)
+        values.append(amounts)
+        low.append(least)
+        high.append(most)
+        count += 1
+
+    begin = binaries
+    for stage, part in enumerate(parts):
+        flow = begin + np.arange(len(part))
+        begin += len(part)
+        for choice in range(sizes[stage]):  # flow into a choice is its binary
+            into = flow[part[:, 1] == choice]
+            add(np.r_[into, first[stage] + choice], np.r_[np.ones(len(into)), -1.0], 0.0, 0.0)
+        for choice in range(sizes[stage - 1]) if stage else ():  # and so is the flow out of it
+            out = flow[part[:, 0] == choice]
+            add(np.r_[out, first[stage - 1] + choice], np.r_[np.ones(len(out)), -1.0], 0.0, 0.0)
+        add(np.arange(first[stage], first[stage + 1]), np.ones(sizes[stage]), 1.0, 1.0)
+    every = binaries + np.arange(flows)
+    for index, (name, cap) in enumerate(zip(layers.names, layers.caps, strict=True), start=1):
+        used = np.flatnonzero(uses[:, index])
+        if bottleneck and name.startswith("busy_ms"):
+            add(np.r_[every[used], width - 1], np.r_[uses[used, index], -1.0], -np.inf, 0.0)
+        elif len(used):
+            scale = max(float(uses[used, index].max()), 1e-12)
+            add(every[used], uses[used, index] / scale, -np.inf, float(cap) / scale)
+    cost = np.zeros(width)
+    if bottleneck:
+        cost[-1] = 1.0
+    else:
+        cost[binaries:-1] = uses[:, 0]
+    scale = max(float(np.abs(cost).max()), 1e-300)
+    matrix = coo_matrix(
+        (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(count, width)
+    ).tocsr()
+    answer = milp(
+        cost / scale,
+        constraints=LinearConstraint(matrix, np.array(low), np.array(high)),
+        integrality=np.r_[np.ones(binaries), np.zeros(flows + 1)],
+        bounds=Bounds(np.zeros(width), np.r_[np.ones(binaries + flows), np.inf]),
+        options={"time_limit": max(deadline.left, 0.1), "mip_rel_gap": 1e-9},
+    )
+    if answer.status == 2:
+        return None, math.inf
+    dual = getattr(answer, "mip_dual_bound", None)
+    bound = -math.inf if dual is None or not math.isfinite(dual) else float(dual) * scale
+    bound -= _TOLERANCE * abs(bound)
+    if answer.x is None:
+        return None, bound
+    places = tuple(int(np.argmax(answer.x[first[s] : first[s + 1]])) for s in range(len(sizes)))
+    return places, bound
