@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
@@ -22,6 +23,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Drawing: TypeAlias = "Callable[Concatenate[Axes, P], T]"
+
+_ZERO = 1e-12
+"""Part of the largest value of a mark below which a coordinate counts as zero."""
 
 _drawing: ContextVar[bool] = ContextVar("drawing", default=False)
 
@@ -86,7 +90,9 @@ def figure_digest(figure: Figure) -> str:
 
     def note(values: Any) -> None:
         plain: list[float] = np.ma.filled(np.ma.asarray(values, float), np.nan).ravel().tolist()
-        rounded = [f"{value:.6g}" for value in plain]
+        # What is left of 1 - 1 differs from one math library to the next: beside the largest value it is zero.
+        least = _ZERO * max((abs(value) for value in plain if math.isfinite(value)), default=0.0)
+        rounded = [f"{0.0 if abs(value) <= least else value:.6g}" for value in plain]
         digest.update(" ".join(rounded).encode())
 
     for ax in figure.axes:
