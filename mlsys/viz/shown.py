@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlsys.provenance import recording
 from mlsys.provenance.shown import announce
@@ -88,7 +89,7 @@ def figure_digest(figure: Figure) -> str:
     digest = hashlib.sha256()
 
     def note(values: Any) -> None:
-        plain = np.ma.filled(np.ma.asarray(values, float), np.nan)
+        plain: NDArray[np.float64] = np.ma.filled(np.ma.asarray(values, float), np.nan)
         if plain.ndim == 2 and plain.shape[1] == 2 and len(plain):  # points: x and y have units of their own
             # What is left of 1 - 1 differs from one math library to the next: beside the largest value it is zero.
             largest = np.max(np.abs(plain), axis=0, where=np.isfinite(plain), initial=0.0)
