@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlsys.provenance import recording
 from mlsys.provenance.shown import announce
@@ -22,6 +23,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Drawing: TypeAlias = "Callable[Concatenate[Axes, P], T]"
+
+_ZERO = 1e-12
+"""Part of the largest x, or y, of a mark below which another one counts as zero."""
 
 _drawing: ContextVar[bool] = ContextVar("drawing", default=False)
 
@@ -85,8 +89,12 @@ def figure_digest(figure: Figure) -> str:
     digest = hashlib.sha256()
 
     def note(values: Any) -> None:
-        plain: list[float] = np.ma.filled(np.ma.asarray(values, float), np.nan).ravel().tolist()
-        rounded = [f"{value:.6g}" for value in plain]
+        plain: NDArray[np.float64] = np.ma.filled(np.ma.asarray(values, float), np.nan)
+        if plain.ndim == 2 and plain.shape[1] == 2 and len(plain):  # points: x and y have units of their own
+            # What is left of 1 - 1 differs from one math library to the next: beside the largest value it is zero.
+            largest = np.max(np.abs(plain), axis=0, where=np.isfinite(plain), initial=0.0)
+            plain = np.where(np.abs(plain) <= _ZERO * largest, 0.0, plain)
+        rounded = [f"{value:.6g}" for value in plain.ravel().tolist()]
         digest.update(" ".join(rounded).encode())
 
     for ax in figure.axes:
