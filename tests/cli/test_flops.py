@@ -13,7 +13,7 @@ from mlsys.cli import main
 
 KEYS = {
     *("model", "source", "flops", "macs", "elementwise_flops", "flops_by_kind", "elementwise_flops_by_kind"),
-    *("product_flops", "product_flops_by_kind", "batch", "sequence", "image", "precision", "recipe"),
+    *("product_flops", "product_flops_by_kind", "batch", "sequence", "image", "precision", "recipe", "notes"),
     *("operators", "params", "bytes", "coverage", "unknown"),
 }
 FACTORY = """
