@@ -23,6 +23,9 @@ def flops(model: str, as_json: bool, as_csv: bool, **options: Any) -> None:
 
     `flops` are all floating-point work. `product_flops` are those of matrix products, convolutions
     and attention, two for each MAC, as torch.utils.flop_counter counts them.
+
+    Which axis of a module's inputs is the batch, the sequence or the image is found by running it without data; a size
+    that the inputs do not have is refused. Notes say how masked attention and products of three tensors are counted.
     """
     one_form(as_json, as_csv)
     work = asked_network(model, options)

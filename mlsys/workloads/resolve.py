@@ -42,7 +42,8 @@ def load(
         The name of a network of the catalogue, ``package.module:factory``, the ``config.json`` of a
         transformers model or its folder, or an ONNX file.
     batch
-        Images or sequences; by default 1, or what a factory's inputs or an ONNX file say.
+        Images or sequences; by default 1, or what a factory's inputs or an ONNX file say. Of a factory's inputs, the
+        axis is found by running the module without data.
     sequence, image
         Tokens, or the side of a square image, by default the network's usual one: 512 tokens for
         decoders and 128 for encoders of the catalogue, except where a paper fixes another.

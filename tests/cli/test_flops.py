@@ -13,7 +13,7 @@ from mlsys.cli import main
 
 KEYS = {
     *("model", "source", "flops", "macs", "elementwise_flops", "flops_by_kind", "elementwise_flops_by_kind"),
-    *("product_flops", "product_flops_by_kind", "batch", "sequence", "image", "precision", "recipe"),
+    *("product_flops", "product_flops_by_kind", "batch", "sequence", "image", "precision", "recipe", "notes"),
     *("operators", "params", "bytes", "coverage", "unknown"),
 }
 FACTORY = """
@@ -151,7 +151,10 @@ def test_a_configuration(tmp_path: Path) -> None:
         (["nets_for_flops:wants"], ["cannot be called without arguments"]),
         (["nets_for_flops:recurrent"], ["cannot be guessed from a first layer LSTM: give --shape"]),
         (["nets_for_flops:convolution", "--shape", "1,x"], ["--shape must be whole numbers with commas"]),
-        (["nets_for_flops:convolution", "--shape", "1,4,9,9"], ["expected input[1, 4, 9, 9] to have 3 channels"]),
+        (
+            ["nets_for_flops:convolution", "--shape", "1,4,9,9"],
+            ["the operator conv2d does not fit tensors of (1, 4, 9, 9)"],
+        ),
     ],
 )
 def test_mistakes_get_one_line(folder: Path, arguments: list[str], words: list[str]) -> None:

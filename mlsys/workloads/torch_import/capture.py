@@ -1,6 +1,7 @@
 """Capture a torch module as a graph, without allocating or computing anything."""
 
 import contextlib
+import importlib
 import inspect
 import io
 import itertools
@@ -12,11 +13,12 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.fx.experimental import _config as fx_config
 from torch.utils import _pytree as pytree
 
 from mlsys.errors import ArgumentError
 from mlsys.workloads.torch_import.recorded import Unlisted, recorded_graph
+
+_FX_CONFIG: Any = importlib.import_module("torch.fx.experimental._config")
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ def run_without_data(
     with contextlib.ExitStack() as stack:
         stack.enter_context(in_evaluation_mode(module, (args, kwargs)))
         stack.enter_context(quietly())
-        stack.enter_context(fx_config.patch(meta_nonzero_assume_all_nonzero=True))
+        stack.enter_context(_FX_CONFIG.patch(meta_nonzero_assume_all_nonzero=True))
         device = _device(module, (args, kwargs))
         if device is not None and device.type != "meta" and not any(map(is_packed, module.modules())):
             from torch._subclasses.fake_tensor import FakeTensorMode

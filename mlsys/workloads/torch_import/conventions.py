@@ -53,7 +53,8 @@ def conventions_of(module: torch.fx.GraphModule) -> Conventions:
     """
     dense, unmasked, known, notes = 0, 0, True, list[str]()
     for node in _calls(module):
-        name = node.target._schema.name
+        target: Any = node.target
+        name = target._schema.name
         given = _given(node)
         if was_stopped(node):
             notes.append(_CHECKPOINTS)
@@ -123,7 +124,8 @@ def _worked_out(node: Any) -> torch.Tensor | None:
             continue
         if not isinstance(current, torch.fx.Node) or current.op != "call_function" or not _is_small(current):
             return None
-        if not current.all_input_nodes and current.target._schema.name.rpartition("::")[2] not in _MADE:
+        made_by: Any = current.target
+        if not current.all_input_nodes and made_by._schema.name.rpartition("::")[2] not in _MADE:
             return None
         seen.add(current)
         order.append(current)
@@ -134,7 +136,8 @@ def _worked_out(node: Any) -> torch.Tensor | None:
         for current in order:
             args, kwargs = torch.fx.node.map_arg((current.args, dict(current.kwargs)), values.__getitem__)
             on_cpu = {"device": "cpu"} if "device" in kwargs else {}
-            values[current] = current.target(*args, **{**kwargs, **on_cpu})
+            target: Any = current.target
+            values[current] = target(*args, **{**kwargs, **on_cpu})
     except Exception:  # an operator that wants more than constants
         return None
     result = values[node]

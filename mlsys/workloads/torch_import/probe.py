@@ -85,9 +85,9 @@ def probe(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
     return Probe(tuple(watch.steps), tuple(tuple(tensor.shape) for tensor in tensors_in(result)))
 
 
-class _Watch(TorchDispatchMode):
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.steps: list[Step] = []
         self._counted: dict[int, tuple[torch.Tensor, int]] = {}  # storages of consecutive numbers, with their count
 
