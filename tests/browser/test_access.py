@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
 
@@ -17,6 +17,8 @@ PAGES = (
     "search.html?q=roofline",
 )
 
+RULES = ("without_ring", "misnamed", "faint")
+
 
 def faults(page: Page, rule: str) -> list[str]:
     """Return what breaks one of the rules, each a function of ``access/``."""
@@ -25,28 +27,15 @@ def faults(page: Page, rule: str) -> list[str]:
 
 
 @pytest.fixture(scope="module", params=["light", "dark"])
-def theme(request: pytest.FixtureRequest) -> str:
-    return request.param
+def reader(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
+    """Return the tab of a reader whose system is light or dark."""
+    profile = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=request.param)
+    yield profile.new_page()
+    profile.close()
 
 
-@pytest.fixture(params=PAGES)
-def page(request: pytest.FixtureRequest, context: BrowserContext, site: str, theme: str) -> Iterator[Page]:
-    page = context.new_page()
-    page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # the book follows the reader's system
-    page.goto(f"{site}/{request.param}", wait_until="load")
-    page.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
-    yield page
-    page.close()
-
-
-def test_the_keyboard_leaves_a_ring_on_each_control(page: Page) -> None:
-    page.keyboard.press("Tab")  # from now on focus is that of the keyboard
-    assert faults(page, "without_ring") == []
-
-
-def test_controls_are_called_by_the_words_on_them(page: Page) -> None:
-    assert faults(page, "misnamed") == []
-
-
-def test_text_stands_out(page: Page) -> None:
-    assert faults(page, "faint") == []
+@pytest.mark.parametrize("address", PAGES)
+def test_rings_names_and_contrasts(reader: Page, site: str, address: str) -> None:
+    reader.goto(f"{site}/{address}", wait_until="load")
+    reader.keyboard.press("Tab")  # from now on focus is that of the keyboard
+    assert {rule: faults(reader, rule) for rule in RULES} == {rule: [] for rule in RULES}
