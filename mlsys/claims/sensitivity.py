@@ -20,7 +20,7 @@ from typing import Any
 from mlsys.claims import page as pages
 from mlsys.claims.filed import Page, without_pedigree
 from mlsys.claims.ledger import cells_of
-from mlsys.errors import UnreadableError, first_line
+from mlsys.errors import UnreadableError
 from mlsys.inputs import read_text
 from mlsys.provenance import perturbed
 
@@ -88,7 +88,9 @@ def _compiled(source: str, name: str) -> types.CodeType:
         return compile(_MAGIC.sub(r"\1pass", source), name, "exec")
     except (SyntaxError, ValueError) as error:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-        raise ValueError(f"{name.strip('<>')}{line}: not valid Python: {first_line(error)}. Mend the cell") from error
+        raise ValueError(
+            f"{name.strip('<>')}{line}: not valid Python: {getattr(error, 'msg', error)}. Mend the cell"
+        ) from error
 
 
 def sensitivity(
