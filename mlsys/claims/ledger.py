@@ -89,8 +89,8 @@ def _record(page: Any) -> dict[str, Any]:
         value = each.get("value", 0)
         if not isinstance(value, (int, float, str)) or (isinstance(value, float) and not math.isfinite(value)):
             raise ValueError(
-                f"the `value` of the claim {short(each['name'])} must be a finite number or a text, got {short(value)}."
-                " Run the notebook anew: make notebooks"
+                f"the `value` of the claim {short(each['name'])} must be a finite number or a text, got "
+                f"{short(value)}. Run the notebook anew: make notebooks"
             )
     whole: dict[str, Any] = expanded(page)
     return whole

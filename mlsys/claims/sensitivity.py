@@ -90,8 +90,8 @@ def _compiled(source: str, name: str) -> types.CodeType:
         return compile(_MAGIC.sub(r"\1pass", source), name, "exec")
     except (SyntaxError, ValueError) as error:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-        raise UnreadableError(
-            f"{name.strip('<>')}{line}: no Python code: {first_line(error)}. Mend the cell"
+        raise ValueError(
+            f"{name.strip('<>')}{line}: not valid Python: {getattr(error, 'msg', error)}. Mend the cell"
         ) from error
 
 

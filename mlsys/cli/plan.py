@@ -129,11 +129,11 @@ def plan(
     own = _own_of(network, devices)
     result = best(
         _scenario(scenario, network, devices, batch, precision, measured, save_scenario),
-        goal,
+        goal,  # type: ignore[arg-type]
         seconds=seconds or 60.0,
         progress=_shown,
         **options,
-    )  # type: ignore[arg-type]
+    )
     if kind == "html":
         from mlsys.cli.plan_page import plan_page
 

@@ -197,7 +197,7 @@ def _on_board(
         if not samples:
             raise
         stopped = _stopped(len(samples), runs * iterations)
-        how, layers = None, ()
+        how, layers = None, []
     board.close()
     debug = ["the firmware is a debug build"] if facts.get("build") == "debug" else []
     return Log(
