@@ -249,7 +249,8 @@ def stated_dtype(given: Mapping[str, Any]) -> str | None:
     stated = (part.get(key) for part in (given, *nested) for key in ("dtype", "torch_dtype"))
     name = next((name for name in stated if name is not None), None)
     if name is None or name == "auto":
-        return None
+        # Kernels for quantised weights compute in 16 bits, and so transformers loads them.
+        return "fp16" if any(part.get("quantization_config") for part in (given, *nested)) else None
     form = _DTYPES.get(str(name).removeprefix("torch."))
     if form is None:
         raise fault(f"`torch_dtype` is {short(name)}, which is not known here. Known: {', '.join(_DTYPES)}")
