@@ -32,7 +32,8 @@ class LayerWork:
     read_bytes: int
     write_bytes: int
 
-    __post_init__ = plain_fields
+    def __post_init__(self) -> None:
+        plain_fields(self)
 
     @property
     def data(self) -> int:

@@ -46,7 +46,8 @@ class Value:
     output: bool = False
     overwrites: int | None = None
 
-    __post_init__ = plain_fields
+    def __post_init__(self) -> None:
+        plain_fields(self)
 
 
 class Access(NamedTuple):

@@ -147,16 +147,6 @@ def test_a_cell_that_never_ends_is_given_up(tmp_path: Path) -> None:
         sensitivity(waits, seconds=0.5)
 
 
-def test_a_fact_that_makes_a_page_endless_leaves_what_was_found_before(tmp_path: Path) -> None:
-    stuck = page(
-        tmp_path,
-        "peak = a100.peak('fp16').m_as('TFLOP/s')\nwhile peak != 312:\n    pass",
-        'claim("bandwidth", a100.memory_bw.to("GB/s"))',
-    )
-    with pytest.warns(UserWarning, match="facts tried in"):
-        sensitivity(stuck, seconds=20)
-
-
 def test_elsewhere_than_in_the_main_thread_a_page_is_interrupted_too(tmp_path: Path) -> None:
     endless, said = page(tmp_path, "while True:\n    pass"), []
 
