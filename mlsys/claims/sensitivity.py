@@ -22,7 +22,7 @@ from mlsys.claims import page as pages
 from mlsys.claims.filed import Page, without_pedigree
 from mlsys.claims.ledger import cells_of
 from mlsys.deadline import Deadline, TimeIsUpError, interrupted_at
-from mlsys.errors import UnreadableError, first_line
+from mlsys.errors import UnreadableError
 from mlsys.inputs import read_text
 from mlsys.provenance import perturbed
 
@@ -138,7 +138,7 @@ def sensitivity(
         raise ValueError(f"{notebook}: did not end within {seconds:g} s. Give more seconds, or end its loops") from None
     looks = base.looks()
     moved: Elasticity = {}
-    facts = base.shown_facts()
+    facts = list(base.shown_facts())
     with progress(facts) as listed:
         for fact in listed:
             try:
