@@ -175,7 +175,9 @@ def _on_board(
     board.setup(subject, 1)
     colds = (Cold(0, None, 1e3 * board.run_inference()),)
     malformed: list[str] = []
-    how, layers, stopped = None, (), ""
+    how: str | None = None
+    layers: list[Sample] = []
+    stopped = ""
     facts, rates, reason = board.facts(), None, ""
     output: tuple[float, ...] | None = None
     works = works_of(subject)

@@ -61,7 +61,7 @@ def _factor(factor: object) -> float:
     ValueError
         If it is not.
     """
-    number = float(factor) if isinstance(factor, Real) and not isinstance(factor, bool) else math.nan
+    number = math.nan if isinstance(factor, bool) or not isinstance(factor, Real) else float(factor)
     if not 0 < number < math.inf:
         raise ValueError(
             f"perturbed(): `factor` must be a finite number above zero, got {factor!r}. Write e.g. factor=1.01"
