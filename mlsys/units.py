@@ -20,6 +20,7 @@ pint.errors.DimensionalityError: Cannot convert from 'byte' to 'dimensionless'
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from importlib import resources
@@ -55,12 +56,13 @@ def plain_number(value: Any) -> Any:
     """Return a number of NumPy as Python's own, and an array of numbers as float64; anything else as it is.
 
     Fixed-width integers overflow without an error and narrow floats round: counts and magnitudes are
-    converted where they enter the package.
+    converted where they enter the package. A list or tuple of numbers, which pint would make an array of
+    whatever type the numbers have, becomes an array of float64 too.
 
     Parameters
     ----------
     value
-        Anything; only integers and floats of NumPy, and arrays of them, are converted.
+        Anything; only integers and floats of NumPy, and arrays and lists of numbers, are converted.
 
     Examples
     --------
@@ -68,12 +70,27 @@ def plain_number(value: Any) -> Any:
     (10000, 7)
     >>> plain_number(np.array([100, 120], np.int8)) * 100
     array([10000., 12000.])
+    >>> plain_number([2**62, np.int8(100)]) * 100
+    array([4.61168602e+20, 1.00000000e+04])
     """
+    if isinstance(value, (list, tuple)) and _all_numbers(value):
+        with contextlib.suppress(ValueError):  # rows of different lengths: pint says what it makes of them
+            return np.asarray(value, np.float64)
+        return value
     if not isinstance(value, (np.ndarray, np.generic)) or value.dtype.kind not in "iuf":
         return value
     if value.ndim:
         return value.astype(np.float64, copy=False)
     return float(value) if value.dtype.kind == "f" else int(value)
+
+
+def _all_numbers(values: Any) -> bool:
+    """Whether a list holds numbers alone, or lists of them."""
+    if isinstance(values, (list, tuple)):
+        return bool(values) and all(_all_numbers(value) for value in values)
+    if isinstance(values, (np.ndarray, np.generic)):
+        return values.dtype.kind in "iuf"
+    return type(values) in (int, float)
 
 
 def _refuse_commas(text: Any) -> None:

@@ -210,7 +210,7 @@ def test_quantities_cross_into_a_spawned_process_and_back() -> None:
 def test_a_quantity_made_at_once_is_the_one_that_pint_makes() -> None:
     """A unit that is parsed, its parts, and its name come to the same, whatever stands before it."""
     plain, rate = pint.UnitRegistry(), ureg.Unit("byte/s")
-    for value in (3, -0.5, float("nan"), 2**70, Fraction(1, 3), [1, 2], "7"):
+    for value in (3, -0.5, float("nan"), 2**70, Fraction(1, 3), [1.0, 2.5], "7"):
         expected = plain.Quantity(value, "bit/s").magnitude
         for unit in (rate, rate._units, "byte/s"):
             quantity = ureg.Quantity(value, unit)

@@ -176,7 +176,9 @@ def test_a_quantity_holds_python_numbers(dtype: Any, size: int) -> None:
     bits = size * 8192
     assert Q_(dtype(size), "KiB").to("bit").m == bits
     assert Q_(np.array(size, dtype), "KiB").to("bit").m == bits
-    assert Q_(np.array([size], dtype), "KiB").to("bit").m.tolist() == [bits]
+    for several in (np.array([size], dtype), [dtype(size)], (dtype(size),), [np.array(size, dtype)]):
+        assert Q_(several, "KiB").to("bit").m.tolist() == [bits]
+    assert Q_([[dtype(size)]], "KiB").to("bit").m.tolist() == [[bits]]
     for product in (dtype(size) * Q_(1000, "KiB"), Q_(1000, "KiB") * dtype(size)):
         assert product.m_as("KiB") == 1000 * size
     assert (np.array([size], dtype) * Q_(1000, "KiB")).m.tolist() == [1000 * size]
