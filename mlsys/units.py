@@ -33,6 +33,7 @@ from pint.util import UnitsContainer
 
 from mlsys.errors import ArgumentError
 from mlsys.provenance import Fact, Origin, Step, origin_of
+from mlsys.unit_text import check_unit_text
 
 __all__ = [
     "Q_",
@@ -93,16 +94,14 @@ def _all_numbers(values: Any) -> bool:
     return type(values) in (int, float)
 
 
-def _refuse_commas(text: Any) -> None:
-    """Refuse a text with a comma, which pint would drop: 4,87 is not 487."""
-    if not isinstance(text, str) or "," not in text:
-        return
-    plain = text.replace(",", "")
-    once = text.count(",") == 1 and "." not in text.partition(",")[2]
-    point = text.replace(".", "").replace(",", ".")
-    decimal = f"{point[:_SHOWN]!r}, or " if once else ""
-    grouped = " if the comma groups thousands" if once else ""
-    raise ArgumentError(f"{text[:_SHOWN]!r} has a comma. Write {decimal}{plain[:_SHOWN]!r}{grouped}")
+def _check_magnitude(value: Any) -> None:
+    """Refuse a text where a number belongs: pint keeps it, and twice '7' is '77'."""
+    numpy = isinstance(value, (np.ndarray, np.generic))
+    parts = value if isinstance(value, (list, tuple)) else (value,)
+    if (numpy and value.dtype.kind in "SU") or any(isinstance(part, (str, bytes)) for part in parts):
+        raise ArgumentError(
+            f"Q_(): the value must be a number, got {str(value)[:_SHOWN]!r}. Write e.g. Q_(4.87, 'ms') or Q_('4.87 ms')"
+        )
 
 
 def _rebuild_quantity(magnitude: Any, units: str, origin: Origin | None) -> Quantity:
@@ -168,8 +167,9 @@ class Quantity(pint.UnitRegistry.Quantity):
     def __new__(cls, value: Any, units: Any = None) -> Quantity:
         """Make a plain number in a parsed unit at once; of everything else pint asks what it is."""
         value = plain_number(value)
-        _refuse_commas(value)
         if type(value) not in (int, float) or not isinstance(units, (Unit, UnitsContainer)):
+            if units is not None or not isinstance(value, str):
+                _check_magnitude(value)
             return super().__new__(cls, value, units)  # type: ignore[return-value]
         made = object.__new__(cls)
         made._magnitude, made._units = value, units._units if isinstance(units, Unit) else units
@@ -303,12 +303,12 @@ class Registry(GenericUnitRegistry[Quantity, Unit]):
     _closed = False
 
     def parse_expression(self, input_string: str, *args: Any, **kwargs: Any) -> Any:
-        """Parse ``"4.87 ms"``; a comma, which pint would drop, is refused.
+        """Parse ``"4.87 ms"``; what pint would drop, such as a comma, is refused.
 
         Raises
         ------
         ArgumentError
-            If there is a comma in the text.
+            If the text would be read as something else than it says.
 
         Examples
         --------
@@ -317,8 +317,18 @@ class Registry(GenericUnitRegistry[Quantity, Unit]):
             ...
         mlsys.errors.ArgumentError: '4,87 ms' has a comma. Write '4.87 ms', or '487 ms' if the comma groups thousands
         """
-        _refuse_commas(input_string)
+        check_unit_text(input_string)
         return super().parse_expression(input_string, *args, **kwargs)
+
+    def parse_units(self, input_string: str, *args: Any, **kwargs: Any) -> Any:
+        """Parse ``"GB/s"``; what pint would drop is refused, as by :meth:`parse_expression`."""
+        check_unit_text(input_string)
+        return super().parse_units(input_string, *args, **kwargs)
+
+    def parse_units_as_container(self, input_string: str, *args: Any, **kwargs: Any) -> UnitsContainer:
+        """Parse ``"GB/s"`` to pint's own form of it; what pint would drop is refused."""
+        check_unit_text(input_string)
+        return super().parse_units_as_container(input_string, *args, **kwargs)
 
     __call__ = parse_expression
 
