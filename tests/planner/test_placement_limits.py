@@ -111,6 +111,27 @@ def test_a_search_without_time_answers_with_its_gap_or_says_that_it_does_not_kno
         assert "not known" in plan_text(quick) and not quick.impossible
 
 
+@pytest.mark.parametrize("memory", [1000.0, 2.2])
+@pytest.mark.parametrize("goal", ["latency", "throughput", "efficiency", "balanced"])
+def test_little_is_done_once_the_time_is_up(goal: Any, memory: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted, not timed: each search prices the caps once, and carries on in a beam of a few labels."""
+    data = wide(60, 10)
+    for device in data["devices"]:
+        device["memory_mb"] = memory * 60 / 10
+    rounds, relaxed = 0, Layers.relaxed
+
+    def counted(self: Layers, multipliers: Any) -> Any:
+        nonlocal rounds
+        rounds += 1
+        return relaxed(self, multipliers)
+
+    monkeypatch.setattr(Layers, "relaxed", counted)
+    asked = plan(data, goal, seconds=1e-9)
+    searches = 1 + (goal == "throughput") + 2 * (goal == "balanced")
+    assert rounds <= 3 * searches
+    assert asked.labels <= searches * 60 * 10 * 4
+
+
 def test_a_cap_below_the_floor_is_named_alone_and_at_once() -> None:
     data = wide(60, 8, energy_mj=10.0)
     floor = sum(min(profile["energy_mj"] for profile in stage["profiles"].values()) for stage in data["stages"])

@@ -17,12 +17,12 @@ import numpy as np
 from mlsys.deadline import Deadline
 from mlsys.planner.placement.costs import Caps, Placed, price
 from mlsys.planner.placement.layers import Layers, Steps, Weights, cap_prices
-from mlsys.planner.placement.milp import solve_chain
+from mlsys.planner.placement.milp import solve_chain, solver_needs
 from mlsys.planner.placement.scenario import Scenario
 
 _NEAR = 1e-9
 _DOMINATORS = 48
-_SOLVER_NEEDS = 1.0  # seconds, to state the program alone
+_NARROW = 4  # labels of a stage, when the time is up and there is no placement yet
 _AT_ONCE = 200_000
 _MOST_NUMBERS = 40_000_000  # of all labels of one stage: 320 MB, and as much again while they are sorted
 
@@ -92,7 +92,7 @@ def search_chain(
     Found
     """
     layers = Layers(steps or Steps(scenario), weights, caps)
-    prices, bound = cap_prices(layers)
+    prices, bound = cap_prices(layers, None if deadline is None else deadline.part(0.3))
     if math.isinf(bound) and bound > 0:
         return Found((), math.inf, True, 0)
     kept: tuple[tuple[Fraction, Placed], ...] = ()
@@ -107,7 +107,7 @@ def search_chain(
             break
         ceiling = float(kept[-1][0]) if len(kept) >= top else math.inf
         finals, dropped, labels = _sweep(
-            layers, prices, ceiling, max(size, 1), top, sweeps if number or any_will_do else None
+            layers, prices, ceiling, max(size, 1), top, sweeps, first=not number and not any_will_do
         )
         spent += labels
         fresh = _verified(scenario, weights, caps, finals, top, deadline)
@@ -120,7 +120,7 @@ def search_chain(
         floor = max(floor, dropped)
         progress(float(kept[0][0]) if kept else math.inf, max(bound, floor))
     best = float(kept[0][0]) if kept else math.inf
-    if deadline is not None and width is None and deadline.left > _SOLVER_NEEDS:
+    if deadline is not None and width is None and deadline.left > solver_needs(layers):
         places, solved = solve_chain(layers, deadline)
         if places is None and solved == math.inf and not kept:
             return Found((), math.inf, True, spent)
@@ -165,12 +165,16 @@ def _verified(
 
 
 def _sweep(
-    layers: Layers, prices: np.ndarray, ceiling: float, width: int, top: int, deadline: Deadline | None = None
-) -> tuple[list[tuple[float, tuple[int, ...]]], float, int]:
-    """Return whole placements by score, the least bound among labels dropped for want of room, and the labels."""
+    layers: Layers, prices: np.ndarray, ceiling: float, width: int, top: int, deadline: Deadline | None = None,
+    *, first: bool = False,
+) -> tuple[list[tuple[float, tuple[int, ...]]], float, int]:  # fmt: skip
+    """Return whole placements by score, the least bound among labels dropped for want of room, and the labels.
+
+    After the deadline a sweep ends without an answer, but the first one goes on in a narrow beam, so that there is one.
+    """
     tails = layers.behind(np.r_[1.0, prices])
     plain = layers.behind(np.r_[1.0, np.zeros(len(prices))])
-    least = [layers.behind(np.eye(1 + len(prices))[1 + index]) for index in range(len(prices))]
+    least = layers.least_behind()
     offset = float(prices @ layers.caps)
     slack = layers.caps * (1 + _NEAR) + 1e-12
     limit = ceiling + _NEAR * abs(ceiling) + 1e-12
@@ -180,7 +184,9 @@ def _sweep(
     dropped, spent = math.inf, 0
     for number, table in enumerate(layers.steps):
         if deadline is not None and deadline.passed:
-            return [], -math.inf, spent
+            if not first:
+                return [], -math.inf, spent
+            width = min(width, max(_NARROW, top))
         columns = table.shape[1]
         parent = np.repeat(np.arange(len(at)), columns)
         column = np.tile(np.arange(columns), len(at))
@@ -188,9 +194,7 @@ def _sweep(
         linked = np.isfinite(now[:, 0])
         spent += len(linked)
         parent, column, now = parent[linked], column[linked], now[linked]
-        alive = np.ones(len(now), bool)
-        for index in range(len(prices)):
-            alive &= now[:, 1 + index] + least[index][number][column] <= slack[index]
+        alive = np.all(now[:, 1:] + least[number][column] <= slack, axis=1)
         bound = np.maximum(now[:, 0] + plain[number][column], now @ np.r_[1.0, prices] + tails[number][column] - offset)
         alive &= bound <= limit
         chosen = np.flatnonzero(alive)

@@ -122,30 +122,6 @@ class Caps:
         """Return the caps but one."""
         return Caps(tuple(entry for entry in self.entries if entry[0] != name))
 
-    def step(self, scenario: Scenario, before: StageOption | None, choice: StageOption) -> dict[str, Fraction] | None:
-        """Return what the step to a choice uses; None where it is forbidden."""
-        latency, energy, switches = ZERO, ZERO, ZERO
-        if before is not None and before.device != choice.device:
-            link = scenario.links.get((before.device, choice.device))
-            if link is None:
-                return None
-            latency, energy = link.cost(before.output)
-            switches = Fraction(1)
-        latency, energy = latency + choice.latency, energy + choice.energy
-        if scenario.peak and any(
-            name == f"memory_mb {choice.device}" and choice.memory > limit for name, limit in self.entries
-        ):
-            return None
-        return {
-            "latency_ms": latency,
-            "energy_mj": energy,
-            "switches": switches,
-            "loss": choice.loss,
-            f"memory_mb {choice.device}": ZERO if scenario.peak else choice.memory,
-            f"heat_mj {choice.device}": energy,
-            f"busy_ms {choice.device}": latency,
-        }
-
     def allow(self, scenario: Scenario, placed: Placed) -> bool:
         """Whether a placement meets every cap, exactly met included."""
         use = {"latency_ms": placed.latency, "energy_mj": placed.energy, "loss": placed.loss}

@@ -31,17 +31,27 @@ class Steps:
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
-        nothing = Caps(())
+        number_of = {device.name: number for number, device in enumerate(scenario.devices)}
+        hops = np.zeros((3, len(number_of), len(number_of)))  # ms, ms per MB, mJ per MB
+        hops[0] = np.where(np.eye(len(number_of), dtype=bool), 0.0, np.inf)
+        for (origin, target), link in scenario.links.items():
+            hops[:, number_of[origin], number_of[target]] = [
+                float(link.latency), float(1 / link.bandwidth), float(link.energy_per_mb),
+            ]  # fmt: skip
+        hops[:, range(len(number_of)), range(len(number_of))] = 0.0
         self.tables: list[np.ndarray] = []  # (choices before, choices, ms and mJ and changes); inf without a link
-        for number, stage in enumerate(scenario.stages):
-            before = scenario.stages[number - 1].choices if number else (None,)
-            table = np.full((len(before), len(stage.choices), 3), np.inf)
-            for row, earlier in enumerate(before):
-                for column, choice in enumerate(stage.choices):
-                    use = nothing.step(scenario, earlier, choice)
-                    if use is not None:
-                        table[row, column] = [float(use[name]) for name in ("latency_ms", "energy_mj", "switches")]
+        before, output = None, np.zeros((1, 1))
+        for stage in scenario.stages:
+            device = np.array([number_of[choice.device] for choice in stage.choices])
+            own = np.array([[float(choice.latency), float(choice.energy)] for choice in stage.choices])
+            table = np.zeros((len(output), len(device), 3))
+            if before is not None:
+                delay, per_mb, energy = hops[:, before[:, None], device]
+                table = np.stack((delay + output * per_mb, output * energy, before[:, None] != device), axis=2)
+            table[..., :2] += own
+            table[~np.isfinite(table[..., 0])] = np.inf
             self.tables.append(table)
+            before, output = device, np.array([[float(choice.output)] for choice in stage.choices])
 
 
 class Layers:
@@ -86,6 +96,13 @@ class Layers:
             tails.append((priced + tails[-1]).min(axis=1))
         return tails[::-1]
 
+    def least_behind(self) -> list[np.ndarray]:
+        """Return, for each stage and choice, the least use of each capped resource by all stages behind it."""
+        tails = [np.zeros((self.steps[-1].shape[1], len(self.names)))]
+        for table in reversed(self.steps[1:]):
+            tails.append((table[..., 1:] + tails[-1]).min(axis=1))
+        return tails[::-1]
+
     def relaxed(self, multipliers: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the least priced use of a whole chain, and what that chain uses of each resource."""
         tails = self.behind(multipliers)
@@ -108,8 +125,11 @@ def _priced(table: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
     return np.where(dead, np.inf, np.where(dead[..., None], 0.0, table) @ multipliers)
 
 
-def cap_prices(layers: Layers) -> tuple[np.ndarray, float]:
-    """Return prices of the caps (Lagrange multipliers) that make the relaxed bound high, and that bound."""
+def cap_prices(layers: Layers, deadline: Deadline | None = None) -> tuple[np.ndarray, float]:
+    """Return prices of the caps (Lagrange multipliers) that make the relaxed bound high, and that bound.
+
+    The bound holds whenever the search for better prices ends.
+    """
     size = len(layers.names)
     prices = np.zeros(size)
     best, kept = -math.inf, prices.copy()
@@ -118,7 +138,9 @@ def cap_prices(layers: Layers) -> tuple[np.ndarray, float]:
     scale = np.maximum(layers.caps, 1e-9)
     stale = 0
     small = math.prod(table.shape[1] for table in layers.steps[:32]) <= _SMALL  # a few thousand need no good bound
-    for _ in range(1 if small else 120):
+    for number in range(1 if small else 120):
+        if number and deadline is not None and deadline.passed:
+            break
         total, use = layers.relaxed(np.r_[1.0, prices])
         if not math.isfinite(total):
             return kept, math.inf

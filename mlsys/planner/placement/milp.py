@@ -12,6 +12,16 @@ from mlsys.deadline import Deadline
 from mlsys.planner.placement.layers import Layers
 
 _TOLERANCE = 1e-6  # of HiGHS, to which its bounds and rows are met
+_NEEDED, _NEEDED_BY_FLOW = 1.0, 2e-5  # seconds to state the program, and to simplify it, when HiGHS reads no clock
+
+
+def solver_needs(layers: Layers) -> float:
+    """Return the seconds below which there is no use in asking the solver."""
+    return _NEEDED + 2 * _NEEDED_BY_FLOW * _flows(layers)
+
+
+def _flows(layers: Layers) -> int:
+    return sum(table.shape[0] * table.shape[1] for table in layers.steps)
 
 
 def solve_chain(
@@ -88,7 +98,7 @@ def solve_chain(
         constraints=LinearConstraint(matrix, np.array(low), np.array(high)),
         integrality=np.r_[np.ones(binaries), np.zeros(flows + 1)],
         bounds=Bounds(np.zeros(width), np.r_[np.ones(binaries + flows), np.inf]),
-        options={"time_limit": max(deadline.left, 0.1), "mip_rel_gap": 1e-9},
+        options={"time_limit": max(deadline.left - _NEEDED_BY_FLOW * flows, 0.1), "mip_rel_gap": 1e-9},
     )
     if answer.status == 2:
         return None, math.inf

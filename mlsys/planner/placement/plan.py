@@ -15,7 +15,7 @@ from mlsys.planner.placement.balance import balanced
 from mlsys.planner.placement.chain import Found, search_chain
 from mlsys.planner.placement.costs import Caps, Placed, caps_of, price
 from mlsys.planner.placement.layers import Layers, Steps, Weights, bottleneck_bound
-from mlsys.planner.placement.milp import solve_chain
+from mlsys.planner.placement.milp import solve_chain, solver_needs
 from mlsys.planner.placement.result import PlanResult, Ranked
 from mlsys.planner.placement.scenario import Scenario, exact
 
@@ -217,13 +217,15 @@ def _throughput(search: _Search, caps: Caps, top: int) -> tuple[Found, list[Frac
             low, sure = limit, sure and trial.proven
     sure = sure and high - low <= high / 10**9
     bound = float(low) if sure else floor
-    if not sure and search.width is None and search.deadline.left > 1:
+    if not sure and search.width is None and search.deadline.left > solver_needs(layers):
         solution, solved = solve_chain(layers, search.deadline.part(0.8), bottleneck=True)
         bound = min(max(bound, solved), float(best.bottleneck))
         if solution is not None:
             best = _quicker(search, caps, solution, best)
         search.progress(float(best.bottleneck), bound)
-    last = search(_LATENCY, below(best.bottleneck), top)
+    last = Found((), bound, False, 0)
+    if not search.deadline.passed:
+        last = search(_LATENCY, below(best.bottleneck), top)
     found = {placed.key: (score, placed) for score, placed in (*last.best, (best.latency, best))}
     ranked = sorted(found.values(), key=lambda entry: (entry[1].bottleneck, entry[0], entry[1].switches, entry[1].key))
     search.proven = search.proven and proven and sure
@@ -258,7 +260,7 @@ def _binding(search: _Search, scenario: Scenario, caps: Caps) -> tuple[str, ...]
             kept = kept.without(name)
     told = []
     for name, limit in kept.entries:
-        least = _least(search, kept.without(name), name)
+        least = None if search.deadline.passed else _least(search, kept.without(name), name)
         told.append(cap_in_words(scenario, name, limit, least))
     return tuple(told)
 
