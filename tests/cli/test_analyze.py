@@ -196,7 +196,7 @@ def test_compare_sets_devices_side_by_side() -> None:
     assert [line.split()[1] for line in output.splitlines()[-7:-4]] == ["A100", "H100", "T4"]
     code, output = run("compare", "resnet50", "--devices", "A100,H100", "--batch", 32, "--json")
     rows = json.loads(output)
-    assert all(set(row) == SUMMARY | {"record", "units"} for row in rows)
+    assert all(set(row) == SUMMARY | {"record", "units", "kernels", "notes"} for row in rows)
     assert rows[0]["speed_over_first"] == 1
     assert rows[1]["speed_over_first"] == pytest.approx(rows[0]["estimate_seconds"] / rows[1]["estimate_seconds"])
     alone = analysed("resnet50", "--device", "H100", "--batch", 32)
