@@ -12,9 +12,9 @@ from mlsys.cli.networks import (
     arithmetic_of,
     as_kernels_if,
     asked_network,
+    batch_or_one,
     kernels_used,
     network_options,
-    samples_of,
     sizes_in_words,
     sizes_used,
 )
@@ -94,7 +94,7 @@ def analyze(
     precision = arithmetic_of(model, options, _PRECISION)
     twin = _twin(name, precision)
     work = asked_network(model, options, precision)
-    samples = samples_of(work)
+    samples = batch_or_one(work)
     whose = setting_of(twin, setting, work.kind, precision)
     kernels = as_kernels_if(fusion, work, whose)
     analysis = analyse(twin, kernels, precision=precision, setting=whose, samples=samples)
@@ -114,7 +114,7 @@ def analyze(
     elif as_csv:
         print_csv(operator_rows(analysis), own=own)
     else:
-        say(f"{analysis.explain(top)}\n{sizes_in_words(work)}\n{kernels_used(work, kernels)}")
+        say(f"{analysis.explain(top)}\n{kernels_used(work, kernels)}\n{sizes_in_words(work)}")
         say_own(own)
         for written in filter(None, (page_file, figure)):
             say(f"written: {written}", err=True)
@@ -170,7 +170,7 @@ def compare(
     precision = arithmetic_of(model, options, _PRECISION)
     twins = [_twin(name, precision) for name in wanted]
     work = asked_network(model, options, precision)
-    samples = samples_of(work)
+    samples = batch_or_one(work)
     analyses, ran = [], []
     for twin in twins:
         whose = setting_of(twin, setting, work.kind, precision)
@@ -235,7 +235,8 @@ def compare(
     say("ranges are for one who measures all of them alike; `mlsys analyze` tells the wider one of each alone")
     say(sizes_in_words(work))
     for words in dict.fromkeys(ran):
-        say(", ".join(each.device for each, its in zip(analyses, ran, strict=True) if its == words) + f": {words}")
+        whose = ", ".join(each.device for each, its in zip(analyses, ran, strict=True) if its == words)
+        say(f"{words} ({whose})")
     say_own(own)
 
 

@@ -126,7 +126,7 @@ def sizes_in_words(work: Any, notes: bool = True) -> str:
     return "\n".join([used, *(f"note: {note}" for note in (work.remarks() if notes else ()))])
 
 
-def samples_of(work: Any) -> int:
+def batch_or_one(work: Any) -> int:
     """Return how many samples one pass of a network answers: its batch, or one where its inputs have none."""
     return int(work.sizes.get("batch", 1))
 

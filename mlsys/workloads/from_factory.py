@@ -76,18 +76,18 @@ def from_factory(
         inputs = guessed_inputs(module, shape, **given, precision=captured_in or "fp32", option=option)
     elif shape is not None:
         inputs = _of_shape(inputs, shape, option)
-    found = ModuleInputs(module, as_placed(inputs, captured_in, _device(module)))
-    if found.run() is None and "meta" in str(found.error) and _bytes(module) <= _MOST_COPIED:
+    inputs_run = ModuleInputs(module, as_placed(inputs, captured_in, _device(module)))
+    if inputs_run.run() is None and "meta" in str(inputs_run.error) and _bytes(module) <= _MOST_COPIED:
         module, _, _ = module_of(model, meta=False)  # its code makes tensors on the CPU, whatever its inputs
         module = _in_format(module, captured_in)
-        found = ModuleInputs(module, as_placed(inputs, captured_in, "cpu"))
-    sized = _Sized(model, found, option)
+        inputs_run = ModuleInputs(module, as_placed(inputs, captured_in, "cpu"))
+    sized = _Sized(model, inputs_run, option)
     sized.set_batch(given.get("batch"), shape)
     sized.set_sequence(given.get("sequence"))
     sized.set_image(given.get("image"))
-    args, kwargs = sized.found.arguments()
-    if sized.found.run() is None and isinstance(sized.found.error, PastTableError):
-        raise ArgumentError(f"{model!r}: {fault_of(module, args, kwargs, sized.found.error)}")
+    args, kwargs = sized.given.arguments()
+    if sized.given.run() is None and isinstance(sized.given.error, PastTableError):
+        raise ArgumentError(f"{model!r}: {fault_of(module, args, kwargs, sized.given.error)}")
     try:
         workload = from_torch(module, kwargs or args, name=name)
     except ArgumentError as error:
@@ -164,55 +164,55 @@ class _Sized:
     """Inputs whose sizes are set one after the other, the sizes that they have, and what is to be said of them."""
 
     model: str
-    found: ModuleInputs
+    given: ModuleInputs
     option: str
     batch: Axes = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def set_batch(self, size: int | None, shape: tuple[int, ...] | None) -> None:
-        self.batch = batch_axes(self.found)
+        self.batch = batch_axes(self.given)
         if not self.batch and size is not None:
-            added = with_batch_axis(self.found)
+            added = with_batch_axis(self.given)
             if added is None:
                 raise self._refused("batch", size, "is a batch")
-            self.found, self.batch = added
+            self.given, self.batch = added
             self.notes.append("the inputs of the factory have no batch axis: one was added")
-        extent = self.found.extent(self.batch)
+        extent = self.given.extent(self.batch)
         if shape is not None and size is not None and extent not in (1, size):
             raise ArgumentError(
                 f"{self.option.format('shape')} has a batch of {extent}, {self.option.format('batch')} is {size}. "
                 "Give one of them"
             )
         if extent == 0:
-            raise ArgumentError(f"{self.model!r} brings inputs of a batch of 0: {self.found.described()}")
+            raise ArgumentError(f"{self.model!r} brings inputs of a batch of 0: {self.given.described()}")
         self._set("batch", self.batch, size)
-        if not self.batch and self.found.run() is not None:
+        if not self.batch and self.given.run() is not None:
             self.notes.append(NO_BATCH)
 
     def set_sequence(self, size: int | None) -> None:
-        self._set("sequence", sequence_axes(self.found, self.batch), size, "holds a sequence that can be changed")
+        self._set("sequence", sequence_axes(self.given, self.batch), size, "holds a sequence that can be changed")
 
     def set_image(self, size: int | None) -> None:
-        self._set("image", image_axes(self.found), size, "holds images")
+        self._set("image", image_axes(self.given), size, "holds images")
 
     def _set(self, name: str, axes: Axes, size: int | None, what: str = "") -> None:
         if size is not None:
             if not axes:
                 raise self._refused(name, size, what)
-            self.found = self.found.with_shapes(self.found.resized(axes, size))
-            if self.found.run() is None and self.found.error is not None:
-                why = fault_of(self.found.module, *self.found.arguments(), self.found.error)
+            self.given = self.given.with_shapes(self.given.resized(axes, size))
+            if self.given.run() is None and self.given.error is not None:
+                why = fault_of(self.given.module, *self.given.arguments(), self.given.error)
                 raise ArgumentError(f"{self.option.format(name)} {size} does not go with {self.model!r}: {why}")
-        extent = self.found.extent(axes)
+        extent = self.given.extent(axes)
         if extent is not None:
             self.sizes[name] = extent
 
     def _refused(self, name: str, size: int, what: str) -> ArgumentError:
-        if self.found.run() is None and self.found.error is not None:
-            why = fault_of(self.found.module, *self.found.arguments(), self.found.error)
+        if self.given.run() is None and self.given.error is not None:
+            why = fault_of(self.given.module, *self.given.arguments(), self.given.error)
             return ArgumentError(f"{self.model!r} cannot be run on its inputs: {why}")
         return ArgumentError(
             f"{self.option.format(name)} {size} does not go with {self.model!r}: no axis of its inputs, "
-            f"{self.found.described()}, {what}. Leave it out, or change the inputs that the factory returns"
+            f"{self.given.described()}, {what}. Leave it out, or change the inputs that the factory returns"
         )

@@ -96,6 +96,8 @@ def test_energy_of_a_pass_is_told_where_a_power_is_known() -> None:
 def test_json_has_the_whole_and_every_operator_and_they_agree() -> None:
     report = analysed("resnet50", "--device", "A100", "--batch", 4)
     assert set(report) == SUMMARY | {
+        "kernels",
+        "notes",
         "operators",
         "groups",
         "first",
@@ -191,10 +193,10 @@ def test_the_figure_is_written(tmp_path: Path, suffix: str, start: bytes) -> Non
 def test_compare_sets_devices_side_by_side() -> None:
     code, output = run("compare", "resnet50", "--devices", "A100, H100,T4,A100", "--batch", 32)
     assert code == 0
-    assert [line.split()[1] for line in output.splitlines()[-6:-3]] == ["A100", "H100", "T4"]
+    assert [line.split()[1] for line in output.splitlines()[-7:-4]] == ["A100", "H100", "T4"]
     code, output = run("compare", "resnet50", "--devices", "A100,H100", "--batch", 32, "--json")
     rows = json.loads(output)
-    assert all(set(row) == SUMMARY | {"record", "units"} for row in rows)
+    assert all(set(row) == SUMMARY | {"record", "units", "kernels", "notes"} for row in rows)
     assert rows[0]["speed_over_first"] == 1
     assert rows[1]["speed_over_first"] == pytest.approx(rows[0]["estimate_seconds"] / rows[1]["estimate_seconds"])
     alone = analysed("resnet50", "--device", "H100", "--batch", 32)

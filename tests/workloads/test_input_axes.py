@@ -139,7 +139,7 @@ SIZES = {
     "decoder_places": {"batch": 2, "sequence": 16},
     "parts": {"batch": 3},
     "unrolled": {"batch": 4, "sequence": 12},
-    "graph": {"batch": 4},
+    "graph": {"batch": 4, "sequence": 50},  # nodes, which may be more or fewer
     "pixels": {"batch": 2, "image": 16},
     "volume": {"batch": 2, "image": 32},
     "image_one": {"image": 32},

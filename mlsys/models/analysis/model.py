@@ -19,7 +19,7 @@ from mlsys.models.analysis.assumed import (
     ground_rules,
     kept_on_chip,
     left_in_fp32,
-    operators_apart,
+    unfused_operators,
     waiting_threads,
     whole_buckets,
 )
@@ -165,7 +165,7 @@ def analyse(
             result, any(operator.kind == "recurrent" for operator in network), precision, whose, calibration, stays
         )
         + counted_as(network)
-        + operators_apart(network, run_as(whose))
+        + unfused_operators(network, run_as(whose))
         + effects_in_words(whose, device.id, network.name)
         + beside_operators(running)
         + left_in_fp32(network, device, chosen)

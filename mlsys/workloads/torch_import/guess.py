@@ -73,7 +73,7 @@ def as_placed(inputs: object, precision: str | None, device: str) -> Any:
 
     dtype = torch_dtype(precision) if precision else None
 
-    def place(value: Any) -> Any:
+    def position(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
         form = dtype if dtype and value.is_floating_point() else value.dtype
@@ -83,4 +83,4 @@ def as_placed(inputs: object, precision: str | None, device: str) -> Any:
             else torch.zeros(value.shape, dtype=form, device=device)
         )
 
-    return pytree.tree_map(place, inputs)
+    return pytree.tree_map(position, inputs)
