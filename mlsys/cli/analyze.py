@@ -225,8 +225,7 @@ def compare(
         for analysis in analyses
     ]
     first = analyses[0]
-    batch = f"batch {first.samples}" if "batch" in work.sizes else "no batch"
-    say(Table(f"{first.workload}, {batch}, {first.precision}", heads, table))
+    say(Table(f"{first.workload}, {first.batch_in_words}, {first.precision}", heads, table))
     software = dict.fromkeys(analysis.setting for analysis in analyses)
     say(f"software: {', '.join(software)}" + ("; --setting names another" if len(software) > 1 else ""))
     for analysis in analyses:

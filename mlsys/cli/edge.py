@@ -156,7 +156,7 @@ def layers_command(
         raise ValueError("--latency and --bandwidth go together, and --peak with them")
     work = asked_network(model, options)
     rows = layer_stats(work, every=every)
-    samples = samples_of(work)
+    samples = samples_of(work) or 1
     summary = () if latency is None else summarize_hardware(work, latency, bandwidth, batch=samples, peak=peak)
     if as_csv:
         print_csv((row.record() for row in rows), LAYER_COLUMNS)
