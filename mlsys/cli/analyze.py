@@ -12,7 +12,7 @@ from mlsys.cli.networks import (
     arithmetic_of,
     as_kernels_if,
     asked_network,
-    batch_or_one,
+    batch_or_none,
     kernels_used,
     network_options,
     sizes_in_words,
@@ -94,7 +94,7 @@ def analyze(
     precision = arithmetic_of(model, options, _PRECISION)
     twin = _twin(name, precision)
     work = asked_network(model, options, precision)
-    samples = batch_or_one(work)
+    samples = batch_or_none(work)
     whose = setting_of(twin, setting, work.kind, precision)
     kernels = as_kernels_if(fusion, work, whose)
     analysis = analyse(twin, kernels, precision=precision, setting=whose, samples=samples)
@@ -170,7 +170,7 @@ def compare(
     precision = arithmetic_of(model, options, _PRECISION)
     twins = [_twin(name, precision) for name in wanted]
     work = asked_network(model, options, precision)
-    samples = batch_or_one(work)
+    samples = batch_or_none(work)
     analyses, ran = [], []
     for twin in twins:
         whose = setting_of(twin, setting, work.kind, precision)
@@ -225,8 +225,7 @@ def compare(
         for analysis in analyses
     ]
     first = analyses[0]
-    batch = f"batch {first.samples}" if "batch" in work.sizes else "no batch"
-    say(Table(f"{first.workload}, {batch}, {first.precision}", heads, table))
+    say(Table(f"{first.workload}, {first.batch_in_words}, {first.precision}", heads, table))
     software = dict.fromkeys(analysis.setting for analysis in analyses)
     say(f"software: {', '.join(software)}" + ("; --setting names another" if len(software) > 1 else ""))
     for analysis in analyses:

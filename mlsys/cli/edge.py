@@ -9,7 +9,7 @@ import click
 
 from mlsys.cli.common import one_form, print_csv, progress, refuse_unused, say, speak_plainly
 from mlsys.cli.edge_arena import arena_command
-from mlsys.cli.networks import asked_network, batch_or_one, network_options, sizes_in_words, sizes_used
+from mlsys.cli.networks import asked_network, batch_or_none, network_options, sizes_in_words, sizes_used
 from mlsys.cli.parameters import Input, OutputFolder, QuantityType, complete_model
 
 _EXAMPLE = "mlsys edge run --example > digits.yaml"
@@ -156,7 +156,7 @@ def layers_command(
         raise ValueError("--latency and --bandwidth go together, and --peak with them")
     work = asked_network(model, options)
     rows = layer_stats(work, every=every)
-    samples = batch_or_one(work)
+    samples = batch_or_none(work) or 1
     summary = () if latency is None else summarize_hardware(work, latency, bandwidth, batch=samples, peak=peak)
     if as_csv:
         print_csv((row.record() for row in rows), LAYER_COLUMNS)

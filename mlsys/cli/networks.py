@@ -126,9 +126,10 @@ def sizes_in_words(work: Any, notes: bool = True) -> str:
     return "\n".join([used, *(f"note: {note}" for note in (work.remarks() if notes else ()))])
 
 
-def batch_or_one(work: Any) -> int:
-    """Return how many samples one pass of a network answers: its batch, or one where its inputs have none."""
-    return int(work.sizes.get("batch", 1))
+def batch_or_none(work: Any) -> int | None:
+    """Return how many samples one pass of a network answers: its batch, or None where its inputs have no batch axis."""
+    batch = work.sizes.get("batch")
+    return None if batch is None else int(batch)
 
 
 def kernels_used(work: Any, kernels: Any) -> str:

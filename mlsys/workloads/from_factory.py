@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 _MOST_AXES = 16
 _MOST_COPIED = 2**32  # bytes of weights of a module that is made a second time, on the CPU
 NO_BATCH = "no axis of the inputs is a batch: a pass counts as one sample"
+NO_SIZES = (
+    "the module is captured but cannot be run without data ({why}), so which axes of its inputs are the batch and the "
+    "sequence is unknown: a pass counts as one sample"
+)
 
 
 def from_factory(
@@ -187,7 +191,9 @@ class _Sized:
         if extent == 0:
             raise ArgumentError(f"{self.model!r} brings inputs of a batch of 0: {self.given.described()}")
         self._set("batch", self.batch, size)
-        if not self.batch and self.given.run() is not None:
+        if self.given.run() is None and self.given.error is not None:
+            self.notes.append(NO_SIZES.format(why=self._fault()))
+        elif not self.batch:
             self.notes.append(NO_BATCH)
 
     def set_sequence(self, size: int | None) -> None:
@@ -202,16 +208,21 @@ class _Sized:
                 raise self._refused(name, size, what)
             self.given = self.given.with_shapes(self.given.resized(axes, size))
             if self.given.run() is None and self.given.error is not None:
-                why = fault_of(self.given.module, *self.given.arguments(), self.given.error)
-                raise ArgumentError(f"{self.option.format(name)} {size} does not go with {self.model!r}: {why}")
+                raise ArgumentError(
+                    f"{self.option.format(name)} {size} does not go with {self.model!r}: {self._fault()}"
+                )
         extent = self.given.extent(axes)
         if extent is not None:
             self.sizes[name] = extent
 
+    def _fault(self) -> str:
+        """Return in words what ended the last run."""
+        assert self.given.error is not None
+        return fault_of(self.given.module, *self.given.arguments(), self.given.error)
+
     def _refused(self, name: str, size: int, what: str) -> ArgumentError:
         if self.given.run() is None and self.given.error is not None:
-            why = fault_of(self.given.module, *self.given.arguments(), self.given.error)
-            return ArgumentError(f"{self.model!r} cannot be run on its inputs: {why}")
+            return ArgumentError(f"{self.model!r} cannot be run on its inputs: {self._fault()}")
         return ArgumentError(
             f"{self.option.format(name)} {size} does not go with {self.model!r}: no axis of its inputs, "
             f"{self.given.described()}, {what}. Leave it out, or change the inputs that the factory returns"

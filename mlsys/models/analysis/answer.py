@@ -31,8 +31,8 @@ class Analysis:
     ----------
     device, workload, precision
         What was asked.
-    samples
-        What one pass answers: its batch.
+    samples, batched
+        What one pass answers: its batch, or 1 where the inputs have no batch axis.
     setting, calibration
         The kind of software that was asked for, and whose fitted parameters were used.
     roofline
@@ -63,6 +63,7 @@ class Analysis:
     workload: str
     precision: str
     samples: int
+    batched: bool
     setting: str
     calibration: str
     roofline: Result = field(repr=False)
@@ -131,6 +132,11 @@ class Analysis:
     def bound(self) -> Quantity:
         """Least time of the whole by the roofline, s."""
         return self.roofline.time
+
+    @property
+    def batch_in_words(self) -> str:
+        """Such as ``"batch 32"``, or ``"no batch axis"``."""
+        return f"batch {self.samples}" if self.batched else "no batch axis"
 
     @property
     def rate(self) -> Quantity:
@@ -222,7 +228,7 @@ class Analysis:
         listed = self.costliest(count)
         width = max(len("operator"), *(len(entry.operator.name) for entry in listed))
         lines = [
-            f"{self.workload} on {self.device}, {self.precision}, batch {self.samples}",
+            f"{self.workload} on {self.device}, {self.precision}, {self.batch_in_words}",
             f"  at least      {self.bound.to_compact():.4g}  (roofline, bound by {self.roofline.bound_by})",
             f"  estimate      {self.estimate.to_compact():.4g}  (calibrated: {self.calibration})",
             f"  range         {' to '.join(f'{time.to_compact():.3g}' for time in self.range)}  "

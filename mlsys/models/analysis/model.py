@@ -59,7 +59,7 @@ def analyse(
     *,
     precision: str | None = None,
     setting: str | None = None,
-    samples: int = 1,
+    samples: int | None = 1,
     stays: bool = True,
     source: str = "",
 ) -> Analysis:
@@ -81,7 +81,8 @@ def analyse(
         :func:`mlsys.models.calibrated.usual.setting_of`.
     samples
         Images, sequences or rows that one pass of the network answers: its batch. Only the
-        rate of the answer divides by it, and on a processor threads share it out.
+        rate of the answer divides by it, and on a processor threads share it out. None if the inputs have no batch
+        axis: one pass is one sample.
     stays
         Whether data that fit stay in the last cache between kernels, as the parameters were
         fitted. False sends all of it to the main memory, as the roofline does. Either way the
@@ -123,6 +124,7 @@ def analyse(
         raise ArgumentError(
             f"analyse(): `network` must have at least one operator, got the empty network {network.name!r}"
         )
+    batched, samples = samples is not None, 1 if samples is None else samples
     checked_count("analyse", "samples", samples)
     recounted = _in_precision(network, precision)
     chosen = recounted.operators[0].precision
@@ -152,6 +154,7 @@ def analyse(
         workload=network.name,
         precision=chosen,
         samples=samples,
+        batched=batched,
         setting=whose,
         calibration=calibration,
         roofline=result,

@@ -141,6 +141,21 @@ def _device(module: nn.Module, inputs: object = None) -> torch.device | None:
     return next((tensor.device for tensor in itertools.chain(module.parameters(), module.buffers(), given)), None)
 
 
+@contextlib.contextmanager
+def as_if_exported() -> Iterator[None]:
+    """Let ``torch.compiler.is_compiling`` and ``is_exporting`` be true, as they are under ``torch.export``."""
+    flags: Any = torch.compiler
+    names = ("_is_compiling_flag", "_is_exporting_flag")
+    before = [getattr(flags, name) for name in names]
+    try:
+        for name in names:
+            setattr(flags, name, True)
+        yield
+    finally:
+        for name, value in zip(names, before, strict=True):
+            setattr(flags, name, value)
+
+
 def run_without_data(
     module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *modes: contextlib.AbstractContextManager[Any]
 ) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mlsys.workloads.torch_import.capture import run_without_data, tensors_in
+from mlsys.workloads.torch_import.capture import as_if_exported, run_without_data, tensors_in
 from mlsys.workloads.torch_import.rules.products import CELLS
 from mlsys.workloads.torch_import.tensors import storage
 
@@ -81,15 +82,30 @@ class Probe(NamedTuple):
 def probe(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Probe:
     """Run a module over inputs without data and return which operators it called.
 
-    Whatever the module raises is passed on.
+    A module that fails so, as it reads values of a tensor, is run again as under ``torch.export``, where many take
+    another branch; it is captured in the same way. Whatever it raises then is passed on.
 
     Examples
     --------
     >>> probe(nn.Linear(8, 4, device="meta"), (torch.zeros(2, 8, device="meta"),), {}).macs
     64
     """
+    try:
+        return _run(module, args, kwargs)
+    except PastTableError:
+        raise
+    except Exception:  # whatever the module raises
+        return _run(module, args, kwargs, as_if_exported())
+
+
+def _run(
+    module: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *modes: contextlib.AbstractContextManager[Any],
+) -> Probe:
     watch = _Watch()
-    result = run_without_data(module, args, kwargs, watch, _Recurrent(watch.steps))
+    result = run_without_data(module, args, kwargs, watch, _Recurrent(watch.steps), *modes)
     return Probe(tuple(watch.steps), tuple(tuple(tensor.shape) for tensor in tensors_in(result)))
 
 
