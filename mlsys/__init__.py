@@ -32,9 +32,9 @@ _HOMES = {
     "memory": "mlsys.api.memory",
     "plan_memory": "mlsys.planner.memory",
     "plan": "mlsys.planner.placement",
-    "sweep": "mlsys.sweep",
+    "SweepSpec": "mlsys.sweep",
 }
-_MODULES = ("claims", "constants", "formulas", "hardware", "mapping", "models", "viz", "widgets", "workloads")
+_MODULES = ("claims", "constants", "formulas", "hardware", "mapping", "models", "sweep", "viz", "widgets", "workloads")
 
 __all__ = [*_HOMES, *_MODULES, "__version__"]
 

@@ -25,6 +25,7 @@ from mlsys.models.systolic import count_systolic as count_systolic
 from mlsys.models.systolic import systolic as systolic
 from mlsys.planner.memory import plan_memory as plan_memory
 from mlsys.planner.placement import plan as plan
+from mlsys.sweep import SweepSpec as SweepSpec
 from mlsys.sweep import sweep as sweep
 from mlsys.units import Q_ as Q_
 from mlsys.units import Quantity as Quantity

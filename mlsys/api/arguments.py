@@ -78,6 +78,10 @@ class NetworkRequest:
         >>> NetworkRequest().arithmetic(load("resnet50", precision="int8"), "fp16")
         'int8'
         """
+        if not isinstance(network, (Network, str, Path)):
+            raise ArgumentError(
+                f"`network` must be a network or what load() takes, such as 'resnet50', got {short(network)}"
+            )
         if self.precision is not None:
             return precision_name(self.precision)
         if isinstance(network, Workload):
@@ -86,9 +90,7 @@ class NetworkRequest:
             return None
         return stated_precision(network) or default
 
-    def network(
-        self, network: Network | str | Path, default: str | None = None, *, recounted: bool = False
-    ) -> Network:
+    def network(self, network: Network | str | Path, default: str | None = None, *, recounted: bool = False) -> Network:
         """Return the network at the requested sizes and in the requested format.
 
         Parameters

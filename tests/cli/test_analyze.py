@@ -216,7 +216,7 @@ def test_compare_sets_devices_side_by_side() -> None:
         ),
         (("analyze", "resnet50", "--device", "T4", "--precision", "bf16"), 1, "NVIDIA T4 has no bf16 peak. It has: "),
         (("analyze", "resnet50", "--device", "T4", "--precision", "fp61"), 1, "unknown precision 'fp61'"),
-        (("analyze", "resnet50", "--device", "T4", "--setting", "magic"), 1, "`setting` 'magic' was never fitted"),
+        (("analyze", "resnet50", "--device", "T4", "--setting", "magic"), 1, "setting 'magic' was never fitted"),
         (("analyze", "resnet50", "--device", "T4", "--json", "--csv"), 2, "give either --json or --csv, not both"),
         (("analyze", "resnet50", "--device", "T4", "--figure", "a.gif"), 2, "--figure must end in .png, .svg, .pdf"),
         (("analyze", "nowhere.onnx", "--device", "T4"), 1, "nowhere.onnx"),

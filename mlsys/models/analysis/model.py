@@ -114,10 +114,6 @@ def analyse(
     >>> print(f"at least {answer.bound.to('ms'):.2f}, held by {answer.held_by}, {len(answer.operators)} operators")
     at least 1.05 ms, held by compute, 54 operators
     """
-    if not isinstance(network, Network):
-        raise ArgumentError(
-            f"analyse(): `network` must be a Network, got {network!r}. Write e.g. mlsys.analyze(device, 'resnet50')"
-        )
     if not len(network):
         raise ArgumentError(
             f"analyse(): `network` must have at least one operator, got the empty network {network.name!r}"

@@ -74,6 +74,6 @@ def kernels_used(network: Network, kernels: Network) -> str:
     count = f"{len(kernels)} kernel{'' if len(kernels) == 1 else 's'}"
     if isinstance(network, FusedWorkload):
         return f"{count} for {len(network.unfused)} operators: fused by the caller"
-    if kernels is network:
+    if len(kernels) == len(network):
         return f"{count}, one for each operator: not fused"
     return f"{count} for {len(network)} operators: fused as the software does, or as the catalogue lists them"
