@@ -13,7 +13,7 @@ from mlsys.models.analysis.network_run import NetworkRun
 from mlsys.models.calibrated.usual import setting_of
 from mlsys.provenance import origin_of
 from mlsys.workloads.operator import Network
-from mlsys.workloads.used_sizes import batch_of
+from mlsys.workloads.used_sizes import network_batch
 
 DEFAULT_PRECISION = "fp16"
 
@@ -108,7 +108,7 @@ def analysis_of(
     """Return the analysis of a network that was read for a device; it is fused here."""
     setting = setting_of(device, software, network.kind, precision or network.precision)
     kernels = as_kernels_if(fusion, network, setting)
-    answered = batch_of(network) if samples is None else samples
+    answered = network_batch(network) if samples is None else samples
     analysis = analyse(device, kernels, precision=precision, setting=setting, samples=answered, source=source)
     sized = replace(analysis, network=NetworkRun.of(network, kernels))
     object.__setattr__(sized, "_origin", origin_of(analysis))

@@ -22,7 +22,7 @@ _COLUMNS = ("speed", "of peak", "FLOP/byte", "ridge", "held by")
 
 
 @dataclass(frozen=True)
-class Comparison:
+class DeviceComparison:
     """Estimates of one network on several devices.
 
     Attributes
@@ -99,7 +99,7 @@ def compare(
     sizes: Mapping[str, int] | None = None,
     shape: tuple[int, ...] | None = None,
     option: str = "`{}`",
-) -> Comparison:
+) -> DeviceComparison:
     """Return the estimates of a network on several devices, as the command ``mlsys compare`` does.
 
     Parameters
@@ -111,7 +111,7 @@ def compare(
 
     Returns
     -------
-    Comparison
+    DeviceComparison
         Its ``record()`` is what ``mlsys compare --json`` prints. Ranges are those of a source that measures all the
         devices; :func:`mlsys.analyze` returns the wider one of a device alone.
 
@@ -134,7 +134,7 @@ def compare(
     twins, loaded, arithmetic = prepared(dict.fromkeys(devices), network, request)
     if not twins:
         raise ArgumentError("compare(): `devices` must name at least one device. Write e.g. ['A100', 'T4']")
-    return Comparison(
+    return DeviceComparison(
         tuple(analysis_of(twin, loaded, arithmetic, software, fusion, samples, ALL_SOURCES) for twin in twins)
     )
 

@@ -6,13 +6,13 @@ from mlsys.workloads.operator import Network
 from mlsys.workloads.workload import Workload
 
 
-def batch_of(network: Network) -> int:
+def network_batch(network: Network) -> int:
     """Return how many samples one pass of a network answers: its batch, or one where its inputs have none.
 
     Examples
     --------
     >>> from mlsys.workloads import load
-    >>> batch_of(load("resnet50", batch=8))
+    >>> network_batch(load("resnet50", batch=8))
     8
     """
     return int(network.sizes.get("batch", 1)) if isinstance(network, Workload) else 1
