@@ -9,6 +9,7 @@ from typing import Any
 from mlsys.formatting import natural
 from mlsys.hardware.device import Device
 from mlsys.models.analysis.memory import MemoryNeed
+from mlsys.models.analysis.network_run import NetworkRun
 from mlsys.models.analysis.parts import AT_PEAK, NO_TIME, BottleneckGroup, OperatorTime, Repeated, WhatIf
 from mlsys.models.calibrated.ranges import Range, speed_range
 from mlsys.models.energy.boards import InferenceEnergy, inference_energy
@@ -57,6 +58,8 @@ class Analysis:
         What must lie in its memory, and whether that fits: the times are as if it did.
     kind
         Of the network, as :attr:`mlsys.workloads.Network.kind` has it.
+    network
+        How the network was sized and fused; None where the caller of :func:`mlsys.models.analysis.analyse` did that.
     """
 
     device: str
@@ -78,6 +81,7 @@ class Analysis:
     twin: Device = field(repr=False)
     memory: MemoryNeed = field(repr=False)
     kind: str = NETWORK
+    network: NetworkRun | None = field(default=None, repr=False, compare=False)
 
     @property
     def energy(self) -> InferenceEnergy | None:
@@ -257,6 +261,7 @@ class Analysis:
         lines += ["", self.first, "What if:"]
         lines += [f"  {change}" for change in self.changes[:_CHANGES_SHOWN] if change.speedup >= _WORTH_SHOWING]
         lines += ["Assumptions:", *(f"  - {assumption}" for assumption in self.assumptions)]
+        lines += [str(self.network)] if self.network is not None else []
         return "\n".join(lines)
 
 
