@@ -72,7 +72,10 @@ class Common:
     @property
     def kv_heads(self) -> int:
         """Heads of keys and values: as many as heads where the field is absent."""
-        shared = self.fields.optional("num_key_value_heads") or self.heads
+        stated = self.fields.optional("num_key_value_heads")
+        if stated is None:
+            self.fields.assumed["num_key_value_heads"] = f"num_key_value_heads {self.heads} (as many as heads)"
+        shared = stated or self.heads
         if self.heads % shared:
             raise fault(
                 f"`{self.fields.spelled('num_key_value_heads')}` is {shared}, which does not divide the "
