@@ -92,7 +92,7 @@ class Fields:
         """Refuse a size under a name that this model does not read, where the default would take its place."""
         sizes = _names_of_sizes()
         taken = {*self.defaults, *names.values(), "num_key_value_heads", "head_dim"}
-        own = {field: name for name, field in reversed(names.items())}
+        own = {field: name for name, field in reversed(list(names.items()))}
         absent = [name for name in (*names, *taken) if names.get(name, name) not in self._given]
         for name, value in given.items():
             if value is None or name in names or name in taken - set(own):

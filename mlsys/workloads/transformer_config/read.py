@@ -10,7 +10,8 @@ from typing import Any
 from mlsys.errors import ArgumentError, UnreadableError
 from mlsys.faults import short
 from mlsys.inputs import read_json
-from mlsys.workloads.transformer_config.architectures import ARCHITECTURES, Common
+from mlsys.workloads.transformer_config.architectures import ARCHITECTURES
+from mlsys.workloads.transformer_config.common import Common
 from mlsys.workloads.transformer_config.fields import Fields, fault, known_models
 from mlsys.workloads.transformer_config.gguf import ASSUMED, from_gguf, is_gguf
 from mlsys.workloads.transformer_config.quantization import read_quantization
