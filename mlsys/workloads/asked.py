@@ -12,7 +12,7 @@ from mlsys.faults import short
 LARGEST = 10**9  # of a batch, a sequence, an image side: what is larger is a slip of the keyboard
 
 
-_MOST_ELEMENTS = 10**17  # of an input: torch counts its bytes in 64 bits
+MOST_ELEMENTS = 10**17  # of a tensor: its bytes are counted in 64 bits
 
 _SIZES = ("batch", "sequence", "image")
 
@@ -43,8 +43,8 @@ def checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     >>> checked_shape((1, 3, 224, 224))
     (1, 3, 224, 224)
     """
-    if math.prod(shape) > _MOST_ELEMENTS:
-        raise ArgumentError(f"an input of shape {shape} has more than {_MOST_ELEMENTS:,} elements. Ask for less")
+    if math.prod(shape) > MOST_ELEMENTS:
+        raise ArgumentError(f"an input of shape {shape} has more than {MOST_ELEMENTS:,} elements. Ask for less")
     return shape
 
 

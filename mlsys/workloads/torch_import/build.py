@@ -145,7 +145,8 @@ def runnable(module: nn.Module) -> nn.Module:
     ReLU()
     """
     while isinstance(module, nn.DataParallel) or hasattr(module, "_orig_mod"):
-        module = module.module if isinstance(module, nn.DataParallel) else module._orig_mod
+        within: Any = module.module if isinstance(module, nn.DataParallel) else module._orig_mod
+        module = within
     if isinstance(module, torch.jit.ScriptModule):
         raise ArgumentError(
             "from_torch(): `module` is a TorchScript module, whose code cannot be captured. "
