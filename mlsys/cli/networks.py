@@ -66,13 +66,16 @@ def _open_sizes(pairs: tuple[str, ...]) -> dict[str, int]:
         name, _, number = pair.partition("=")
         if not (number.isascii() and number.isdecimal()) or len(number) > 18:
             raise ValueError(f"--size must be NAME=NUMBER, such as batch=8, got {pair[:_LONGEST]!r}")
-        sizes[name] = int(number)
+        if not name:
+            raise ValueError(f"--size must be NAME=NUMBER, such as batch=8, got {pair[:_LONGEST]!r}")
+        if sizes.setdefault(name, int(number)) != int(number):
+            raise ValueError(f"--size {name} is given as {sizes[name]} and as {number}. Give it once")
     return sizes
 
 
 def _shape(text: str) -> tuple[int, ...]:
-    parts = [part.strip() for part in text.strip("()[] ").split(",") if part.strip()]
-    if not parts or not text.isascii() or not all(part.isdecimal() and len(part) < 19 and int(part) for part in parts):
+    parts = [part.strip() for part in text.strip("()[] ").removesuffix(",").split(",")]
+    if not text.isascii() or not all(part.isdecimal() and len(part) < 19 and int(part) for part in parts):
         shown = text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
         raise ValueError(f"--shape must be whole numbers with commas, such as 1,3,224,224, got {shown!r}")
     return tuple(map(int, parts))

@@ -13,11 +13,11 @@ from torch.utils import _pytree as pytree
 
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
-from mlsys.workloads.asked import checked_size
+from mlsys.workloads.asked import checked_shape, checked_size
 from mlsys.workloads.factory import module_of
 from mlsys.workloads.torch_import.assemble import TORCH_DTYPES
 from mlsys.workloads.torch_import.batch_axis import batch_axes, with_batch_axis
-from mlsys.workloads.torch_import.build import arguments_of, from_torch
+from mlsys.workloads.torch_import.build import arguments_of, from_torch, runnable
 from mlsys.workloads.torch_import.faults import fault_of
 from mlsys.workloads.torch_import.guess import as_placed, guessed_inputs
 from mlsys.workloads.torch_import.lengths import image_axes, sequence_axes
@@ -76,14 +76,19 @@ def from_factory(
     _check_shape(shape, given, option)
     captured_in = None if precision is None else precision if precision in TORCH_DTYPES else "fp32"
     module, inputs, name = _made(model, captured_in)
+    if isinstance(inputs, tuple | list | dict) and not inputs:
+        raise ArgumentError(
+            f"{model!r} returns no example inputs, and a module without inputs cannot be counted. Let forward() take "
+            "a tensor, and return it beside the module"
+        )
     if inputs is None:
         inputs = guessed_inputs(module, shape, **given, precision=captured_in or "fp32", option=option)
     elif shape is not None:
         inputs = _of_shape(inputs, shape, option)
     inputs_run = ModuleInputs(module, as_placed(inputs, captured_in, _device(module)))
-    if inputs_run.run() is None and "meta" in str(inputs_run.error) and _bytes(module) <= _MOST_COPIED:
+    if inputs_run.run() is None and "meta" in str(inputs_run.error).lower() and _bytes(module) <= _MOST_COPIED:
         module, _, _ = module_of(model, meta=False)  # its code makes tensors on the CPU, whatever its inputs
-        module = _in_format(module, captured_in)
+        module = _in_format(_runnable(model, module), captured_in)
         inputs_run = ModuleInputs(module, as_placed(inputs, captured_in, "cpu"))
     sized = _Sized(model, inputs_run, option)
     sized.set_batch(given.get("batch"), shape)
@@ -96,6 +101,8 @@ def from_factory(
         workload = from_torch(module, kwargs or args, name=name)
     except ArgumentError as error:
         raise ArgumentError(f"{model!r}: {str(error).removeprefix('from_torch(): ')}") from error
+    if precision == captured_in is not None and workload.precision != precision:
+        sized.notes.append(f"precision {precision} changes nothing: its numbers are whole or complex")
     workload = replace(
         workload,
         recipe=f"factory {model}",
@@ -112,6 +119,7 @@ def _check_shape(shape: tuple[int, ...] | None, given: Mapping[str, int], option
         raise ArgumentError(f"{option.format('shape')} must have at most {_MOST_AXES} sizes, got {len(shape)}")
     for size in shape:
         checked_size(option.format("shape"), size)
+    checked_shape(shape)
     for name in ("sequence", "image"):
         if name in given:
             raise ArgumentError(
@@ -138,13 +146,21 @@ def _made(model: str, precision: str | None) -> tuple[nn.Module, Any, str]:
     """Return module, inputs or None, and name; without weights if the factory can make it so."""
     try:
         module, inputs, name = module_of(model, meta=True)
-        return _in_format(module.to(device="meta"), precision), inputs, name
+        return _in_format(_runnable(model, module).to(device="meta"), precision), inputs, name
     except ArgumentError as refused:  # quantising, say, needs weights that are there
         try:
             module, inputs, name = module_of(model, meta=False)
+            module = _runnable(model, module)
         except ArgumentError:
             raise refused from None
         return _in_format(module, precision), inputs, name
+
+
+def _runnable(model: str, module: nn.Module) -> nn.Module:
+    try:
+        return runnable(module)
+    except ArgumentError as error:
+        raise ArgumentError(f"{model!r}: {str(error).removeprefix('from_torch(): ')}") from error
 
 
 def _in_format(module: nn.Module, precision: str | None) -> nn.Module:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from mlsys.workloads.asked import checked_shape
 from mlsys.workloads.torch_import.build import arguments_of
 from mlsys.workloads.torch_import.capture import placed
 from mlsys.workloads.torch_import.probe import Probe, Shape, probe
@@ -67,7 +68,7 @@ class ModuleInputs:
         """Return positional and named arguments, with tensors of other shapes if these are given."""
         leaves = list(self._leaves)
         for tensor_index, tensor, shape in zip(self._places, self.tensors, shapes or self.shapes, strict=True):
-            leaves[tensor_index] = tensor if tuple(tensor.shape) == shape else tensor.new_zeros(shape)
+            leaves[tensor_index] = tensor if tuple(tensor.shape) == shape else tensor.new_zeros(checked_shape(shape))
         args, kwargs = pytree.tree_unflatten(leaves, self._spec)
         return args, kwargs
 

@@ -21,7 +21,16 @@ from mlsys.workloads.torch_import.tensors import storage
 Shape = tuple[int, ...]
 
 _DIMENSIONS = re.compile(r"(\d)d(?:_|$)")  # of a window: max_pool2d, reflection_pad1d
-_ALONG_AXIS = {"_softmax": 1, "_log_softmax": 1, "cumsum": 1, "cumprod": 1, "logcumsumexp": 1, "sort": 1, "topk": 2}
+_ALONG_AXIS = {
+    "_softmax": 1,
+    "_safe_softmax": 1,
+    "_log_softmax": 1,
+    "cumsum": 1,
+    "cumprod": 1,
+    "logcumsumexp": 1,
+    "sort": 1,
+    "topk": 2,
+}
 _CONTRACTED = {
     "mm": 0,
     "bmm": 0,
@@ -110,6 +119,8 @@ def _run(
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    supports_higher_order_operators = True  # torch.cond and its like, each of them one step
+
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.steps: list[ProbedOperator] = []
@@ -120,7 +131,8 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return False  # to be skipped by the compiler, it would have to be loaded
 
     def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = operator._schema.name.rpartition("::")[2]
+        whole = isinstance(operator, torch._ops.HigherOrderOperator)
+        name = str(operator) if whole else operator._schema.name.rpartition("::")[2]
         if name == "embedding":
             self._check_positions(args[0], args[1])
         result = operator(*args, **(kwargs or {}))
