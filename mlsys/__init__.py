@@ -20,8 +20,21 @@ _HOMES = {
     "claim": "mlsys.claims",
     "claims_table": "mlsys.claims",
     "given": "mlsys.claims",
+    "analyze": "mlsys.api.analyze",
+    "compare": "mlsys.api.compare",
+    "flops": "mlsys.api.flops",
+    "load": "mlsys.workloads.resolve",
+    "fuse": "mlsys.mapping.fusion",
+    "roofline": "mlsys.models.roofline",
+    "systolic": "mlsys.models.systolic",
+    "count_systolic": "mlsys.models.systolic",
+    "tiles": "mlsys.api.tiles",
+    "memory": "mlsys.api.memory",
+    "plan_memory": "mlsys.planner.memory",
+    "plan": "mlsys.planner.placement",
+    "SweepSpec": "mlsys.sweep",
 }
-_MODULES = ("claims", "constants", "formulas", "hardware", "mapping", "models", "viz", "widgets", "workloads")
+_MODULES = ("claims", "constants", "formulas", "hardware", "mapping", "models", "sweep", "viz", "widgets", "workloads")
 
 __all__ = [*_HOMES, *_MODULES, "__version__"]
 

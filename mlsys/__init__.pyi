@@ -7,6 +7,11 @@ from mlsys import models as models
 from mlsys import viz as viz
 from mlsys import widgets as widgets
 from mlsys import workloads as workloads
+from mlsys.api.analyze import analyze as analyze
+from mlsys.api.compare import compare as compare
+from mlsys.api.flops import flops as flops
+from mlsys.api.memory import memory as memory
+from mlsys.api.tiles import tiles as tiles
 from mlsys.claims import claim as claim
 from mlsys.claims import claims_table as claims_table
 from mlsys.claims import given as given
@@ -14,8 +19,17 @@ from mlsys.formatting import check as check
 from mlsys.formatting import fmt as fmt
 from mlsys.formatting import fmt_percent as fmt_percent
 from mlsys.hardware import Hardware as Hardware
+from mlsys.mapping.fusion import fuse as fuse
+from mlsys.models.roofline import roofline as roofline
+from mlsys.models.systolic import count_systolic as count_systolic
+from mlsys.models.systolic import systolic as systolic
+from mlsys.planner.memory import plan_memory as plan_memory
+from mlsys.planner.placement import plan as plan
+from mlsys.sweep import SweepSpec as SweepSpec
+from mlsys.sweep import sweep as sweep
 from mlsys.units import Q_ as Q_
 from mlsys.units import Quantity as Quantity
 from mlsys.units import ureg as ureg
+from mlsys.workloads import load as load
 
 __version__: str

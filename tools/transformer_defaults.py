@@ -66,6 +66,8 @@ CANONICAL = {
     "ffn_hidden_size": "intermediate_size", "hidden_activation": "hidden_act", "activation": "hidden_act",
     "activation_function": "hidden_act", "num_local_experts": "num_experts", "n_routed_experts": "num_experts",
 }  # fmt: skip
+# Names that a class takes in its `__post_init__` alone.
+KEYWORDS = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_size"}}
 FIELDS = {
     *CANONICAL.values(), "vocab_size", "head_dim", "tie_word_embeddings", "attention_bias", "mlp_bias",
     "sliding_window", "use_sliding_window", "max_window_layers", "layer_types", "qkv_bias", "use_bias", "bias",
@@ -84,7 +86,8 @@ FIELDS = {
 def described(model_type: str) -> dict[str, Any]:
     """Return what a configuration class takes: other names of fields, defaults, and whether it checks its width."""
     kind = transformers.CONFIG_MAPPING[model_type]
-    names, defaults = {}, {}
+    names: dict[str, str] = dict(KEYWORDS.get(model_type, {}))
+    defaults: dict[str, Any] = {}
     for field in dataclasses.fields(kind):
         canonical = CANONICAL.get(field.name, field.name)
         if canonical not in FIELDS:

@@ -8,20 +8,9 @@ import click
 
 from mlsys.cli.calibrate import calibration_option
 from mlsys.cli.common import WrongUsage, checked_picture, one_form, print_csv, print_record, say, say_own, speak_plainly
-from mlsys.cli.networks import (
-    arithmetic_of,
-    as_kernels_if,
-    asked_network,
-    kernels_used,
-    network_options,
-    samples_of,
-    sizes_in_words,
-    sizes_used,
-)
-from mlsys.cli.parameters import Output, Whole, asked_device, complete_device, complete_devices, complete_model
+from mlsys.cli.networks import network_arguments, network_options
+from mlsys.cli.parameters import Output, Whole, complete_device, complete_devices, complete_model
 from mlsys.files import together
-
-_PRECISION = "fp16"
 
 
 def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,22 +72,16 @@ def analyze(
         mlsys analyze resnet50 --device A100 --batch 32
         mlsys analyze llama-3-8b --device RTX_4090 --phase decode --setting "llama.cpp llm decode"
     """  # noqa: D301
-    from mlsys.models.analysis import analyse
+    from mlsys.api.analyze import analyze as analyzed
     from mlsys.models.analysis.record import operator_rows
-    from mlsys.models.calibrated.usual import setting_of
     from mlsys.models.own import own_numbers
 
     one_form(as_json, as_csv)
     if figure is not None:
         checked_picture(figure)
-    precision = arithmetic_of(model, options, _PRECISION)
-    twin = _twin(name, precision)
-    work = asked_network(model, options, precision)
-    samples = samples_of(work)
-    whose = setting_of(twin, setting, work.kind, precision)
-    kernels = as_kernels_if(fusion, work, whose)
-    analysis = analyse(twin, kernels, precision=precision, setting=whose, samples=samples)
-    own = own_numbers([twin], estimates=True, asked=[whose])
+    analysis = analyzed(name, model, software=setting, fusion=fusion, **network_arguments(options))
+    twin = analysis.twin
+    own = own_numbers([twin], estimates=True, asked=[analysis.setting])
     with together() as files:
         if page_file is not None:
             from mlsys.cli.analysis_page import analysis_page
@@ -110,11 +93,11 @@ def analyze(
 
             save_figure(analysis_figure(analysis, twin), figure, files)
     if as_json:
-        print_record({**_sized(analysis.record(), work), "kernels": kernels_used(work, kernels)}, own)
+        print_record(analysis.record(), own)
     elif as_csv:
         print_csv(operator_rows(analysis), own=own)
     else:
-        say(f"{analysis.explain(top)}\n{sizes_in_words(work)}\n{kernels_used(work, kernels)}")
+        say(analysis.explain(top))
         say_own(own)
         for written in filter(None, (page_file, figure)):
             say(f"written: {written}", err=True)
@@ -152,111 +135,29 @@ def compare(
     two times overlap, the answer is a probable one. Ranges of times are for one who measures all devices alike;
     `mlsys analyze` tells the wider one of a device alone.
     """
-    from mlsys.formatting import natural
-    from mlsys.models.analysis import analyse
-    from mlsys.models.analysis.answer import SAMPLES
-    from mlsys.models.analysis.record import analysis_summary
-    from mlsys.models.calibrated.ranges import ALL_SOURCES
-    from mlsys.models.calibrated.usual import setting_of
+    from mlsys.api.compare import compare as compared
     from mlsys.models.own import own_numbers
-    from mlsys.tables import Table
 
     one_form(as_json, as_csv)
-    wanted = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
     if figure is not None:
         checked_picture(figure)
     if not wanted:
         raise WrongUsage("--devices must be names with commas, such as A100,H100,T4")
-    precision = arithmetic_of(model, options, _PRECISION)
-    twins = [_twin(name, precision) for name in wanted]
-    work = asked_network(model, options, precision)
-    samples = samples_of(work)
-    analyses, ran = [], []
-    for twin in twins:
-        whose = setting_of(twin, setting, work.kind, precision)
-        kernels = as_kernels_if(fusion, work, whose)
-        ran.append(kernels_used(work, kernels))
-        analyses.append(analyse(twin, kernels, precision=precision, setting=whose, samples=samples, source=ALL_SOURCES))
-    own = own_numbers(twins, estimates=True, asked=[analysis.setting for analysis in analyses])
+    comparison = compared(wanted, model, software=setting, fusion=fusion, **network_arguments(options))
+    analyses = comparison.analyses
+    own = own_numbers([each.twin for each in analyses], estimates=True, asked=[each.setting for each in analyses])
     if figure is not None:
         from mlsys.viz.analysis import comparison_figure
         from mlsys.viz.style import save_figure
 
         with together() as files:
-            save_figure(comparison_figure(analyses), figure, files)
+            save_figure(comparison_figure(list(analyses)), figure, files)
         say(f"written: {figure}", err=True)
-    if as_json or as_csv:
-        lines = [
-            {**_sized(analysis_summary(analysis, analyses[0]), work), "kernels": its}
-            for analysis, its in zip(analyses, ran, strict=True)
-        ]
-        if as_json:
-            print_record(lines, own)
-        else:
-            print_csv([{**line, "notes": "; ".join(line["notes"])} for line in lines], own=own)
-        return
-    heads = (
-        "device",
-        "at least",
-        "estimate",
-        "80 % range",
-        f"{SAMPLES[work.kind]}/s",
-        "energy",
-        "speed",
-        "of peak",
-        "FLOP/byte",
-        "ridge",
-        "held by",
-    )
-    table = [
-        (
-            analysis.device,
-            f"{analysis.bound.to_compact():.3g}",
-            f"{analysis.estimate.to_compact():.3g}",
-            " to ".join(f"{time.to_compact():.3g}" for time in analysis.range),
-            natural(analysis.rate.m_as("1/s")),
-            f"{analysis.energy.energy.to_compact():.3g}" if analysis.energy else "—",
-            _speed(analysis, analyses[0]),
-            f"{analysis.utilisation:.0%}",
-            f"{analysis.intensity.m_as('FLOP/byte'):.3g}",
-            f"{analysis.ridge.m_as('FLOP/byte'):.3g}",
-            f"{analysis.held_by} {analysis.share_held_by(analysis.held_by):.0%}",
-        )
-        for analysis in analyses
-    ]
-    first = analyses[0]
-    batch = f"batch {first.samples}" if "batch" in work.sizes else "no batch"
-    say(Table(f"{first.workload}, {batch}, {first.precision}", heads, table))
-    software = dict.fromkeys(analysis.setting for analysis in analyses)
-    say(f"software: {', '.join(software)}" + ("; --setting names another" if len(software) > 1 else ""))
-    for analysis in analyses:
-        if analysis.memory.fits is False:
-            say(f"{analysis.device}: {analysis.memory}")
-    say("ranges are for one who measures all of them alike; `mlsys analyze` tells the wider one of each alone")
-    say(sizes_in_words(work))
-    for words in dict.fromkeys(ran):
-        say(", ".join(each.device for each, its in zip(analyses, ran, strict=True) if its == words) + f": {words}")
-    say_own(own)
-
-
-def _twin(name: str, precision: str) -> Any:
-    """Return the device, once it is known to have a peak in the precision."""
-    twin = asked_device(name)
-    twin.peak(precision)
-    return twin
-
-
-def _speed(analysis: Any, first: Any) -> str:
-    """Return how many times as fast as the first a device is, between what, and whether that tells the two apart."""
-    if analysis is first:
-        return "1×"
-    speed, low, high = analysis.speed_over(first)
-    unsure = ", probably: the ranges overlap" if analysis.overlaps(first) else ""
-    apart = unsure if analysis.apart_from(first) else ", cannot be told apart"
-    return f"{speed:.2f}× ({low:.2g} to {high:.2g}{apart})"
-
-
-def _sized(record: dict[str, Any], work: Any) -> dict[str, Any]:
-    """Return a record with the sizes that the network was made with, and the work of its products."""
-    used = sizes_used(work)
-    return {**used, **record, "batch": used["batch"], "product_flops": work.product_flops.m_as("FLOP")}
+    if as_json:
+        print_record(comparison.record(), own)
+    elif as_csv:
+        print_csv([{**row, "notes": "; ".join(row["notes"])} for row in comparison.rows()], own=own)
+    else:
+        say(comparison.explain())
+        say_own(own)

@@ -9,7 +9,7 @@ import click
 
 from mlsys.cli.common import one_form, print_csv, progress, refuse_unused, say, speak_plainly
 from mlsys.cli.edge_arena import arena_command
-from mlsys.cli.networks import asked_network, network_options, samples_of, sizes_in_words, sizes_used
+from mlsys.cli.networks import asked_network, network_options
 from mlsys.cli.parameters import Input, OutputFolder, QuantityType, complete_model
 
 _EXAMPLE = "mlsys edge run --example > digits.yaml"
@@ -150,13 +150,14 @@ def layers_command(
     """
     from mlsys.edge.layers import LAYER_COLUMNS, SUMMARY_COLUMNS, layer_stats, summarize_hardware
     from mlsys.tables import Table
+    from mlsys.workloads.used_sizes import network_batch, sizes_in_words, sizes_used
 
     one_form(as_json, as_csv)
     if (latency is None) != (bandwidth is None) or (peak is not None and latency is None):
         raise ValueError("--latency and --bandwidth go together, and --peak with them")
     work = asked_network(model, options)
     rows = layer_stats(work, every=every)
-    samples = samples_of(work)
+    samples = network_batch(work) or 1
     summary = () if latency is None else summarize_hardware(work, latency, bandwidth, batch=samples, peak=peak)
     if as_csv:
         print_csv((row.record() for row in rows), LAYER_COLUMNS)

@@ -18,7 +18,7 @@ from mlsys.cli.common import (
     say_own,
     speak_plainly,
 )
-from mlsys.cli.networks import asked_network, network_options, sizes_in_words
+from mlsys.cli.networks import asked_network, network_options
 from mlsys.cli.parameters import FILE, Finite, Whole
 
 _SHOWN = 60  # layers that an error lists
@@ -127,6 +127,7 @@ def _operators(layer: str, options: dict[str, Any], precision: str) -> tuple[lis
     """Return the products that LAYER names, a product by its sizes or layers of a network, and sizes in words."""
     from mlsys.errors import did_you_mean
     from mlsys.workloads import gemm
+    from mlsys.workloads.used_sizes import sizes_in_words
 
     kind, _, which = layer.rpartition(":")
     if kind == "gemm":

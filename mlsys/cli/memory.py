@@ -16,8 +16,8 @@ from mlsys.cli.common import (
     say_own,
     speak_plainly,
 )
-from mlsys.cli.networks import asked_network, network_options, sizes_in_words, sizes_used
-from mlsys.cli.parameters import FILE, Finite, Output, Whole, asked_device, complete_device, complete_model
+from mlsys.cli.networks import network_arguments, network_options
+from mlsys.cli.parameters import FILE, Finite, Output, Whole, complete_device, complete_model
 
 _STRATEGIES = ("best", "size", "breadth", "lifetime", "first-come", "exact")
 
@@ -76,9 +76,7 @@ def memory(
     fullest step is the lower bound; all of them side by side are the sum. Weights lie beside
     the block.
     """
-    from mlsys.mapping.fusion import fuse
     from mlsys.models.own import own_numbers
-    from mlsys.planner.memory import fits_on, lean_order, plan_memory
     from mlsys.units import Q_
 
     one_form(as_json, as_csv)
@@ -98,40 +96,31 @@ def memory(
     assert model is not None
     if figure is not None:
         checked_picture(figure)
-    twin = None if name is None else asked_device(name)
-    work = asked_network(model, options).captured()
-    planned = fuse(work) if fused else work
-    order = lean_order(planned) if lean else None
-    plan = plan_memory(
-        planned,
+    from mlsys.api.memory import memory as planned
+
+    use = planned(
+        model,
+        device=name,
         strategy=strategy,
         alignment=Q_(alignment, "byte"),
-        order=None if order is None else order.order,
+        fusion=fused,
         in_place=in_place,
         inputs=inputs,
+        lean_order=lean,
+        **network_arguments(options),
     )
-    fit = None if twin is None else fits_on(plan, twin)
     if figure is not None:
         from mlsys.viz.schedule import memory_figure
         from mlsys.viz.style import save_figure
 
-        save_figure(memory_figure(plan), figure)
-    own = own_numbers([] if twin is None else [twin])
+        save_figure(memory_figure(use.plan), figure)
+    own = own_numbers([] if use.device is None else [use.device])
     if as_json:
-        print_record(_report(plan, order, fit, work), own)
+        print_record(use.record(), own)
     elif as_csv:
-        print_csv(_rows(plan), ("values", "offset", "bytes", "first_step", "last_step", "first", "last"), own)
+        print_csv(use.rows(), ("values", "offset", "bytes", "first_step", "last_step", "first", "last"), own)
     else:
-        say(plan.explain(top))
-        if order is not None:
-            say(
-                f"\nOrder of running: at most {order.largest_live.to_compact():.4g~P} in use at once, "
-                f"{order.before.to_compact():.4g~P} as the network is written"
-                f"{'; no order needs less' if order.proved else ''}."
-            )
-        if fit is not None:
-            say("\n" + fit.explain())
-        say(f"\n{sizes_in_words(work)}")
+        say(use.explain(top))
         say_own(own)
         if figure is not None:
             say(f"written: {figure}", err=True)
@@ -178,57 +167,3 @@ def _below(path: Path, capacity: int, seconds: float, as_json: bool, as_csv: boo
         err=True,
     )
     sys.exit(4)
-
-
-def _report(plan: Any, order: Any, fit: Any, work: Any) -> dict[str, Any]:
-    report = {
-        "model": plan.network,
-        **sizes_used(work),
-        "strategy": plan.strategy,
-        "alignment": plan.alignment,
-        "in_place": plan.liveness.in_place,
-        "inputs_planned": plan.liveness.inputs,
-        "peak_bytes": int(plan.peak.m_as("byte")),
-        "lower_bound_bytes": int(plan.lower_bound.m_as("byte")),
-        "sum_bytes": int(plan.sum.m_as("byte")),
-        "gap": plan.gap,
-        "proved": plan.proved,
-        "weight_bytes": int(plan.weights.m_as("byte")),
-        "input_bytes": int(plan.inputs.m_as("byte")),
-        "live_bytes": list(plan.live),
-        "buffers": _rows(plan),
-    }
-    if order is not None:
-        report["order"] = {
-            "operators": list(order.order),
-            "largest_live_bytes": int(order.largest_live.m_as("byte")),
-            "before_bytes": int(order.before.m_as("byte")),
-            "proved": order.proved,
-        }
-    if fit is not None:
-        report["fit"] = {
-            "device": fit.device,
-            "fits": fit.fits,
-            "working_memory": fit.working_level,
-            "needed_bytes": int(fit.needed.m_as("byte")),
-            "room_bytes": int(fit.working_room.m_as("byte")),
-            "weight_memory": fit.weight_level,
-            "weight_room_bytes": int(fit.weight_room.m_as("byte")),
-        }
-    return report
-
-
-def _rows(plan: Any) -> list[dict[str, Any]]:
-    steps = plan.liveness.steps
-    return [
-        {
-            "values": " ".join(placement.values),
-            "offset": placement.offset,
-            "bytes": placement.bytes,
-            "first_step": placement.first,
-            "last_step": placement.last,
-            "first": steps[placement.first],
-            "last": steps[placement.last],
-        }
-        for placement in plan.placements
-    ]

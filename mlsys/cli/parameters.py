@@ -10,7 +10,6 @@ import click
 
 from mlsys.errors import UnwrittenError
 from mlsys.escaping import printable
-from mlsys.faults import short
 
 if TYPE_CHECKING:
     from mlsys.hardware import Device
@@ -168,16 +167,9 @@ class QuantityType(click.ParamType):
 
 def asked_device(name: str) -> Device:
     """Return the device of the catalogue that was asked for, or say which names are near."""
-    from mlsys.errors import UnknownNameError, did_you_mean
-    from mlsys.hardware import Hardware
+    from mlsys.api.arguments import device_of
 
-    try:
-        return Hardware[name]
-    except UnknownNameError:
-        words = [word for device in Hardware for word in (device.id, *device.aliases)]
-        raise UnknownNameError(
-            f"no device {short(name)}.{did_you_mean(name, words)} `mlsys devices` lists all"
-        ) from None
+    return device_of(name)
 
 
 def complete_device(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

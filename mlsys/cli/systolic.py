@@ -1,6 +1,5 @@
 """``mlsys systolic``: cycles and accesses of matrix products on a systolic array."""
 
-import math
 from pathlib import Path
 from typing import Any, get_args
 
@@ -64,7 +63,7 @@ def systolic(
         done = []
         for line, row in enumerate(cases, start=2):
             try:
-                done.append(row | _counted(row, convention, fold_overlap, sram))
+                done.append(row | _counted(row, convention, fold_overlap, sram).figures())
             except (ValueError, LookupError) as error:
                 raise ValueError(f"{rows_file}, line {line}: {error}") from error
         if as_json:
@@ -76,14 +75,14 @@ def systolic(
         raise WrongUsage(f"give three sizes, M N K, got {' '.join(shape)}: mlsys systolic 512 512 512")
     height, _, width = array.lower().partition("x")
     sizes = {"M": shape[0], "N": shape[1], "K": shape[2], "array_rows": height, "array_cols": width}
-    row = {"name": "x".join(shape), **sizes, "dataflow": dataflow}
-    record = row | _counted(row, convention, fold_overlap, sram)
+    row = {**sizes, "dataflow": dataflow}
+    counts = _counted(row, convention, fold_overlap, sram)
     if as_json:
-        print_record(record)
+        print_record(counts.record())
     elif as_csv:
-        print_csv([record])
+        print_csv([counts.row()])
     else:
-        say(_table(record, convention, fold_overlap, sram))
+        say(_table(counts.row(), convention, fold_overlap, sram))
 
 
 def _whole(row: dict[str, str], name: str) -> int:
@@ -101,8 +100,8 @@ def _whole(row: dict[str, str], name: str) -> int:
     return whole
 
 
-def _counted(row: dict[str, str], convention: Convention, fold_overlap: FoldOverlap, sram: int) -> dict[str, Any]:
-    """Return the columns that are added to a row."""
+def _counted(row: dict[str, str], convention: Convention, fold_overlap: FoldOverlap, sram: int) -> Any:
+    """Return what is counted of the product of a row."""
     from mlsys.door import checked_choice
     from mlsys.models.systolic import DATAFLOWS, count_systolic
 
@@ -112,26 +111,10 @@ def _counted(row: dict[str, str], convention: Convention, fold_overlap: FoldOver
     for operand in ("ifmap", "filter", "ofmap"):
         column = f"{operand}_sram_kb"
         buffers[f"{operand}_words"] = (_whole(row, column) if row.get(column) else sram) * 1024 // size
-    counts = count_systolic(
+    return count_systolic(
         m, n, k, height, width, checked_choice("count_systolic", "dataflow", row["dataflow"].strip(), DATAFLOWS),
         convention=convention, fold_overlap=fold_overlap, **buffers, window=_window(row, k),
     )  # fmt: skip
-    record = {
-        "total_cycles": counts.cycles,
-        "overall_util_pct": _percent(counts.utilisation),
-        "mapping_eff_pct": _percent(counts.mapping_efficiency),
-    }
-    if counts.compute_utilisation is not None:
-        record["compute_util_pct"] = _percent(counts.compute_utilisation)
-    for level, moved in (("sram", counts.sram), ("dram", counts.dram)):
-        record |= {
-            f"{level}_ifmap_reads": moved.ifmap_reads,
-            f"{level}_filter_reads": moved.filter_reads,
-            f"{level}_ofmap_writes": moved.ofmap_writes,
-        }
-        if convention == "physical":
-            record[f"{level}_ofmap_reads"] = moved.ofmap_reads
-    return record
 
 
 def _window(row: dict[str, str], k: int) -> Any:
@@ -146,10 +129,6 @@ def _window(row: dict[str, str], k: int) -> Any:
     height, width, kernel_height, kernel_width, _, _, stride = map(int, parts)
     # A depthwise row is one channel, whatever its layer has: K says how many channels a filter reads.
     return Window(height, width, k // (kernel_height * kernel_width), kernel_height, kernel_width, stride)
-
-
-def _percent(share: float) -> float | str:
-    return "" if math.isnan(share) else 100 * share
 
 
 def _table(record: dict[str, Any], convention: Convention, fold_overlap: FoldOverlap, sram: int) -> str:

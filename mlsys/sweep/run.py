@@ -28,9 +28,11 @@ from mlsys.sweep.table import SweepRow, SweepTable
 from mlsys.sweep.workers import evaluated, nothing, usual_jobs
 
 
-@takes(spec=(SweepSpec, "a SweepSpec, such as SweepSpec(models=['resnet50'], devices=['A100'])"))
+@takes(
+    spec=((SweepSpec, str, Path), "a SweepSpec, such as SweepSpec(models=['resnet50'], devices=['A100']), or its file")
+)
 def sweep(
-    spec: SweepSpec,
+    spec: SweepSpec | str | Path,
     folder: str | Path | None = None,
     *,
     jobs: int | None = None,
@@ -45,7 +47,7 @@ def sweep(
     Parameters
     ----------
     spec
-        What to sweep.
+        What to sweep: a specification, or the path of its YAML file.
     folder
         Where the points are kept as they are made; a sweep that was stopped goes on from there.
         Points are known by their content: those of another specification, of other facts of a
@@ -92,7 +94,8 @@ def sweep(
         checked_number("sweep", "seconds", seconds, positive(), {})
     deadline = None if seconds is None else Deadline(seconds)
     with comparing():  # a sweep looks for the best of many answers, of which few stand in any one sum
-        return _swept(spec, folder, jobs, scheduler, patience, progress, note, deadline)
+        points = spec if isinstance(spec, SweepSpec) else SweepSpec.load(spec)
+        return _swept(points, folder, jobs, scheduler, patience, progress, note, deadline)
 
 
 def _swept(

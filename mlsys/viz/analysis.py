@@ -115,7 +115,7 @@ def comparison_figure(analyses: Sequence[Analysis]) -> Figure:
     first = analyses[0]
     figure, ax, _, plt = setup_plot(figsize=(7.6, 1.6 + 0.45 * len(analyses)))
     estimate_ranges(ax, analyses)
-    ax.set_title(f"{first.workload}, batch {first.samples}, {first.precision}", pad=26)
+    ax.set_title(f"{first.workload}, {first.batch_in_words}, {first.precision}", pad=26)
     plt.close(figure)
     return figure
 

@@ -1,5 +1,6 @@
 """What may be asked of a network: its name, its sizes, and what goes with it."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,8 @@ from mlsys.faults import short
 
 LARGEST = 10**9  # of a batch, a sequence, an image side: what is larger is a slip of the keyboard
 
+
+MOST_ELEMENTS = 10**17  # of a tensor: its bytes are counted in 64 bits
 
 _SIZES = ("batch", "sequence", "image")
 
@@ -30,6 +33,19 @@ def checked_size(label: str, number: Any) -> int:
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 1 <= number <= LARGEST:
         raise ArgumentError(f"{label} must be a whole number from 1 to {LARGEST:,}, got {number!r}")
     return int(number)
+
+
+def checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of an input, or refuse one of more elements than a tensor can have.
+
+    Examples
+    --------
+    >>> checked_shape((1, 3, 224, 224))
+    (1, 3, 224, 224)
+    """
+    if math.prod(shape) > MOST_ELEMENTS:
+        raise ArgumentError(f"an input of shape {shape} has more than {MOST_ELEMENTS:,} elements. Ask for less")
+    return shape
 
 
 def refuse_others(option: str, given: Mapping[str, Any], taken: set[str], what: str) -> None:

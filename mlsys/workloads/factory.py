@@ -77,9 +77,9 @@ def named_object(model: str) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever the reader's own module raises
-        raise ArgumentError(
-            f"{model!r}: cannot import {home!r}: {_said(error)}. Run it where that module is"
-        ) from error
+        file, dot, ending = home.rpartition(".")
+        advice = f"Write {file}:{name}" if dot and ending == "py" else "Run it where that module is"
+        raise ArgumentError(f"{model!r}: cannot import {home!r}: {_said(error)}. {advice}") from error
     finally:
         sys.path.remove("")
     try:

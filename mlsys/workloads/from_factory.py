@@ -13,11 +13,11 @@ from torch.utils import _pytree as pytree
 
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
-from mlsys.workloads.asked import checked_size
+from mlsys.workloads.asked import checked_shape, checked_size
 from mlsys.workloads.factory import module_of
 from mlsys.workloads.torch_import.assemble import TORCH_DTYPES
 from mlsys.workloads.torch_import.batch_axis import batch_axes, with_batch_axis
-from mlsys.workloads.torch_import.build import arguments_of, from_torch
+from mlsys.workloads.torch_import.build import arguments_of, from_torch, runnable
 from mlsys.workloads.torch_import.faults import fault_of
 from mlsys.workloads.torch_import.guess import as_placed, guessed_inputs
 from mlsys.workloads.torch_import.lengths import image_axes, sequence_axes
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 _MOST_AXES = 16
 _MOST_COPIED = 2**32  # bytes of weights of a module that is made a second time, on the CPU
 NO_BATCH = "no axis of the inputs is a batch: a pass counts as one sample"
+NO_SIZES = (
+    "the module is captured but cannot be run without data ({why}), so which axes of its inputs are the batch and the "
+    "sequence is unknown: a pass counts as one sample"
+)
 
 
 def from_factory(
@@ -72,26 +76,33 @@ def from_factory(
     _check_shape(shape, given, option)
     captured_in = None if precision is None else precision if precision in TORCH_DTYPES else "fp32"
     module, inputs, name = _made(model, captured_in)
+    if isinstance(inputs, tuple | list | dict) and not inputs:
+        raise ArgumentError(
+            f"{model!r} returns no example inputs, and a module without inputs cannot be counted. Let forward() take "
+            "a tensor, and return it beside the module"
+        )
     if inputs is None:
         inputs = guessed_inputs(module, shape, **given, precision=captured_in or "fp32", option=option)
     elif shape is not None:
         inputs = _of_shape(inputs, shape, option)
-    found = ModuleInputs(module, as_placed(inputs, captured_in, _device(module)))
-    if found.run() is None and "meta" in str(found.error) and _bytes(module) <= _MOST_COPIED:
+    inputs_run = ModuleInputs(module, as_placed(inputs, captured_in, _device(module)))
+    if inputs_run.run() is None and "meta" in str(inputs_run.error).lower() and _bytes(module) <= _MOST_COPIED:
         module, _, _ = module_of(model, meta=False)  # its code makes tensors on the CPU, whatever its inputs
-        module = _in_format(module, captured_in)
-        found = ModuleInputs(module, as_placed(inputs, captured_in, "cpu"))
-    sized = _Sized(model, found, option)
+        module = _in_format(_runnable(model, module), captured_in)
+        inputs_run = ModuleInputs(module, as_placed(inputs, captured_in, "cpu"))
+    sized = _Sized(model, inputs_run, option)
     sized.set_batch(given.get("batch"), shape)
     sized.set_sequence(given.get("sequence"))
     sized.set_image(given.get("image"))
-    args, kwargs = sized.found.arguments()
-    if sized.found.run() is None and isinstance(sized.found.error, PastTableError):
-        raise ArgumentError(f"{model!r}: {fault_of(module, args, kwargs, sized.found.error)}")
+    args, kwargs = sized.given.arguments()
+    if sized.given.run() is None and isinstance(sized.given.error, PastTableError):
+        raise ArgumentError(f"{model!r}: {fault_of(module, args, kwargs, sized.given.error)}")
     try:
         workload = from_torch(module, kwargs or args, name=name)
     except ArgumentError as error:
         raise ArgumentError(f"{model!r}: {str(error).removeprefix('from_torch(): ')}") from error
+    if precision == captured_in is not None and workload.precision != precision:
+        sized.notes.append(f"precision {precision} changes nothing: its numbers are whole or complex")
     workload = replace(
         workload,
         recipe=f"factory {model}",
@@ -108,6 +119,7 @@ def _check_shape(shape: tuple[int, ...] | None, given: Mapping[str, int], option
         raise ArgumentError(f"{option.format('shape')} must have at most {_MOST_AXES} sizes, got {len(shape)}")
     for size in shape:
         checked_size(option.format("shape"), size)
+    checked_shape(shape)
     for name in ("sequence", "image"):
         if name in given:
             raise ArgumentError(
@@ -134,13 +146,21 @@ def _made(model: str, precision: str | None) -> tuple[nn.Module, Any, str]:
     """Return module, inputs or None, and name; without weights if the factory can make it so."""
     try:
         module, inputs, name = module_of(model, meta=True)
-        return _in_format(module.to(device="meta"), precision), inputs, name
+        return _in_format(_runnable(model, module).to(device="meta"), precision), inputs, name
     except ArgumentError as refused:  # quantising, say, needs weights that are there
         try:
             module, inputs, name = module_of(model, meta=False)
+            module = _runnable(model, module)
         except ArgumentError:
             raise refused from None
         return _in_format(module, precision), inputs, name
+
+
+def _runnable(model: str, module: nn.Module) -> nn.Module:
+    try:
+        return runnable(module)
+    except ArgumentError as error:
+        raise ArgumentError(f"{model!r}: {str(error).removeprefix('from_torch(): ')}") from error
 
 
 def _in_format(module: nn.Module, precision: str | None) -> nn.Module:
@@ -164,55 +184,62 @@ class _Sized:
     """Inputs whose sizes are set one after the other, the sizes that they have, and what is to be said of them."""
 
     model: str
-    found: ModuleInputs
+    given: ModuleInputs
     option: str
     batch: Axes = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def set_batch(self, size: int | None, shape: tuple[int, ...] | None) -> None:
-        self.batch = batch_axes(self.found)
+        self.batch = batch_axes(self.given)
         if not self.batch and size is not None:
-            added = with_batch_axis(self.found)
+            added = with_batch_axis(self.given)
             if added is None:
                 raise self._refused("batch", size, "is a batch")
-            self.found, self.batch = added
+            self.given, self.batch = added
             self.notes.append("the inputs of the factory have no batch axis: one was added")
-        extent = self.found.extent(self.batch)
+        extent = self.given.extent(self.batch)
         if shape is not None and size is not None and extent not in (1, size):
             raise ArgumentError(
                 f"{self.option.format('shape')} has a batch of {extent}, {self.option.format('batch')} is {size}. "
                 "Give one of them"
             )
         if extent == 0:
-            raise ArgumentError(f"{self.model!r} brings inputs of a batch of 0: {self.found.described()}")
+            raise ArgumentError(f"{self.model!r} brings inputs of a batch of 0: {self.given.described()}")
         self._set("batch", self.batch, size)
-        if not self.batch and self.found.run() is not None:
+        if self.given.run() is None and self.given.error is not None:
+            self.notes.append(NO_SIZES.format(why=self._fault()))
+        elif not self.batch:
             self.notes.append(NO_BATCH)
 
     def set_sequence(self, size: int | None) -> None:
-        self._set("sequence", sequence_axes(self.found, self.batch), size, "holds a sequence that can be changed")
+        self._set("sequence", sequence_axes(self.given, self.batch), size, "holds a sequence that can be changed")
 
     def set_image(self, size: int | None) -> None:
-        self._set("image", image_axes(self.found), size, "holds images")
+        self._set("image", image_axes(self.given), size, "holds images")
 
     def _set(self, name: str, axes: Axes, size: int | None, what: str = "") -> None:
         if size is not None:
             if not axes:
                 raise self._refused(name, size, what)
-            self.found = self.found.with_shapes(self.found.resized(axes, size))
-            if self.found.run() is None and self.found.error is not None:
-                why = fault_of(self.found.module, *self.found.arguments(), self.found.error)
-                raise ArgumentError(f"{self.option.format(name)} {size} does not go with {self.model!r}: {why}")
-        extent = self.found.extent(axes)
+            self.given = self.given.with_shapes(self.given.resized(axes, size))
+            if self.given.run() is None and self.given.error is not None:
+                raise ArgumentError(
+                    f"{self.option.format(name)} {size} does not go with {self.model!r}: {self._fault()}"
+                )
+        extent = self.given.extent(axes)
         if extent is not None:
             self.sizes[name] = extent
 
+    def _fault(self) -> str:
+        """Return in words what ended the last run."""
+        assert self.given.error is not None
+        return fault_of(self.given.module, *self.given.arguments(), self.given.error)
+
     def _refused(self, name: str, size: int, what: str) -> ArgumentError:
-        if self.found.run() is None and self.found.error is not None:
-            why = fault_of(self.found.module, *self.found.arguments(), self.found.error)
-            return ArgumentError(f"{self.model!r} cannot be run on its inputs: {why}")
+        if self.given.run() is None and self.given.error is not None:
+            return ArgumentError(f"{self.model!r} cannot be run on its inputs: {self._fault()}")
         return ArgumentError(
             f"{self.option.format(name)} {size} does not go with {self.model!r}: no axis of its inputs, "
-            f"{self.found.described()}, {what}. Leave it out, or change the inputs that the factory returns"
+            f"{self.given.described()}, {what}. Leave it out, or change the inputs that the factory returns"
         )

@@ -117,7 +117,13 @@ def _product(node: NodeView) -> None:
 
 
 def _elementwise(node: NodeView) -> None:
-    """Check that all inputs broadcast to one shape."""
+    """Check that all inputs broadcast to one shape, or, below version 7, the second into the first at an axis."""
+    if node.get("broadcast", 0) and node.known(0, 1):
+        first, second = node.shape(0), node.shape(1)
+        axis = node.get("axis", len(first) - len(second)) % max(len(first), 1)
+        if not _spreads(second, first[axis : axis + len(second)]):
+            raise Mismatch(f"cannot combine {node.named(0)} with {node.named(1)} at its axis {axis}")
+        return
     places = [slot for slot, shape in enumerate(node.shapes) if shape]
     for index, slot in enumerate(places):
         for other in places[:index]:

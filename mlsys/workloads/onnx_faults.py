@@ -5,6 +5,7 @@ from typing import Any
 
 from mlsys.errors import ArgumentError, first_line
 from mlsys.workloads.onnx_contrib import DOMAIN, SAME_IN_STANDARD
+from mlsys.workloads.onnx_node_view import text_of
 from mlsys.workloads.onnx_tensors import refuse_broken_tensor, stored_tensors
 from mlsys.workloads.onnx_topology import node_label, subgraphs
 
@@ -19,11 +20,20 @@ def refuse_impossible_sizes(proto: Any) -> None:
     Raises
     ------
     ArgumentError
-        If a size of an input is below 1, one of a weight is negative, or a convolution has no groups.
+        If a size of an input is below 1 or not that of its weight, one of a weight is negative, or a convolution has no
+        groups.
     """
     stored = {item.name: tuple(item.dims) for item in proto.graph.initializer}
     for item in proto.graph.input:
-        for extent in item.type.tensor_type.shape.dim:
+        declared = item.type.tensor_type.shape.dim
+        sizes = tuple(extent.dim_value if extent.HasField("dim_value") else None for extent in declared)
+        if declared and item.name in stored and not _may_be(sizes, stored[item.name]):
+            shown = text_of(["?" if size is None else size for size in sizes])
+            raise ArgumentError(
+                f"from_onnx(): the input {item.name!r} is declared as {shown} and its weight has "
+                f"{text_of(stored[item.name])}"
+            )
+        for extent in declared:
             if extent.HasField("dim_value") and extent.dim_value < (0 if item.name in stored else 1):
                 raise ArgumentError(
                     f"from_onnx(): the input {item.name!r} has a size of {extent.dim_value}. Sizes are 1 or more"
@@ -40,6 +50,10 @@ def refuse_impossible_sizes(proto: Any) -> None:
                     f"from_onnx(): {node_label(node)} has `{attribute.name}` {list(attribute.ints)}. "
                     "Each must be 1 or more"
                 )
+
+
+def _may_be(declared: tuple[int | None, ...], shape: tuple[int, ...]) -> bool:
+    return len(declared) == len(shape) and all(size in (None, own) for size, own in zip(declared, shape, strict=True))
 
 
 def refuse_unsound(onnx: Any, proto: Any) -> None:

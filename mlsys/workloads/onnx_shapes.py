@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mlsys.errors import ArgumentError, first_line
+from mlsys.workloads.asked import MOST_ELEMENTS
 from mlsys.workloads.onnx_checks import checked_shapes
 from mlsys.workloads.onnx_contrib import DOMAIN, SAME_IN_STANDARD, contrib_shapes
 from mlsys.workloads.onnx_node_view import Mismatch, text_of
@@ -174,6 +175,11 @@ class GraphShapes:
                 raise ArgumentError(
                     f"from_onnx(): {node_label(node)} makes {name!r} of {text_of(info.shape)}: "
                     f"a size of {min(info.shape)}. Sizes are not negative"
+                )
+            if info.shape is not None and elements(info.shape) > MOST_ELEMENTS:
+                raise ArgumentError(
+                    f"from_onnx(): {node_label(node)} makes {name!r} of {text_of(info.shape)}: more than "
+                    f"{MOST_ELEMENTS:,} elements. Give smaller sizes"
                 )
             self.tensors[name] = info
 

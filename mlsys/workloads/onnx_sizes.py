@@ -111,10 +111,11 @@ def sizes_asked(graph: Any, given: Mapping[str, int], sizes: Mapping[str, int], 
     Raises
     ------
     ArgumentError
-        If the graph has no such size, or fixes it at another number.
+        If the graph has no such size, fixes it at another number, or leaves another one open.
     """
     wanted = dict(sizes)
-    for label, name, usual in (("batch", batch_in_graph(graph), 1), ("sequence", sequence_in_graph(graph), 128)):
+    sequence = sequence_in_graph(graph) or _fixed_sequence(graph)
+    for label, name, usual in (("batch", batch_in_graph(graph), 1), ("sequence", sequence, 128)):
         asked = given.get(label)
         if isinstance(name, str):
             if asked is not None and wanted.get(name, asked) != asked:
@@ -128,6 +129,10 @@ def sizes_asked(graph: Any, given: Mapping[str, int], sizes: Mapping[str, int], 
                 f"{option.format(label)} {asked}: the model's inputs fix it at {name}. Export the model with an open "
                 f"{label}, or leave the option out"
             )
+    missing = [name for name in open_names(graph) if name not in wanted]
+    if missing:
+        example = f"--size {missing[0]}=8" if option == "--{}" else f"sizes={{{missing[0]!r}: 8}}"
+        raise ArgumentError(f"the model leaves sizes open: {', '.join(missing)}. Give e.g. {example}")
     return wanted
 
 

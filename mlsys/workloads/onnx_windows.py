@@ -19,6 +19,8 @@ def _window(node: NodeView, sizes: Shape, kernel: Shape) -> Shape:
     auto = node.get("auto_pad", b"NOTSET").decode()
     if auto not in ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"):
         raise Mismatch(f"has `auto_pad` {auto!r}. It must be NOTSET, SAME_UPPER, SAME_LOWER or VALID")
+    if auto != "NOTSET" and any(pads) and not node.op.endswith("Pool"):
+        raise Mismatch(f"has `pads` {list(pads)} beside `auto_pad` {auto}. It must have one of them")
     rounded_up = bool(node.get("ceil_mode", 0)) and node.op in ("MaxPool", "AveragePool", "LpPool")
     places = []
     for axis, (size, window, stride, dilation) in enumerate(zip(sizes, kernel, strides, dilations, strict=True)):

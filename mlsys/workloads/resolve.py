@@ -80,7 +80,28 @@ def load(
     >>> print(f"{load('llama-2-7b', phase='decode', sequence=1024, precision='fp16').data.to('GB'):.2f}")
     13.77 GB
     """
-    name = str(model)
+    workload = _loaded(str(model), batch, sequence, image, precision, phase, sizes, shape, option)
+    return replace(workload, default_format=True) if precision is None and _unstated(model) else workload
+
+
+def _unstated(model: str | Path) -> bool:
+    """Return whether no configuration states a number format."""
+    from mlsys.workloads.transformer_config.workload import stated_precision
+
+    return stated_precision(model) is None
+
+
+def _loaded(
+    name: str,
+    batch: int | None,
+    sequence: int | None,
+    image: int | None,
+    precision: str | None,
+    phase: Phase | None,
+    sizes: Mapping[str, int] | None,
+    shape: tuple[int, ...] | None,
+    option: str,
+) -> Workload:
     if len(name) > _LONGEST:
         raise unknown_network(name)
     given: dict[str, Any] = {"batch": batch, "sequence": sequence, "image": image}

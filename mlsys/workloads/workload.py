@@ -49,6 +49,8 @@ class Workload(TracedNetwork):
         Of a decoder language model that is written down or read from its configuration: its layers.
     left_out
         Layers like the second that are not among the operators; see :meth:`abridged`.
+    default_format
+        Whether the number format is a default that nobody chose: :func:`mlsys.analyze` then uses its own default.
 
     Examples
     --------
@@ -76,6 +78,7 @@ class Workload(TracedNetwork):
     _abridged: Workload | None = field(default=None, kw_only=True, compare=False, repr=False)
     _captured: Callable[[], Workload] | None = field(default=None, kw_only=True, compare=False, repr=False)
     left_out: int = field(default=0, kw_only=True, compare=False, repr=False)
+    default_format: bool = field(default=False, kw_only=True, compare=False, repr=False)
     decoder: Decoder | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     @classmethod
@@ -180,7 +183,7 @@ class Workload(TracedNetwork):
             raise ArgumentError(
                 f"at(): {self.name!r} has no free sizes. Capture it with dynamic={{'batch': 0}}, which frees axis 0"
             )
-        return replace(self._again(sizes), kind=self.kind)
+        return replace(self._again(sizes), kind=self.kind, default_format=self.default_format)
 
     def stored_as(self, precision: str) -> Workload:
         """Return the same network with the values of its usual number format stored in another one.
@@ -280,6 +283,11 @@ class Workload(TracedNetwork):
     def has_graph(self) -> bool:
         """Whether it knows which operator reads what: a captured network does."""
         return self._wired is not None
+
+    @property
+    def is_convertible(self) -> bool:
+        """Whether :meth:`stored_as` can store it in another number format."""
+        return self._stored is not None
 
     @property
     def is_unfused(self) -> bool:

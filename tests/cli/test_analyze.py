@@ -73,7 +73,8 @@ def test_the_text_names_the_bound_the_estimate_and_what_to_fix() -> None:
     assert output.startswith("ResNet-50 on NVIDIA A100 80 GB SXM4, fp16, batch 32\n  at least      ")
     assert "Fix first: " in output
     assert "and 51 more" in output
-    assert output.splitlines()[-1].startswith("batch 32, image 224, fp16; from He et al. 2016")
+    assert output.splitlines()[-2].startswith("batch 32, image 224, fp16; from He et al. 2016")
+    assert output.splitlines()[-1].startswith("54 kernels for 174 operators: fused")
 
 
 def test_energy_of_a_pass_is_told_where_a_power_is_known() -> None:
@@ -96,6 +97,8 @@ def test_energy_of_a_pass_is_told_where_a_power_is_known() -> None:
 def test_json_has_the_whole_and_every_operator_and_they_agree() -> None:
     report = analysed("resnet50", "--device", "A100", "--batch", 4)
     assert set(report) == SUMMARY | {
+        "kernels",
+        "notes",
         "operators",
         "groups",
         "first",
@@ -191,10 +194,10 @@ def test_the_figure_is_written(tmp_path: Path, suffix: str, start: bytes) -> Non
 def test_compare_sets_devices_side_by_side() -> None:
     code, output = run("compare", "resnet50", "--devices", "A100, H100,T4,A100", "--batch", 32)
     assert code == 0
-    assert [line.split()[1] for line in output.splitlines()[-6:-3]] == ["A100", "H100", "T4"]
+    assert [line.split()[1] for line in output.splitlines()[-7:-4]] == ["A100", "H100", "T4"]
     code, output = run("compare", "resnet50", "--devices", "A100,H100", "--batch", 32, "--json")
     rows = json.loads(output)
-    assert all(set(row) == SUMMARY | {"record", "units"} for row in rows)
+    assert all(set(row) == SUMMARY | {"record", "units", "kernels", "notes"} for row in rows)
     assert rows[0]["speed_over_first"] == 1
     assert rows[1]["speed_over_first"] == pytest.approx(rows[0]["estimate_seconds"] / rows[1]["estimate_seconds"])
     alone = analysed("resnet50", "--device", "H100", "--batch", 32)
@@ -216,7 +219,7 @@ def test_compare_sets_devices_side_by_side() -> None:
         ),
         (("analyze", "resnet50", "--device", "T4", "--precision", "bf16"), 1, "NVIDIA T4 has no bf16 peak. It has: "),
         (("analyze", "resnet50", "--device", "T4", "--precision", "fp61"), 1, "unknown precision 'fp61'"),
-        (("analyze", "resnet50", "--device", "T4", "--setting", "magic"), 1, "`setting` 'magic' was never fitted"),
+        (("analyze", "resnet50", "--device", "T4", "--setting", "magic"), 1, "setting 'magic' was never fitted"),
         (("analyze", "resnet50", "--device", "T4", "--json", "--csv"), 2, "give either --json or --csv, not both"),
         (("analyze", "resnet50", "--device", "T4", "--figure", "a.gif"), 2, "--figure must end in .png, .svg, .pdf"),
         (("analyze", "nowhere.onnx", "--device", "T4"), 1, "nowhere.onnx"),

@@ -270,7 +270,7 @@ def test_the_text_says_what_counts() -> None:
         (
             {"network": "resnet50"},
             ArgumentError,
-            r"`network` must be a network, such as load\('resnet50'\), got 'resnet50'",
+            r"`network` must be a network of kernels, such as as_kernels\(load\('resnet50'\)\); .*, got 'resnet50'",
         ),
         ({"samples": 0}, ArgumentError, r"analyse\(\): `samples` must be a whole number >= 1, got 0"),
         ({"samples": True}, ArgumentError, r"`samples` must be a whole number >= 1, got True"),

@@ -42,6 +42,29 @@ def asserts():
 
 def stops():
     raise StopIteration
+
+def module(forward, *given):
+    import torch
+    made = torch.nn.Module()
+    made.forward = forward
+    return made, given
+
+def unfit(): return module(lambda: None)
+def gradient():
+    import torch
+    return module(lambda x: x.sum().backward(), torch.zeros(4, 8))
+def branch():
+    import torch
+    return module(lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)), torch.zeros(4, 8))
+def script():
+    import torch
+    return torch.jit.script(torch.nn.ReLU())
+def lazy():
+    import torch
+    return torch.nn.Sequential(torch.nn.ReLU(), torch.nn.LazyLinear(4)), torch.zeros(4, 8)
+def pixel():
+    import torch
+    return torch.nn.Conv2d(3, 8, 3), torch.zeros(1, 3, 8, 8)
 """
 
 
@@ -138,6 +161,17 @@ def test_configurations(text: str, said: str, tmp_path: Path) -> None:
         (["fixtures_of_bad_input:recurses"], "makes no module: RecursionError"),
         (["fixtures_of_bad_input:asserts"], "makes no module: AssertionError"),
         (["fixtures_of_bad_input:stops"], "makes no module: StopIteration"),
+        (["fixtures_of_bad_input:unfit"], "returns no example inputs"),
+        (["fixtures_of_bad_input:gradient"], "backward() has nothing to differentiate by"),
+        (["fixtures_of_bad_input:branch"], "torch compiles a part of it"),
+        (["fixtures_of_bad_input:script"], "fixtures_of_bad_input:script': `module` is a TorchScript module"),
+        (["fixtures_of_bad_input:lazy"], "the layer '1' (LazyLinear) has no sizes before its first run"),
+        (["fixtures_of_bad_input:pixel", "--batch", str(10**9), "--image", str(10**9)], "has more than 100,000,000"),
+        (["fixtures_of_bad_input.py:pixel"], "Write fixtures_of_bad_input:pixel"),
+        (["torch.nn:ReLU"], "the inputs cannot be guessed from a module without weights"),
+        (["torch.nn:ReLU", "--shape", "4,,8"], "--shape must be whole numbers with commas"),
+        (["torch.nn:ReLU", "--shape", ",".join(["1000000000"] * 3)], "has more than 100,000,000"),
+        (["net.onnx", "--size", "=3"], "--size must be NAME=NUMBER"),
         (["../x:y"], "'../x:y' must be package.module:factory"),
         (["x:y:z"], "must be package.module:factory"),
         ([":y"], "must be package.module:factory"),
@@ -153,6 +187,8 @@ def test_configurations(text: str, said: str, tmp_path: Path) -> None:
 def test_factories_and_sizes(arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "fixtures_of_bad_input.py").write_text(FACTORIES)
     monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "net.onnx").touch()
+    monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, ["flops", *arguments])
     assert result.exit_code == 1 and said in result.output and result.output.count("\n") == 1, result.output
 

@@ -99,6 +99,14 @@ class OnTheCPU(nn.Module):
     def forward(self, x):
         return self.layer(x) + torch.ones(4, device="cpu")
 
+class Scores(nn.Module):
+    def forward(self, q, mask):
+        return F.scaled_dot_product_attention(q, q, q, attn_mask=mask)
+
+class Causal(nn.Module):
+    def forward(self, q, k):
+        return F.scaled_dot_product_attention(q, k, k, is_causal=True, enable_gqa=True)
+
 def lstm(): return nn.LSTM(8, 4), torch.zeros(50, 2, 8)
 def lstm_first(): return nn.LSTM(8, 4, 3, batch_first=True), (torch.zeros(3, 50, 8), (torch.zeros(3, 3, 4),) * 2)
 def lstm_one(): return nn.LSTM(8, 4), torch.zeros(50, 8)
@@ -121,6 +129,9 @@ def signal_one(): return nn.Conv1d(8, 4, 3, padding=1), torch.zeros(8, 100)
 def words(): return nn.Embedding(100, 8), torch.zeros(2, 7, dtype=torch.long)
 def fixed(): return Fixed(), torch.zeros(2, 8)
 def einsum(): return Sum(), (torch.zeros(2, 64, 128), torch.zeros(2, 128, 32))
+def scores(): return Scores(), (torch.zeros(2, 8, 16, 32), torch.ones(16, 16, dtype=torch.bool))
+def causal(): return Causal(), (torch.zeros(2, 8, 16, 32), torch.zeros(2, 2, 16, 32))
+def parallel(): return nn.DataParallel(nn.Conv1d(8, 4, 3, padding=1)), torch.zeros(2, 8, 100)
 def loss(): return Loss(), (torch.zeros(4, 8), torch.zeros(4, dtype=torch.long))
 def step(): return Step(), torch.zeros(4, 8)
 def on_the_cpu(): return OnTheCPU(), torch.zeros(2, 8)
@@ -139,7 +150,7 @@ SIZES = {
     "decoder_places": {"batch": 2, "sequence": 16},
     "parts": {"batch": 3},
     "unrolled": {"batch": 4, "sequence": 12},
-    "graph": {"batch": 4},
+    "graph": {"batch": 4, "sequence": 50},  # nodes, which may be more or fewer
     "pixels": {"batch": 2, "image": 16},
     "volume": {"batch": 2, "image": 32},
     "image_one": {"image": 32},
@@ -149,6 +160,8 @@ SIZES = {
     "words": {"batch": 2, "sequence": 7},
     "fixed": {},
     "einsum": {},
+    "scores": {"batch": 2, "sequence": 16},
+    "causal": {"batch": 2, "sequence": 16},
     "loss": {"batch": 4},
     "step": {"batch": 4},
 }
@@ -218,6 +231,11 @@ def test_work_at_a_length_by_hand() -> None:
 
 def test_a_module_that_makes_tensors_on_the_cpu_is_captured() -> None:
     assert (made("on_the_cpu", batch=5).macs.magnitude, dict(made("on_the_cpu").sizes)) == (5 * 8 * 4, {"batch": 2})
+
+
+def test_a_wrapper_of_a_module_is_taken_off() -> None:
+    work = made("parallel", batch=3, sequence=50)
+    assert (work.macs.magnitude, dict(work.sizes)) == (3 * 50 * 8 * 4 * 3, {"batch": 3, "sequence": 50})
 
 
 def test_what_does_not_fit_is_refused_in_a_line() -> None:

@@ -58,6 +58,14 @@ def branch(op: str, source: str, made: str) -> Any:
 
 RELU = node("Relu", ["x"], ["y"])
 MINUS = whole("n", 3, -10)
+
+
+def declaring_its_weight(proto: Any, shape: tuple[int, ...]) -> Any:
+    """Return a model whose weight is an input as well, as before version 4 of the format."""
+    proto.graph.input.append(helper.make_tensor_value_info("w", FLOAT, shape))
+    return proto
+
+
 FAULTS: dict[str, tuple[ModelProto, Sequence[str]]] = {
     "cycle": (model([node("Relu", ["z"], ["y"]), node("Abs", ["y"], ["z"])]), ["cycle", "Relu", "Abs"]),
     "own output": (model([node("Add", ["y", "x"], ["y"], name="sum")]), ["'sum' (Add)", "its own output 'y'"]),
@@ -143,6 +151,22 @@ FAULTS: dict[str, tuple[ModelProto, Sequence[str]]] = {
             [MINUS],
         ),
         ["ConstantOfShape", "size 1 is -10"],
+    ),
+    "too large": (
+        model([node("ConstantOfShape", ["n"], ["z"]), node("MatMul", ["x", "z"], ["y"])], [whole("n", 3, 2**61)]),
+        ["ConstantOfShape", "more than 100,000,000"],
+    ),
+    "padded twice": (
+        model(
+            [node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1], auto_pad="SAME_UPPER")],
+            [weight("w", 2, 3, 3, 3)],
+            (1, 3, 8, 8),
+        ),
+        ["Conv", "auto_pad"],
+    ),
+    "declared weight": (
+        declaring_its_weight(model([node("MatMul", ["x", "w"], ["y"])], [weight("w", 3, 4)]), (3, 5)),
+        ["'w'", "3 × 5", "3 × 4"],
     ),
     "nothing to run": (model([node("ConstantOfShape", ["n"], ["y"])], [whole("n", 4)]), ["no node depends on"]),
 }  # fmt: skip
@@ -298,6 +322,34 @@ def test_sizes(
 ) -> None:
     onnx.save(model([RELU], x=x), tmp_path / "net.onnx")
     assert dict(load(tmp_path / "net.onnx", **given, precision=precision).sizes) == sizes
+
+
+def test_what_stays_open_is_named_as_the_door_takes_it(tmp_path: Path) -> None:
+    file = tmp_path / "net.onnx"
+    onnx.save(model([RELU], x=("N", "width", "height")), file)
+    with pytest.raises(ArgumentError, match="leaves sizes open: width, height. Give e.g. sizes={'width': 8}"):
+        load(file)
+    result = CliRunner().invoke(main, ["flops", str(file), "--size", "width=3"])
+    assert result.exit_code == 1 and result.output.endswith("leaves sizes open: height. Give e.g. --size height=8\n")
+
+
+def test_a_fixed_sequence_may_be_given_as_it_is(tmp_path: Path) -> None:
+    proto = model([node("Gather", ["w", "x"], ["y"])], [weight("w", 100, 4)], (2, 9))
+    proto.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    onnx.save(proto, tmp_path / "net.onnx")
+    assert dict(load(tmp_path / "net.onnx", batch=2, sequence=9).sizes) == {"batch": 2, "sequence": 9}
+    with pytest.raises(ArgumentError, match="`sequence` 8: the model's inputs fix it at 9"):
+        load(tmp_path / "net.onnx", sequence=8)
+
+
+def test_the_second_input_of_an_old_operator_lies_along_an_axis() -> None:
+    proto = model([node("Add", ["x", "w"], ["y"], broadcast=1, axis=0)], [weight("w", 2)], (2, 3))
+    proto.opset_import[0].version = 6
+    assert Workload.from_onnx(proto).flops == Q_(6, "FLOP")
+    del proto.graph.node[0].attribute[:]
+    proto.graph.node[0].attribute.extend([helper.make_attribute("broadcast", 1), helper.make_attribute("axis", 1)])
+    with pytest.raises(ArgumentError, match="at its axis 1"):
+        Workload.from_onnx(proto)
 
 
 def test_the_rate_is_that_of_the_batch(tmp_path: Path) -> None:

@@ -133,15 +133,21 @@ def test_weights_in_memory_are_neither_read_nor_changed() -> None:
 @pytest.mark.parametrize(
     ("module", "shape", "complaint"),
     [
-        (convolution(), (1, 4, 9, 9), "expected input"),
-        (nn.Sequential(convolution(), nn.BatchNorm2d(9)), (1, 3, 9, 9), "8 elements not 9"),
+        (convolution(), (1, 4, 9, 9), "conv2d does not fit"),
+        (
+            nn.Sequential(convolution(), nn.BatchNorm2d(9)),
+            (1, 3, 9, 9),
+            "layer '1' .BatchNorm2d.: the operator batch_norm does not fit",
+        ),
         (nn.Sequential(convolution(), nn.Flatten(), nn.Linear(7, 7)), (1, 3, 9, 9), "Check the shapes"),
-        (convolution(), (1, 3, 2, 2), "ernel size"),
+        (convolution(), (1, 3, 2, 2), "conv2d does not fit"),
         (Net(convolution(), then=lambda x: x.view(-1, 7, 7).nothing), (1, 3, 9, 9), "has no attribute 'nothing'"),
-        (convolution().double(), (1, 3, 9, 9), "should be the same"),
+        (convolution().double(), (1, 3, 9, 9), "conv2d gets tensors of float32 and float64"),
     ],
 )
-def test_what_torch_refuses_is_refused_in_its_words(module: nn.Module, shape: Any, complaint: str) -> None:
+def test_what_torch_refuses_is_refused_with_layer_operator_and_shapes(
+    module: nn.Module, shape: Any, complaint: str
+) -> None:
     with pytest.raises(ArgumentError, match=complaint):
         Workload.from_torch(module, torch.zeros(shape))
 

@@ -9,6 +9,7 @@ from typing import Any
 from mlsys.formatting import natural
 from mlsys.hardware.device import Device
 from mlsys.models.analysis.memory import MemoryNeed
+from mlsys.models.analysis.network_run import NetworkRun
 from mlsys.models.analysis.parts import AT_PEAK, NO_TIME, BottleneckGroup, OperatorTime, Repeated, WhatIf
 from mlsys.models.calibrated.ranges import Range, speed_range
 from mlsys.models.energy.boards import InferenceEnergy, inference_energy
@@ -31,8 +32,8 @@ class Analysis:
     ----------
     device, workload, precision
         What was asked.
-    samples
-        What one pass answers: its batch.
+    samples, batched
+        What one pass answers: its batch, or 1 where the inputs have no batch axis.
     setting, calibration
         The kind of software that was asked for, and whose fitted parameters were used.
     roofline
@@ -57,12 +58,15 @@ class Analysis:
         What must lie in its memory, and whether that fits: the times are as if it did.
     kind
         Of the network, as :attr:`mlsys.workloads.Network.kind` has it.
+    network
+        How the network was sized and fused; None where the caller of :func:`mlsys.models.analysis.analyse` did that.
     """
 
     device: str
     workload: str
     precision: str
     samples: int
+    batched: bool
     setting: str
     calibration: str
     roofline: Result = field(repr=False)
@@ -77,6 +81,7 @@ class Analysis:
     twin: Device = field(repr=False)
     memory: MemoryNeed = field(repr=False)
     kind: str = NETWORK
+    network: NetworkRun | None = field(default=None, repr=False, compare=False)
 
     @property
     def energy(self) -> InferenceEnergy | None:
@@ -131,6 +136,11 @@ class Analysis:
     def bound(self) -> Quantity:
         """Least time of the whole by the roofline, s."""
         return self.roofline.time
+
+    @property
+    def batch_in_words(self) -> str:
+        """Such as ``"batch 32"``, or ``"no batch axis"``."""
+        return f"batch {self.samples}" if self.batched else "no batch axis"
 
     @property
     def rate(self) -> Quantity:
@@ -222,7 +232,7 @@ class Analysis:
         listed = self.costliest(count)
         width = max(len("operator"), *(len(entry.operator.name) for entry in listed))
         lines = [
-            f"{self.workload} on {self.device}, {self.precision}, batch {self.samples}",
+            f"{self.workload} on {self.device}, {self.precision}, {self.batch_in_words}",
             f"  at least      {self.bound.to_compact():.4g}  (roofline, bound by {self.roofline.bound_by})",
             f"  estimate      {self.estimate.to_compact():.4g}  (calibrated: {self.calibration})",
             f"  range         {' to '.join(f'{time.to_compact():.3g}' for time in self.range)}  "
@@ -251,6 +261,7 @@ class Analysis:
         lines += ["", self.first, "What if:"]
         lines += [f"  {change}" for change in self.changes[:_CHANGES_SHOWN] if change.speedup >= _WORTH_SHOWING]
         lines += ["Assumptions:", *(f"  - {assumption}" for assumption in self.assumptions)]
+        lines += [str(self.network)] if self.network is not None else []
         return "\n".join(lines)
 
 

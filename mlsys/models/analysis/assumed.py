@@ -33,7 +33,7 @@ def beside_operators(running: Running) -> tuple[str, ...]:
     return tuple(words)
 
 
-def operators_apart(network: Network, way: str) -> tuple[str, ...]:
+def unfused_operators(network: Network, way: str) -> tuple[str, ...]:
     """Return that operators are timed one by one, and the call that fuses them, of a network that could be fused."""
     if not isinstance(network, Workload) or way == "one by one" or not network.is_unfused:
         return ()

@@ -19,7 +19,7 @@ from mlsys.models.analysis.assumed import (
     ground_rules,
     kept_on_chip,
     left_in_fp32,
-    operators_apart,
+    unfused_operators,
     waiting_threads,
     whole_buckets,
 )
@@ -51,7 +51,7 @@ _S, _FLOP = ureg.Unit("s"), ureg.Unit("FLOP")
 @traced
 @takes(
     device=(Device, "a device, such as Hardware.Cloud.A100"),
-    network=(Network, "a network, such as load('resnet50')"),
+    network=(Network, "a network of kernels, such as as_kernels(load('resnet50')); mlsys.analyze() takes a name"),
 )
 def analyse(
     device: Device,
@@ -59,7 +59,7 @@ def analyse(
     *,
     precision: str | None = None,
     setting: str | None = None,
-    samples: int = 1,
+    samples: int | None = 1,
     stays: bool = True,
     source: str = "",
 ) -> Analysis:
@@ -70,8 +70,8 @@ def analyse(
     device
         A twin with a peak in the precision.
     network
-        Operators that run one after the other, each as one kernel. ``mlsys analyze`` fuses them first: give
-        :func:`mlsys.mapping.fusion.as_kernels` of a network for the answer of the command.
+        Kernels that run one after the other. Nothing is fused here: :func:`mlsys.analyze` fuses operators as the
+        software does, and then calls this.
     precision
         Format in which every value is stored and computed; by default that of most of the
         network's work, with bytes as the network counts them.
@@ -81,7 +81,8 @@ def analyse(
         :func:`mlsys.models.calibrated.usual.setting_of`.
     samples
         Images, sequences or rows that one pass of the network answers: its batch. Only the
-        rate of the answer divides by it, and on a processor threads share it out.
+        rate of the answer divides by it, and on a processor threads share it out. None if the inputs have no batch
+        axis: one pass is one sample.
     stays
         Whether data that fit stay in the last cache between kernels, as the parameters were
         fitted. False sends all of it to the main memory, as the roofline does. Either way the
@@ -114,15 +115,11 @@ def analyse(
     >>> print(f"at least {answer.bound.to('ms'):.2f}, held by {answer.held_by}, {len(answer.operators)} operators")
     at least 1.05 ms, held by compute, 54 operators
     """
-    if not isinstance(network, Network):
-        raise ArgumentError(
-            f"analyse(): `network` must be a Network, got {network!r}. "
-            "Write e.g. network=Network('mine', (gemm(8, 8, 8),))"
-        )
     if not len(network):
         raise ArgumentError(
             f"analyse(): `network` must have at least one operator, got the empty network {network.name!r}"
         )
+    batched, samples = samples is not None, 1 if samples is None else samples
     checked_count("analyse", "samples", samples)
     recounted = _in_precision(network, precision)
     chosen = recounted.operators[0].precision
@@ -152,6 +149,7 @@ def analyse(
         workload=network.name,
         precision=chosen,
         samples=samples,
+        batched=batched,
         setting=whose,
         calibration=calibration,
         roofline=result,
@@ -165,7 +163,7 @@ def analyse(
             result, any(operator.kind == "recurrent" for operator in network), precision, whose, calibration, stays
         )
         + counted_as(network)
-        + operators_apart(network, run_as(whose))
+        + unfused_operators(network, run_as(whose))
         + effects_in_words(whose, device.id, network.name)
         + beside_operators(running)
         + left_in_fp32(network, device, chosen)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def report(analysis: Analysis) -> dict[str, Any]:
     """Return an analysis as plain data: :func:`analysis_summary`, operators, groups and changes."""
     plain = {
-        **analysis_summary(analysis),
+        **_summary(analysis),
         "operators": operator_rows(analysis),
         "groups": [
             {"kind": group.kind, "held_by": group.held_by, "operators": group.operators, "share": group.share}
@@ -35,11 +35,20 @@ def report(analysis: Analysis) -> dict[str, Any]:
         "assumptions": list(analysis.assumptions),
         "facts": [fact.name for fact in analysis.facts],
     }
-    return with_units(plain)
+    return with_units(_sized(plain, analysis))
 
 
 def analysis_summary(analysis: Analysis, first: Analysis | None = None) -> dict[str, Any]:
     """Return one line of an analysis; its speed is that over ``first``."""
+    return _sized(_summary(analysis, first), analysis)
+
+
+def _sized(record: dict[str, Any], analysis: Analysis) -> dict[str, Any]:
+    """Return a record with how the network was sized and fused, where that is known."""
+    return record if analysis.network is None else analysis.network.merged(record)
+
+
+def _summary(analysis: Analysis, first: Analysis | None = None) -> dict[str, Any]:
     speed, slowest, fastest = analysis.speed_over(first) if first not in (None, analysis) else (1.0, 1.0, 1.0)
     return {
         "model": analysis.workload,

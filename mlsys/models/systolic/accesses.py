@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from mlsys.choices import Convention
+from mlsys.models.record import with_units
 from mlsys.models.systolic.folds import Folds
 
 
@@ -27,6 +29,15 @@ class Accesses:
     def total(self) -> Any:
         """All words moved."""
         return self.reads + self.ofmap_writes
+
+    def record(self, level: str) -> dict[str, Any]:
+        """Return the words of a memory level as plain data."""
+        return {
+            f"{level}_ifmap_reads": self.ifmap_reads,
+            f"{level}_filter_reads": self.filter_reads,
+            f"{level}_ofmap_writes": self.ofmap_writes,
+            f"{level}_ofmap_reads": self.ofmap_reads,
+        }
 
     def times(self, copies: Any) -> Accesses:
         """Return the words of several equal products."""
@@ -72,3 +83,36 @@ class ArrayCounts:
     sram: Accesses
     dram: Accesses
     register_writes: Any = None
+
+    def record(self) -> dict[str, Any]:
+        """Return what ``mlsys systolic --json`` prints of one product: its sizes, cycles, shares and words."""
+        return with_units(self.row())
+
+    def row(self) -> dict[str, Any]:
+        """Return the sizes of product and array, and :meth:`figures`, as one row of plain data."""
+        cut = self.folds
+        array = {"array_rows": cut.array_rows, "array_cols": cut.array_columns, "dataflow": cut.dataflow}
+        return {"name": f"{cut.m}x{cut.n}x{cut.k}", "M": cut.m, "N": cut.n, "K": cut.k, **array, **self.figures()}
+
+    def figures(self) -> dict[str, Any]:
+        """Return cycles, shares in percent and words, as plain data.
+
+        SCALE-Sim counts no sums that are read again: its figures have no ``ofmap_reads``.
+        """
+        shares = {
+            "overall_util_pct": _percent(self.utilisation),
+            "mapping_eff_pct": _percent(self.mapping_efficiency),
+        }
+        if self.compute_utilisation is not None:
+            shares["compute_util_pct"] = _percent(self.compute_utilisation)
+        words = {**self.sram.record("sram"), **self.dram.record("dram")}
+        counted = {
+            name: count
+            for name, count in words.items()
+            if self.convention == "physical" or not name.endswith("ofmap_reads")
+        }
+        return {"total_cycles": self.cycles, **shares, **counted}
+
+
+def _percent(share: float) -> float | str:
+    return "" if math.isnan(share) else 100 * share

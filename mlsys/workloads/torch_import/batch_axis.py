@@ -40,9 +40,10 @@ def with_batch_axis(given: ModuleInputs) -> tuple[ModuleInputs, Axes] | None:
     shapes = given.shapes
     for axis, alone in itertools.product((0, 1), (False, True)):
         chosen = given.likely_samples()[: 1 if alone else None]
-        axes: Axes = {place: (axis,) for place in chosen if len(shapes[place]) >= axis}
+        axes: Axes = {tensor_index: (axis,) for tensor_index in chosen if len(shapes[tensor_index]) >= axis}
         wider = given.with_shapes(
-            (*shape[:axis], 1, *shape[axis:]) if place in axes else shape for place, shape in enumerate(shapes)
+            (*shape[:axis], 1, *shape[axis:]) if tensor_index in axes else shape
+            for tensor_index, shape in enumerate(shapes)
         )
         after = wider.run() if axes else None
         if after is not None and after.macs == before.macs and _is_batch(wider, axes):
@@ -52,23 +53,23 @@ def with_batch_axis(given: ModuleInputs) -> tuple[ModuleInputs, Axes] | None:
 
 def _candidates(given: ModuleInputs) -> list[Axes]:
     """Return the axes that may be the batch, those first that are axes of the most tensors, then the usual ones."""
-    found: list[tuple[int, Axes]] = []
-    for axis, place in itertools.product((0, 1), given.likely_samples()):
-        shape, whole = given.shapes[place], not given.tensors[place].is_floating_point()
+    ranked: list[tuple[int, Axes]] = []
+    for axis, tensor_index in itertools.product((0, 1), given.likely_samples()):
+        shape, whole = given.shapes[tensor_index], not given.tensors[tensor_index].is_floating_point()
         if len(shape) <= axis or (axis == 1 and len(shape) < (2 if whole else 3)):
             continue
         rows = len(shape) < 3 and not whole  # of a matrix or a sequence: then every other tensor has as many
         most = 2 if rows else 3 if axis else len(shape) + 1  # axes of the numbers that all samples may share
-        for others in given.together(place, lambda other: _companions(other, axis, shape[axis])):  # noqa: B023
-            axes: Axes = {place: (axis,), **others}
+        for others in given.together(tensor_index, lambda other: _companions(other, axis, shape[axis])):  # noqa: B023
+            axes: Axes = {tensor_index: (axis,), **others}
             left_out = [
                 len(given.shapes[other])
                 for other, tensor in enumerate(given.tensors)
                 if other not in axes and tensor.is_floating_point() and tensor.dim() > 1
             ]
             if max(left_out, default=0) < most:
-                found.append((len(left_out), axes))
-    return [axes for _, axes in sorted(found, key=lambda candidate: candidate[0])]
+                ranked.append((len(left_out), axes))
+    return [axes for _, axes in sorted(ranked, key=lambda candidate: candidate[0])]
 
 
 def _companions(shape: Shape, axis: int, extent: int) -> list[tuple[int, ...]]:

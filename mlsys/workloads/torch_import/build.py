@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.workloads.torch_import.assemble import Template
@@ -107,9 +108,8 @@ def template_of(
 
 
 def _module(module: Any) -> nn.Module:
-    module = getattr(module, "_orig_mod", module)  # what torch.compile wraps
     if isinstance(module, nn.Module):
-        return module
+        return runnable(module)
     if not callable(module):
         raise ArgumentError(
             f"from_torch(): `module` must be a torch.nn.Module or a function that returns one, got {module!r}. "
@@ -128,7 +128,37 @@ def _module(module: Any) -> nn.Module:
             f"from_torch(): `module` returned {type(made).__name__} where a torch.nn.Module was wanted. "
             "Write e.g. module=lambda: Net(width=64)"
         )
-    return made
+    return runnable(made)
+
+
+def runnable(module: nn.Module) -> nn.Module:
+    """Return a module that can be captured: of one that torch.compile or DataParallel wraps, the module within.
+
+    Raises
+    ------
+    ArgumentError
+        If it is a TorchScript module, or a lazy layer has no sizes yet.
+
+    Examples
+    --------
+    >>> runnable(nn.DataParallel(nn.ReLU()))
+    ReLU()
+    """
+    while isinstance(module, nn.DataParallel) or hasattr(module, "_orig_mod"):
+        within: Any = module.module if isinstance(module, nn.DataParallel) else module._orig_mod
+        module = within
+    if isinstance(module, torch.jit.ScriptModule):
+        raise ArgumentError(
+            "from_torch(): `module` is a TorchScript module, whose code cannot be captured. "
+            "Give the torch.nn.Module that it was made from"
+        )
+    for name, part in module.named_modules():
+        if any(is_lazy(tensor) for tensor in (*part.parameters(recurse=False), *part.buffers(recurse=False))):
+            raise ArgumentError(
+                f"from_torch(): the layer {name or type(part).__name__!r} ({type(part).__name__}) has no sizes before "
+                "its first run. Run the module once on its inputs, or give the layer its sizes"
+            )
+    return module
 
 
 def _check_formats(node: Node) -> None:

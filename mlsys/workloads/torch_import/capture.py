@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from mlsys.errors import ArgumentError
@@ -69,7 +70,10 @@ def captured(
             with contextlib.suppress(Exception):  # Unlisted, or what the module raises: torch.export puts it in words
                 return _recorded(module, args)
         try:
-            return _exported(module, args, kwargs, dynamic)
+            exported = _exported(module, args, kwargs, dynamic)
+            if not _transformed(exported.module):
+                return exported
+            refusal: Exception = ArgumentError("it would count one sample of torch.func.vmap, not all")
         except Exception as error:  # torch.export raises dozens of kinds
             refusal = error
         try:
@@ -139,6 +143,21 @@ def in_evaluation_mode(module: nn.Module, inputs: object) -> Iterator[None]:
 def _device(module: nn.Module, inputs: object = None) -> torch.device | None:
     given = (leaf for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor))
     return next((tensor.device for tensor in itertools.chain(module.parameters(), module.buffers(), given)), None)
+
+
+@contextlib.contextmanager
+def as_if_exported() -> Iterator[None]:
+    """Let ``torch.compiler.is_compiling`` and ``is_exporting`` be true, as they are under ``torch.export``."""
+    flags: Any = torch.compiler
+    names = ("_is_compiling_flag", "_is_exporting_flag")
+    before = [getattr(flags, name) for name in names]
+    try:
+        for name in names:
+            setattr(flags, name, True)
+        yield
+    finally:
+        for name, value in zip(names, before, strict=True):
+            setattr(flags, name, value)
 
 
 def run_without_data(
@@ -232,6 +251,29 @@ def _exported(
     return Graph(program.graph_module, roles, names, free, fixed, _hints(values.values()), "torch.export")
 
 
+def _transformed(module: torch.fx.GraphModule) -> bool:
+    """Return whether a graph was recorded above torch.func's transformations.
+
+    There an operator under ``vmap`` stands with the shapes of one sample, and a gradient is not taken yet.
+    """
+    return any(
+        str(getattr(node.target, "__module__", "")).startswith("torch._functorch")
+        for part in module.modules()
+        if isinstance(part, torch.fx.GraphModule)
+        for node in part.graph.nodes
+    )
+
+
+class _Transformations(TorchFunctionMode):
+    """Notice whether an operator is called under one of torch.func's transformations."""
+
+    any = False
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.any = self.any or torch._C._functorch.peek_interpreter_stack() is not None
+        return function(*args, **(kwargs or {}))
+
+
 def _hints(values: Iterable[Any]) -> dict[str, int]:
     sizes: list[Any] = [size for value in values if isinstance(value, torch.Tensor) for size in value.shape]
     return {str(size.node.expr): int(size.node.hint) for size in sizes if isinstance(size, torch.SymInt)}
@@ -301,7 +343,11 @@ def _traced(
         return list(tensors_in(result))
 
     trace: Callable[..., torch.fx.GraphModule] = make_fx(run, tracing_mode="fake", pre_dispatch=True)
-    graph = trace(list(held.values()), tensors)
+    with _Transformations() as seen:
+        graph = trace(list(held.values()), tensors)
+    if seen.any:  # once more, below them
+        trace = make_fx(run, tracing_mode="fake", pre_dispatch=False)
+        graph = trace(list(held.values()), tensors)
     given = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
     kinds = ["parameter"] * len(parameters) + ["buffer"] * len(buffers) + ["input"] * len(tensors)
     fixed = {

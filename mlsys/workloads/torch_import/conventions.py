@@ -175,7 +175,7 @@ def _contracted(
     operands: tuple[frozenset[str], ...], pair: tuple[int, int], result: frozenset[str], sizes: Mapping[str, int]
 ) -> tuple[tuple[frozenset[str], ...], int]:
     """Return the operands after two were multiplied, and the FLOP of that: one each product, another each sum."""
-    rest = tuple(operand for place, operand in enumerate(operands) if place not in pair)
+    rest = tuple(operand for position, operand in enumerate(operands) if position not in pair)
     every = operands[pair[0]] | operands[pair[1]]
     kept = every & result.union(*rest)
     return (*rest, kept), math.prod(sizes[letter] for letter in every) * (2 if kept != every else 1)

@@ -21,6 +21,11 @@ from mlsys.workloads.torch_import.probe import PastTableError
 _LONGEST = 160
 _NOT_THEIRS = tuple(str(Path(str(package.__file__)).parent) for package in (torch, mlsys))
 _VALUES = frozenset({"item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__len__"})
+_COMPILED = (
+    "torch compiles a part of it, such as torch.cond or flex_attention, and that cannot be recorded. Give the branch "
+    "that is taken, or the same in plain operators"
+)
+_GRADIENTS = frozenset({"backward", "grad"})
 
 
 def fault_of(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: Exception) -> str:
@@ -60,6 +65,13 @@ def _words(error: Exception, last: _LastCall, given: str) -> str:
             f"the work depends on the values of a tensor (.{last.name.strip('_')}()), not only on shapes. Rewrite that "
             "branch, or give the part before it"
         )
+    if type(error).__module__.startswith("torch._dynamo"):
+        return _COMPILED
+    if last.name in _GRADIENTS:
+        return (
+            f"{last.name}() has nothing to differentiate by: no weight or input in it requires a gradient. Call "
+            "requires_grad_() on one, under torch.enable_grad()"
+        )
     if not _raised_by_torch(error):
         return f"its code raises {type(error).__name__}{_said(error)}. Check that it takes inputs of {given}"
     if last.name and len(last.devices) > 1:
@@ -80,6 +92,8 @@ def _words(error: Exception, last: _LastCall, given: str) -> str:
 
 
 def _untraceable(error: Exception) -> str:
+    if type(error).__module__.startswith("torch._dynamo"):
+        return _COMPILED
     text = str(error).lower()
     if "data-dependent" in text or "data dependent" in text or ".item" in text:
         return (

@@ -7,6 +7,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from mlsys.errors import ArgumentError
+from mlsys.workloads.asked import checked_shape
 
 
 def guessed_inputs(
@@ -31,10 +32,10 @@ def guessed_inputs(
     first = next((part for part in module.modules() if next(part.parameters(recurse=False), None) is not None), None)
     if isinstance(first, nn.Embedding | nn.EmbeddingBag):
         _refuse(first, option, image=image)
-        return torch.zeros(shape or (batch, sequence or _SEQUENCE), dtype=torch.long, device="meta")
+        return torch.zeros(checked_shape(shape or (batch, sequence or _SEQUENCE)), dtype=torch.long, device="meta")
     if shape is None:
         shape = _shape(first, batch, sequence, image, option)
-    return torch.zeros(shape, dtype=torch_dtype(precision), device="meta")
+    return torch.zeros(checked_shape(shape), dtype=torch_dtype(precision), device="meta")
 
 
 _SEQUENCE, _IMAGE = 128, 224
@@ -52,8 +53,9 @@ def _shape(
     if isinstance(first, nn.Linear):
         _refuse(first, option, sequence=sequence, image=image)
         return (batch, first.in_features)
+    what = "a module without weights" if first is None else f"a first layer {type(first).__name__}"
     raise ArgumentError(
-        f"the inputs cannot be guessed from a first layer {type(first).__name__}: give --shape 1,3,224,224, "
+        f"the inputs cannot be guessed from {what}: give {option.format('shape')}, such as 1,3,224,224, "
         "or let the factory return (module, example_inputs)"
     )
 
@@ -73,7 +75,7 @@ def as_placed(inputs: object, precision: str | None, device: str) -> Any:
 
     dtype = torch_dtype(precision) if precision else None
 
-    def place(value: Any) -> Any:
+    def position(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
         form = dtype if dtype and value.is_floating_point() else value.dtype
@@ -83,4 +85,4 @@ def as_placed(inputs: object, precision: str | None, device: str) -> Any:
             else torch.zeros(value.shape, dtype=form, device=device)
         )
 
-    return pytree.tree_map(place, inputs)
+    return pytree.tree_map(position, inputs)

@@ -20,20 +20,20 @@ def image_axes(given: ModuleInputs) -> Axes:
     >>> image_axes(ModuleInputs(nn.Conv2d(3, 8, 3, device="meta"), torch.zeros(2, 3, 32, 32, device="meta")))
     {0: (2, 3)}
     """
-    found = given.run()
-    if found is None:
+    base = given.run()
+    if base is None:
         return {}
-    windows, volumes = found.windows(2), found.windows(3)
+    windows, volumes = base.windows(2), base.windows(3)
     alone = len(given.tensors) == 1 and not windows and not volumes  # patches cut by reshaping
     axes: Axes = {}
-    for place, (shape, tensor) in enumerate(zip(given.shapes, given.tensors, strict=True)):
+    for tensor_index, (shape, tensor) in enumerate(zip(given.shapes, given.tensors, strict=True)):
         count = len(shape)
         if not tensor.is_floating_point() or count < 3:
             continue
         if shape[-2:] in windows or shape[-3:] in volumes or (alone and _is_image(shape[1:])):
-            axes[place] = (count - 2, count - 1)
+            axes[tensor_index] = (count - 2, count - 1)
         elif count == 4 and (shape[1:3] in windows or (alone and _is_image((shape[3], *shape[1:3])))):
-            axes[place] = (1, 2)
+            axes[tensor_index] = (1, 2)
     return axes
 
 
@@ -56,46 +56,46 @@ def sequence_axes(given: ModuleInputs, batch: Axes) -> Axes:
     if base is None or image_axes(given):
         return {}
     learned = next(given.module.parameters(), None) is not None
-    for place in given.likely_samples():
+    for tensor_index in given.likely_samples():
         free: dict[int, tuple[Axes, int, Probe]] = {}
-        whole = not given.tensors[place].is_floating_point()
-        if whole and len(given.shapes[place]) > 2:
+        whole = not given.tensors[tensor_index].is_floating_point()
+        if whole and len(given.shapes[tensor_index]) > 2:
             continue
-        for axis in range(len(given.shapes[place])):
-            if axis not in batch.get(place, ()):
-                changed = _changed(given, place, axis, batch)
+        for axis in range(len(given.shapes[tensor_index])):
+            if axis not in batch.get(tensor_index, ()):
+                changed = _changed(given, tensor_index, axis, batch)
                 if changed is not None:
                     free[axis] = changed
         if not learned and not any(_order_matters(base, run) for _, _, run in free.values()):
             continue
-        chosen = _sequence_among(free, base, len(given.shapes[place]), whole, batch.get(place, (0,))[0])
+        chosen = _sequence_among(free, base, len(given.shapes[tensor_index]), whole, batch.get(tensor_index, (0,))[0])
         if chosen is not None:
             return free[chosen][0]
     return {}
 
 
-def _changed(given: ModuleInputs, place: int, axis: int, batch: Axes) -> tuple[Axes, int, Probe] | None:
+def _changed(given: ModuleInputs, tensor_index: int, axis: int, batch: Axes) -> tuple[Axes, int, Probe] | None:
     """Return the axes that change with one, the factor by which they were changed, and the run; None if it is fixed."""
-    old = given.shapes[place][axis]
+    old = given.shapes[tensor_index][axis]
     for new in (2 * old, old // 2):
-        for axes in itertools.islice(_with_companions(given, place, axis, batch), _MOST_RUNS):
+        for axes in itertools.islice(_with_companions(given, tensor_index, axis, batch), _MOST_RUNS):
             run = given.run(given.resized(axes, new)) if new else None
             if run is not None and run != given.run():
                 return axes, 2 if new > old else -2, run
     return None
 
 
-def _with_companions(given: ModuleInputs, place: int, axis: int, batch: Axes) -> Iterator[Axes]:
+def _with_companions(given: ModuleInputs, tensor_index: int, axis: int, batch: Axes) -> Iterator[Axes]:
     """Yield the axis with those of other tensors that may be as long by necessity: all of them first."""
-    extent = given.shapes[place][axis]
+    extent = given.shapes[tensor_index][axis]
     taken = {given.shapes[other]: axes for other, axes in batch.items()}
 
     def choices(shape: Shape) -> list[tuple[int, ...]]:
         alike = tuple(each for each, size in enumerate(shape) if size == extent and each not in taken.get(shape, ()))
         return list(dict.fromkeys([alike, *((each,) for each in alike), ()]))
 
-    for others in given.together(place, choices):
-        yield {place: (axis,), **others}
+    for others in given.together(tensor_index, choices):
+        yield {tensor_index: (axis,), **others}
 
 
 def _sequence_among(

@@ -11,11 +11,12 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from mlsys.workloads.asked import checked_shape
 from mlsys.workloads.torch_import.build import arguments_of
 from mlsys.workloads.torch_import.capture import placed
 from mlsys.workloads.torch_import.probe import Probe, Shape, probe
 
-Axes = dict[int, tuple[int, ...]]  # of each tensor by its place among the inputs, the axes that one size sets
+Axes = dict[int, tuple[int, ...]]  # of each tensor by its index among the inputs, the axes that one size sets
 
 _MOST_CHOICES = 4096
 
@@ -45,12 +46,14 @@ class ModuleInputs:
 
     def __post_init__(self) -> None:
         self._leaves, self._spec = pytree.tree_flatten(placed(self.module, arguments_of(self.inputs)))
-        self._places = [place for place, leaf in enumerate(self._leaves) if isinstance(leaf, torch.Tensor)]
+        self._places = [
+            tensor_index for tensor_index, leaf in enumerate(self._leaves) if isinstance(leaf, torch.Tensor)
+        ]
 
     @property
     def tensors(self) -> tuple[torch.Tensor, ...]:
         """Every tensor among the inputs, in order."""
-        return tuple(self._leaves[place] for place in self._places)
+        return tuple(self._leaves[tensor_index] for tensor_index in self._places)
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
@@ -64,8 +67,8 @@ class ModuleInputs:
     def arguments(self, shapes: Iterable[Shape] | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return positional and named arguments, with tensors of other shapes if these are given."""
         leaves = list(self._leaves)
-        for place, tensor, shape in zip(self._places, self.tensors, shapes or self.shapes, strict=True):
-            leaves[place] = tensor if tuple(tensor.shape) == shape else tensor.new_zeros(shape)
+        for tensor_index, tensor, shape in zip(self._places, self.tensors, shapes or self.shapes, strict=True):
+            leaves[tensor_index] = tensor if tuple(tensor.shape) == shape else tensor.new_zeros(checked_shape(shape))
         args, kwargs = pytree.tree_unflatten(leaves, self._spec)
         return args, kwargs
 
@@ -77,14 +80,14 @@ class ModuleInputs:
     def resized(self, axes: Axes, extent: int) -> tuple[Shape, ...]:
         """Return the shapes of the inputs with some axes at another extent."""
         shapes = [list(shape) for shape in self.shapes]
-        for place, chosen in axes.items():
+        for tensor_index, chosen in axes.items():
             for axis in chosen:
-                shapes[place][axis] = extent
+                shapes[tensor_index][axis] = extent
         return tuple(tuple(shape) for shape in shapes)
 
     def extent(self, axes: Axes) -> int | None:
         """Return the extent of some axes, or None where there are none or their extents differ."""
-        extents = {self.shapes[place][axis] for place, chosen in axes.items() for axis in chosen}
+        extents = {self.shapes[tensor_index][axis] for tensor_index, chosen in axes.items() for axis in chosen}
         return extents.pop() if len(extents) == 1 else None
 
     def run(self, shapes: tuple[Shape, ...] | None = None) -> Probe | None:
@@ -100,13 +103,16 @@ class ModuleInputs:
     def likely_samples(self) -> list[int]:
         """Return the places of the tensors, those first that are most likely to hold samples: the most axes."""
         shapes = self.shapes
-        return sorted((place for place, shape in enumerate(shapes) if shape), key=lambda place: -len(shapes[place]))
+        return sorted(
+            (tensor_index for tensor_index, shape in enumerate(shapes) if shape),
+            key=lambda tensor_index: -len(shapes[tensor_index]),
+        )
 
-    def together(self, place: int, choices: Callable[[Shape], list[tuple[int, ...]]]) -> Iterator[Axes]:
+    def together(self, tensor_index: int, choices: Callable[[Shape], list[tuple[int, ...]]]) -> Iterator[Axes]:
         """Yield axes of all other tensors, of those that ``choices`` gives for a shape; alike tensors have the same."""
         alike: dict[tuple[Shape, bool], list[int]] = {}
         for other, tensor in enumerate(self.tensors):
-            if other != place:
+            if other != tensor_index:
                 alike.setdefault((self.shapes[other], tensor.is_floating_point()), []).append(other)
         groups = [(others, choices(shape)) for (shape, _), others in alike.items()]
         for chosen in itertools.islice(itertools.product(*(axes for _, axes in groups)), _MOST_CHOICES):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Mapping
@@ -13,15 +14,32 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mlsys.workloads.torch_import.capture import run_without_data, tensors_in
+from mlsys.workloads.torch_import.capture import as_if_exported, run_without_data, tensors_in
 from mlsys.workloads.torch_import.rules.products import CELLS
 from mlsys.workloads.torch_import.tensors import storage
 
 Shape = tuple[int, ...]
 
 _DIMENSIONS = re.compile(r"(\d)d(?:_|$)")  # of a window: max_pool2d, reflection_pad1d
-_ALONG_AXIS = {"_softmax": 1, "_log_softmax": 1, "cumsum": 1, "cumprod": 1, "logcumsumexp": 1, "sort": 1, "topk": 2}
-_CONTRACTED = {"mm": 0, "bmm": 0, "mv": 0, "dot": 0, "addmm": 1, "baddbmm": 1, "addmv": 1}  # place of the left factor
+_ALONG_AXIS = {
+    "_softmax": 1,
+    "_safe_softmax": 1,
+    "_log_softmax": 1,
+    "cumsum": 1,
+    "cumprod": 1,
+    "logcumsumexp": 1,
+    "sort": 1,
+    "topk": 2,
+}
+_CONTRACTED = {
+    "mm": 0,
+    "bmm": 0,
+    "mv": 0,
+    "dot": 0,
+    "addmm": 1,
+    "baddbmm": 1,
+    "addmv": 1,
+}  # position of the left factor
 _NO_BACKWARD = -1
 
 
@@ -29,7 +47,7 @@ class PastTableError(IndexError):
     """A sequence is longer than the table of its positions."""
 
 
-class Step(NamedTuple):
+class ProbedOperator(NamedTuple):
     """One operator that a module called.
 
     Attributes
@@ -53,7 +71,7 @@ class Step(NamedTuple):
 class Probe(NamedTuple):
     """Operators that a module called in one run, and the shapes that it returned."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ProbedOperator, ...]
     returned: tuple[Shape, ...]
 
     @property
@@ -73,22 +91,39 @@ class Probe(NamedTuple):
 def probe(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Probe:
     """Run a module over inputs without data and return which operators it called.
 
-    Whatever the module raises is passed on.
+    A module that fails so, as it reads values of a tensor, is run again as under ``torch.export``, where many take
+    another branch; it is captured in the same way. Whatever it raises then is passed on.
 
     Examples
     --------
     >>> probe(nn.Linear(8, 4, device="meta"), (torch.zeros(2, 8, device="meta"),), {}).macs
     64
     """
+    try:
+        return _run(module, args, kwargs)
+    except PastTableError:
+        raise
+    except Exception:  # whatever the module raises
+        return _run(module, args, kwargs, as_if_exported())
+
+
+def _run(
+    module: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *modes: contextlib.AbstractContextManager[Any],
+) -> Probe:
     watch = _Watch()
-    result = run_without_data(module, args, kwargs, watch, _Recurrent(watch.steps))
+    result = run_without_data(module, args, kwargs, watch, _Recurrent(watch.steps), *modes)
     return Probe(tuple(watch.steps), tuple(tuple(tensor.shape) for tensor in tensors_in(result)))
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    supports_higher_order_operators = True  # torch.cond and its like, each of them one step
+
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.steps: list[Step] = []
+        self.steps: list[ProbedOperator] = []
         self._counted: dict[int, tuple[torch.Tensor, int]] = {}  # storages of consecutive numbers, with their count
 
     @classmethod
@@ -96,7 +131,8 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return False  # to be skipped by the compiler, it would have to be loaded
 
     def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = operator._schema.name.rpartition("::")[2]
+        whole = isinstance(operator, torch._ops.HigherOrderOperator)
+        name = str(operator) if whole else operator._schema.name.rpartition("::")[2]
         if name == "embedding":
             self._check_positions(args[0], args[1])
         result = operator(*args, **(kwargs or {}))
@@ -116,7 +152,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 class _Recurrent(TorchFunctionMode):
     """Record a recurrent layer as one step: torch would take it apart into thousands."""
 
-    def __init__(self, steps: list[Step]) -> None:
+    def __init__(self, steps: list[ProbedOperator]) -> None:
         super().__init__()
         self.steps = steps
 
@@ -130,33 +166,35 @@ class _Recurrent(TorchFunctionMode):
         result = given.new_empty((*given.shape[:-1], states[0].shape[-1] * (2 if both_ways else 1)))
         macs = math.prod(given.shape[:-1]) * sum(weight.numel() for weight in weights if weight.dim() == 2)
         made = (tuple(result.shape), *(tuple(tensor.shape) for tensor in states))
-        self.steps.append(Step(name, made, (steps,), macs))
+        self.steps.append(ProbedOperator(name, made, (steps,), macs))
         return (result, *(tensor.new_empty(tensor.shape) for tensor in states))
 
 
-def _step(name: str, made: tuple[Shape, ...], args: tuple[Any, ...]) -> Step:
+def _step(name: str, made: tuple[Shape, ...], args: tuple[Any, ...]) -> ProbedOperator:
     given = [tuple(leaf.shape) for leaf in pytree.tree_leaves(args) if isinstance(leaf, torch.Tensor)]
     if name == "convolution":
         data, weight = given[0], given[1]
         places = data[2:] if args[6] else made[0][2:]
-        return Step(f"convolution{len(weight) - 2}d", made, data[2:], data[0] * math.prod(weight) * math.prod(places))
+        return ProbedOperator(
+            f"convolution{len(weight) - 2}d", made, data[2:], data[0] * math.prod(weight) * math.prod(places)
+        )
     if "attention" in name and "backward" not in name and len(given) > 2:
         query, key, value = given[:3]
         macs = math.prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
-        return Step(name, made, (query[-2], key[-2], query[-1]), macs)
+        return ProbedOperator(name, made, (query[-2], key[-2], query[-1]), macs)
     if name in _CONTRACTED:
         contracted = given[_CONTRACTED[name]][-1]
         backward = torch._C._current_graph_task_id() != _NO_BACKWARD  # a gradient of weights sums over the batch
-        return Step(name, made, () if backward else (contracted,), math.prod(made[0]) * contracted)
+        return ProbedOperator(name, made, () if backward else (contracted,), math.prod(made[0]) * contracted)
     if name in _ALONG_AXIS:
-        place = _ALONG_AXIS[name]
-        axis = args[place] if len(args) > place else -1
-        return Step(name, made, (given[0][axis],) if given[0] and isinstance(axis, int) else (), 0)
+        position = _ALONG_AXIS[name]
+        axis = args[position] if len(args) > position else -1
+        return ProbedOperator(name, made, (given[0][axis],) if given[0] and isinstance(axis, int) else (), 0)
     if name == "native_layer_norm":
-        return Step(name, made, tuple(args[1]), 0)
+        return ProbedOperator(name, made, tuple(args[1]), 0)
     if name == "mkldnn_rnn_layer":
-        return Step(name, made, given[0][:1], 0)
+        return ProbedOperator(name, made, given[0][:1], 0)
     window = _DIMENSIONS.search(name)
     if window and given and "backward" not in name:
-        return Step(f"window{window.group(1)}d", made, given[0][-int(window.group(1)) :], 0)
-    return Step(name, made, (), 0)
+        return ProbedOperator(f"window{window.group(1)}d", made, given[0][-int(window.group(1)) :], 0)
+    return ProbedOperator(name, made, (), 0)

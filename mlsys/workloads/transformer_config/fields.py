@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Mapping
 from functools import lru_cache
@@ -14,8 +15,20 @@ from mlsys.inputs import shipped_text, yaml_of
 _LARGEST = 10**8
 _MOST_LAYERS = 1000
 _LAYER_COUNT = "num_hidden_layers"
-# Fields that make the size of a model; a default in their place is named in the answer.
-_SIZES = ("vocab_size", "hidden_size", "intermediate_size", _LAYER_COUNT, "num_attention_heads", "num_experts")
+# Fields that set the size of a model; a default in their place is reported with the answer.
+_SIZES = (
+    "vocab_size", "hidden_size", "intermediate_size", _LAYER_COUNT, "num_attention_heads", "num_key_value_heads",
+    "head_dim", "sliding_window", "num_experts", "num_experts_per_tok", "moe_intermediate_size",
+    "max_position_embeddings",
+)  # fmt: skip
+_REPORTED = frozenset(_SIZES) - {"max_position_embeddings"}
+# Names of sizes in configurations that transformers has no class for.
+_OTHER_NAMES = {
+    "d_model": "hidden_size", "dim": "hidden_size", "n_embed": "hidden_size", "n_layers": _LAYER_COUNT,
+    "n_heads": "num_attention_heads", "n_kv_heads": "num_key_value_heads", "n_head_kv": "num_key_value_heads",
+    "d_ff": "intermediate_size", "num_experts_per_token": "num_experts_per_tok",
+}  # fmt: skip
+_CLOSE = 0.9  # similarity of a misspelled field to the one that is meant
 
 
 @lru_cache(maxsize=1)
@@ -25,6 +38,15 @@ def known_models() -> Mapping[str, Mapping[str, Any]]:
         shipped_text("mlsys.workloads.transformer_config", "defaults.yaml")
     )["models"]
     return models
+
+
+@lru_cache(maxsize=1)
+def _names_of_sizes() -> Mapping[str, str]:
+    """Return every name that any model has for a size, and the name that most have for it."""
+    names = {name: name for name in _SIZES} | _OTHER_NAMES
+    for model in known_models().values():
+        names |= {name: field for name, field in model.get("names", {}).items() if field in _SIZES}
+    return names
 
 
 class Fields:
@@ -40,7 +62,7 @@ class Fields:
     Raises
     ------
     ArgumentError
-        If two names of one field contradict each other.
+        If two names of one field contradict each other, or a size has another model's name or a misspelled one.
     """
 
     def __init__(self, given: Mapping[str, Any], model_type: str) -> None:
@@ -64,6 +86,26 @@ class Fields:
                     f"names of one field of {model_type}. Remove one"
                 )
             self._given[field], self._spelled[field] = value, name
+        self._refuse_other_names(given, names)
+
+    def _refuse_other_names(self, given: Mapping[str, Any], names: Mapping[str, str]) -> None:
+        """Refuse a size under a name that this model does not read, where the default would take its place."""
+        sizes = _names_of_sizes()
+        taken = {*self.defaults, *names.values(), "num_key_value_heads", "head_dim"}
+        own = {field: name for name, field in reversed(list(names.items()))}
+        absent = [name for name in (*names, *taken) if names.get(name, name) not in self._given]
+        for name, value in given.items():
+            if value is None or name in names or name in taken - set(own):
+                continue
+            field = sizes.get(name)
+            if field is None:
+                close = difflib.get_close_matches(name, absent, n=1, cutoff=_CLOSE)
+                field = names.get(close[0], close[0]) if close else None
+            if field in taken and field not in self._given:
+                raise fault(
+                    f"`{name}` is no field of {self.model_type}, and `{own.get(field, field)}` is missing. "
+                    f"Rename it to `{own.get(field, field)}`"
+                )
 
     def spelled(self, name: str) -> str:
         """Return the name of a field as the configuration writes it."""
@@ -73,7 +115,7 @@ class Fields:
         """Return a field, null as None, or transformers' default of an absent one, or None."""
         if name in self._given:
             return self._given[name]
-        if name in _SIZES and name in self.defaults:
+        if name in _REPORTED and name in self.defaults:
             self.assumed[name] = f"{name} {self.defaults[name]} (transformers' default)"
         return self.defaults.get(name)
 

@@ -43,6 +43,8 @@ class QuantizedWeights:
         Bits of each scale, of each zero point, and of what is stored for each input (GPTQ's ``g_idx``).
     skipped
         Modules that keep their format: patterns of module names.
+    chosen
+        Modules that are quantised, where that is not all linear layers: patterns of module names.
     head, router, embedding
         Whether the classifier, the routers of experts and the table of tokens are quantised too.
     experts_only
@@ -59,6 +61,7 @@ class QuantizedWeights:
     zero_bits: float = 0
     row_bits: float = 0
     skipped: tuple[str, ...] = ()
+    chosen: tuple[str, ...] = ()
     head: bool = False
     router: bool = False
     embedding: bool = False
@@ -68,7 +71,7 @@ class QuantizedWeights:
     def __str__(self) -> str:
         group = f", groups of {self.group}" if self.group else ""
         blocks = f" × {self.group_outputs}" if self.group_outputs > 1 else ""
-        what = " of the experts" if self.experts_only else ""
+        what = " of the experts" if self.experts_only else f" of {', '.join(self.chosen)}" if self.chosen else ""
         return f"{self.method}, {self.bits:g} bits{group}{blocks}{what}"
 
     def matrix_bits(self, inputs: int, outputs: int) -> float:
@@ -90,7 +93,9 @@ class QuantizedWeights:
         names |= {f"language_{name}" for name in names} | {
             name.replace("shared_experts", "shared_expert") for name in names
         }
-        return not any(_skips(pattern, name) for pattern in self.skipped for name in names)
+        if self.chosen and not any(_matches(pattern, name) for pattern in self.chosen for name in names):
+            return False
+        return not any(_matches(pattern, name) for pattern in self.skipped for name in names)
 
     def operator_bits(self, model: Decoder, layer: int | None, plain: float) -> Mapping[str, float]:
         """Return the bits of one weight by operator: of a layer, or with None outside of the layers."""
@@ -126,14 +131,15 @@ class QuantizedWeights:
         return total / 8
 
     def _outside(self, name: str, inputs: int, outputs: int, plain: float, chosen: bool) -> float:
-        if not chosen or any(_skips(pattern, name) for pattern in self.skipped):
+        picked = not self.chosen or any(_matches(pattern, name) for pattern in self.chosen)
+        if not chosen or not picked or any(_matches(pattern, name) for pattern in self.skipped):
             return plain
         return self.matrix_bits(inputs, outputs) / (inputs * outputs)
 
 
 @lru_cache(maxsize=512)
-def _skips(pattern: str, name: str) -> bool:
-    """Return whether a pattern of modules means a module, as transformers and compressed-tensors match them."""
+def _matches(pattern: str, name: str) -> bool:
+    """Return whether a pattern of module names matches a module, as transformers and compressed-tensors match them."""
     if pattern.startswith("re:"):
         return bool(re.match(pattern[3:], name))
     try:
@@ -204,8 +210,35 @@ def _names(given: Mapping[str, Any], *keys: str) -> tuple[str, ...]:
         value = given.get(key) or []
         if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
             raise fault(f"`{key}` of `quantization_config` must be a list of module names, got {short(value)}")
+        for pattern in value:
+            if pattern.startswith("re:"):
+                _refuse_broken(pattern, key)
         names += value
     return tuple(names)
+
+
+def _refuse_broken(pattern: str, key: str) -> None:
+    """Refuse a regular expression that cannot be compiled."""
+    try:
+        re.compile(pattern.removeprefix("re:"))
+    except re.error as error:
+        raise fault(
+            f"`{key}` of `quantization_config` has {short(pattern)}, which is no regular expression: {error}"
+        ) from error
+
+
+def _bits(given: Mapping[str, Any], name: str, allowed: tuple[int, ...], usual: int | None = None) -> int:
+    bits = _whole(given, name, usual)
+    if bits not in allowed:
+        raise fault(f"`{name}` of `quantization_config` must be one of {', '.join(map(str, allowed))}, got {bits}")
+    return bits
+
+
+def _true(given: Mapping[str, Any], name: str) -> bool:
+    value = given.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise fault(f"`{name}` of `quantization_config` must be true or false, got {short(value)}")
+    return bool(value)
 
 
 def _group(given: Mapping[str, Any], *keys: str, usual: int) -> int:
@@ -216,17 +249,22 @@ def _group(given: Mapping[str, Any], *keys: str, usual: int) -> int:
 
 def _gptq(given: Mapping[str, Any]) -> QuantizedWeights:
     """Packed weights, 16-bit scales, packed zero points, and the group of each input in 32 bits (AutoGPTQ's layout)."""
-    bits = _whole(given, "bits")
+    bits = _bits(given, "bits", (2, 3, 4, 8))
     if given.get("dynamic"):
         raise fault("`dynamic` of `quantization_config` gives modules formats of their own, which is not known here")
+    blocks = given.get("modules_in_block_to_quantize") or []
+    if not isinstance(blocks, list):
+        raise fault(f"`modules_in_block_to_quantize` of `quantization_config` must be a list, got {short(blocks)}")
+    flat = [name for block in blocks for name in (block if isinstance(block, list) else [block])]
     return QuantizedWeights(
         "gptq", bits, _group(given, "group_size", usual=128), scale_bits=_SCALE, zero_bits=bits, row_bits=32,
-        skipped=_names(given, "modules_to_not_convert"), head=bool(given.get("lm_head")),
+        skipped=_names(given, "modules_to_not_convert"), head=_true(given, "lm_head"),
+        chosen=_names({"modules_in_block_to_quantize": flat}, "modules_in_block_to_quantize"),
     )  # fmt: skip
 
 
 def _awq(given: Mapping[str, Any]) -> QuantizedWeights:
-    bits = _whole(given, "bits" if "bits" in given else "w_bit", 4)
+    bits = _bits(given, "bits" if "bits" in given else "w_bit", (4, 8), 4)
     return QuantizedWeights(
         "awq", bits, _group(given, "group_size", "q_group_size", usual=128), scale_bits=_SCALE, zero_bits=bits,
         skipped=_names(given, "modules_to_not_convert"),
@@ -236,12 +274,15 @@ def _awq(given: Mapping[str, Any]) -> QuantizedWeights:
 def _bitsandbytes(given: Mapping[str, Any]) -> QuantizedWeights:
     """NF4 or FP4 in blocks of 64 with a 32-bit maximum, itself quantised where doubled; or bytes by row."""
     skipped = (*_names(given, "llm_int8_skip_modules"), "lm_head")
-    if given.get("load_in_4bit"):
+    four, eight = _true(given, "load_in_4bit"), _true(given, "load_in_8bit")
+    if four and eight:
+        raise fault("`quantization_config` has both `load_in_4bit` and `load_in_8bit`. Set one of them to false")
+    if four:
         # Doubled: 8 bits for each maximum, and 32 more for 256 of them (Dettmers et al. 2023, arXiv:2305.14314).
-        scale = 8 + 32 / 256 if given.get("bnb_4bit_use_double_quant") else 32
+        scale = 8 + 32 / 256 if _true(given, "bnb_4bit_use_double_quant") else 32
         name = str(given.get("bnb_4bit_quant_type", "fp4"))
         return QuantizedWeights(f"bitsandbytes {name}", 4, 64, scale_bits=scale, skipped=skipped, router=True)
-    if given.get("load_in_8bit"):
+    if eight:
         return QuantizedWeights("bitsandbytes int8", 8, scale_bits=32, skipped=skipped, router=True)
     raise fault("`quantization_config` of bitsandbytes must have `load_in_4bit` or `load_in_8bit`")
 
@@ -259,6 +300,11 @@ def _fp8(given: Mapping[str, Any]) -> QuantizedWeights:
     )
 
 
+def _fbgemm(given: Mapping[str, Any]) -> QuantizedWeights:
+    """FP8 with a 32-bit scale for each output (transformers, integrations/fbgemm_fp8.py)."""
+    return QuantizedWeights("fbgemm_fp8", 8, scale_bits=32, skipped=_names(given, "modules_to_not_convert"))
+
+
 def _mxfp4(given: Mapping[str, Any]) -> QuantizedWeights:
     """4-bit elements, one 8-bit scale for 32 (OCP MX v1.0); transformers quantises the experts alone."""
     skipped = _names(given, "modules_to_not_convert")
@@ -274,8 +320,21 @@ def _compressed(given: Mapping[str, Any]) -> QuantizedWeights:
     weights = schemes[0] if schemes else None
     if not isinstance(weights, Mapping) or any(other != weights for other in schemes):
         raise fault("`config_groups` of `quantization_config` must describe `weights`, alike in all groups")
-    bits, strategy = _whole(weights, "num_bits"), weights.get("strategy")
-    group = _group(weights, "group_size", usual=-1) if strategy in ("group", "tensor_group") else 0
+    sparsity = given.get("sparsity_config")
+    if isinstance(sparsity, Mapping) and sparsity.get("format", "dense") != "dense":
+        raise fault(f"`sparsity_config` of `quantization_config` has the format {short(sparsity['format'])}; sparse "
+                    "weights are not known here")  # fmt: skip
+    targets = [name for each in groups.values() for name in _names(each, "targets")]
+    bits, strategy = _bits(weights, "num_bits", tuple(range(2, 17))), weights.get("strategy")
+    outputs = 1
+    if strategy == "block":
+        block = weights.get("block_structure")
+        sizes = block if isinstance(block, list) else str(block).split("x")
+        if len(sizes) != 2 or not all(str(size).isdecimal() and int(size) for size in sizes):
+            raise fault(f"`block_structure` of `quantization_config` must be two whole numbers, got {short(block)}")
+        outputs, group = int(sizes[0]), int(sizes[1])
+    else:
+        group = _group(weights, "group_size", usual=-1) if strategy in ("group", "tensor_group") else 0
     packed = 0 if weights.get("symmetric", True) else bits
     kept = given.get("kv_cache_scheme")
     cache = None
@@ -284,8 +343,8 @@ def _compressed(given: Mapping[str, Any]) -> QuantizedWeights:
     kind = "fp" if weights.get("type") == "float" else "int"
     scale = 8 if (kind, bits) == ("fp", 4) else _SCALE
     return QuantizedWeights(
-        f"compressed-tensors {kind}{bits}", bits, group, scale_bits=scale, zero_bits=packed,
-        skipped=_names(given, "ignore"), cache_format=cache,
+        f"compressed-tensors {kind}{bits}", bits, group, outputs, scale_bits=scale, zero_bits=packed,
+        skipped=_names(given, "ignore"), cache_format=cache, chosen=() if "Linear" in targets else tuple(targets),
     )  # fmt: skip
 
 
@@ -313,6 +372,7 @@ def _gguf(given: Mapping[str, Any]) -> QuantizedWeights:
 
 
 _METHODS: dict[str, Callable[[Mapping[str, Any]], QuantizedWeights]] = {
-    "gptq": _gptq, "awq": _awq, "bitsandbytes": _bitsandbytes, "fp8": _fp8, "mxfp4": _mxfp4,
+    "gptq": _gptq, "awq": _awq, "bitsandbytes": _bitsandbytes, "fp8": _fp8, "fbgemm_fp8": _fbgemm,
+    "mxfp4": _mxfp4,
     "compressed-tensors": _compressed, "modelopt": _modelopt, "gguf": _gguf,
 }  # fmt: skip

@@ -10,25 +10,25 @@ from typing import Any
 from mlsys.errors import ArgumentError, UnreadableError
 from mlsys.faults import short
 from mlsys.inputs import read_json
-from mlsys.workloads.transformer_config.architectures import ARCHITECTURES, Common
-from mlsys.workloads.transformer_config.fields import Fields, fault
+from mlsys.workloads.transformer_config.architectures import ARCHITECTURES
+from mlsys.workloads.transformer_config.common import Common
+from mlsys.workloads.transformer_config.fields import Fields, fault, known_models
 from mlsys.workloads.transformer_config.gguf import ASSUMED, from_gguf, is_gguf
 from mlsys.workloads.transformer_config.quantization import read_quantization
 from mlsys.workloads.transformer_config.structure import TransformerConfig
 
 _MOST_BYTES = 2_000_000
+_MOST_SCALED = 1_000_000  # times that positions may be stretched
 _DTYPES = {
     "float32": "fp32", "float": "fp32", "float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float64": "fp64",
     "float8_e4m3fn": "fp8", "float8_e5m2": "fp8",
 }  # fmt: skip
 _HEADS, _BARE = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration"), ("Model",)
 _NESTED = ("text_config", "language_config", "llm_config")
-# The language model of each configuration that also has a vision tower, and whether its classifier is tied.
+# The language model of each configuration that also has a vision tower.
 _WRAPPERS = {
-    "gemma3": ("gemma3_text", True), "llava": ("llama", False), "llava_next": ("llama", False),
-    "mistral3": ("mistral", True), "qwen2_vl": ("qwen2", False), "qwen2_5_vl": ("qwen2", False),
-    "qwen3_vl": ("qwen3", False), "qwen3_vl_moe": ("qwen3_moe", False), "paligemma": ("gemma", True),
-    "internvl": ("qwen2", True),
+    "gemma3": "gemma3_text", "llava": "llama", "llava_next": "llama", "mistral3": "mistral", "qwen2_vl": "qwen2",
+    "qwen2_5_vl": "qwen2", "qwen3_vl": "qwen3", "qwen3_vl_moe": "qwen3_moe", "paligemma": "gemma", "internvl": "qwen2",
 }  # fmt: skip
 _SAME = {
     "qwen2_vl_text": "qwen2", "qwen2_5_vl_text": "qwen2", "qwen3_vl_text": "qwen3", "qwen3_vl_moe_text": "qwen3_moe",
@@ -163,13 +163,16 @@ def _is_class_of(named: str, kind: str, stated: Any) -> bool:
 
 def _language_part(given: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """Return the configuration of the language model within one of several parts, and the names of the others."""
-    name = next((name for name in _NESTED if given.get(name) is not None), None)
+    names = [name for name in _NESTED if given.get(name) is not None]
+    if len(names) > 1:
+        raise fault(f"`{names[0]}` and `{names[1]}` are both there, and each describes a language model. Remove one")
+    name = names[0] if names else None
     others = tuple(
         key
         for key, value in given.items()
         if key.endswith("_config") and isinstance(value, dict) and key not in (*_NESTED, "quantization_config")
     )
-    usual, tied = _WRAPPERS.get(kind, (None, False))
+    usual = _WRAPPERS.get(kind)
     if name is None:
         if usual is None:
             return given, ()
@@ -190,10 +193,14 @@ def _language_part(given: Mapping[str, Any], kind: str) -> tuple[Mapping[str, An
     for key in ("torch_dtype", "dtype", "quantization_config"):
         if inner.get(key) is None and given.get(key) is not None:
             inner[key] = given[key]
-    outer = given.get("tie_word_embeddings")
-    inner["tie_word_embeddings"] = bool(tied if outer is None else outer) or (
-        kind not in ("gemma3", "paligemma", "mistral3") and bool(inner.get("tie_word_embeddings"))
-    )
+    outer, own = given.get("tie_word_embeddings"), inner.get("tie_word_embeddings")
+    for stated in (outer, own):
+        if stated is not None and not isinstance(stated, bool):
+            raise fault(f"`tie_word_embeddings` must be true or false, got {short(stated)}")
+    if outer is not None:
+        inner["tie_word_embeddings"] = outer or (kind not in ("gemma3", "paligemma", "mistral3") and bool(own))
+    elif own is None:
+        inner["tie_word_embeddings"] = known_models()[usual]["defaults"].get("tie_word_embeddings", False)
     return inner | {"model_type": usual}, others or (("vision_config",) if kind in _WRAPPERS else ())
 
 
@@ -203,7 +210,14 @@ def _described(
     """Return the resolved form; ``outer`` is the whole configuration, whose class and dtype count."""
     whole = fields if outer is None else outer
     named = _class_name(whole)
-    if kind not in ARCHITECTURES or (named is not None and not _is_class_of(named, kind, whole.get("model_type"))):
+    own = named is None or _is_class_of(named, kind, whole.get("model_type"))
+    others = [other for other in (*ARCHITECTURES, *_WRAPPERS) if named is not None and _is_class_of(named, other, None)]
+    if kind in ARCHITECTURES and not own and others:
+        raise fault(
+            f"`architectures` names {named!r}, a class of {others[0]}, and `model_type` is "
+            f"{whole.get('model_type')!r}. Mend one of them"
+        )
+    if kind not in ARCHITECTURES or not own:
         what = f"`model_type` {kind!r}" if kind not in ARCHITECTURES else f"the class {named!r}"
         raise UnknownArchitectureError(f"config.json: {what} is not read here")
     read = Fields(fields, kind)
@@ -246,6 +260,10 @@ def stated_dtype(given: Mapping[str, Any]) -> str | None:
     'bf16'
     """
     nested = [given[name] for name in _NESTED if isinstance(given.get(name), Mapping)]
+    for part in (given, *nested):
+        both = [part[key] for key in ("dtype", "torch_dtype") if part.get(key) is not None]
+        if len(both) == 2 and both[0] != both[1]:
+            raise fault(f"`dtype` is {short(both[0])} and `torch_dtype` is {short(both[1])}. Remove one")
     stated = (part.get(key) for part in (given, *nested) for key in ("dtype", "torch_dtype"))
     name = next((name for name in stated if name is not None), None)
     if name is None or name == "auto":
@@ -260,10 +278,21 @@ def stated_dtype(given: Mapping[str, Any]) -> str | None:
 def _context(read: Fields) -> int:
     """Return the tokens that the model is made for: what is stated, or what scaled positions reach if that is more."""
     stated = read.optional("max_position_embeddings") or 0
-    scaling = read.value("rope_scaling") or read.value("rope_parameters")
-    if not isinstance(scaling, Mapping):
+    name = "rope_scaling" if read.value("rope_scaling") is not None else "rope_parameters"
+    scaling = read.value(name)
+    if scaling is None:
         return stated
+    if not isinstance(scaling, Mapping):
+        raise fault(f"`{name}` must be a JSON object or null, got {short(scaling)}")
     factor, original = scaling.get("factor"), scaling.get("original_max_position_embeddings")
-    if isinstance(factor, int | float) and isinstance(original, int) and not isinstance(factor, bool):
-        return max(stated, round(factor * original))
-    return stated
+    if factor is not None and (
+        isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= _MOST_SCALED
+    ):
+        raise fault(
+            f"`factor` of `{name}` must be a number above zero and at most {_MOST_SCALED:,}, got {short(factor)}"
+        )
+    if original is not None and (isinstance(original, bool) or not isinstance(original, int) or original < 1):
+        raise fault(
+            f"`original_max_position_embeddings` of `{name}` must be a whole number from 1, got {short(original)}"
+        )
+    return stated if factor is None or original is None else max(stated, round(factor * original))

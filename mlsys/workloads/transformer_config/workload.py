@@ -157,5 +157,15 @@ def traced_configuration(
     captured_in = form if form in TORCH_DTYPES else "fp32"
     workload = from_hf_config(path, **given, precision=captured_in)
     recipe = f"configuration {path}, built by transformers and traced, as {reason}"
+    if _has_experts(described):
+        recipe += "; experts are counted as the code of transformers runs them, which may be all of them for each token"
     workload = replace(workload, recipe=recipe)
     return workload if form == captured_in else replace(workload.stored_as(form), recipe=recipe, sizes=workload.sizes)
+
+
+def _has_experts(given: Mapping[str, Any]) -> bool:
+    """Return whether a configuration, or one within it, states a number of experts."""
+    return any(
+        _has_experts(value) if isinstance(value, Mapping) else "experts" in key and isinstance(value, int) and value > 1
+        for key, value in given.items()
+    )

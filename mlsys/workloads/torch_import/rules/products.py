@@ -84,11 +84,18 @@ def _scaled_matmul(call: Call) -> CallCounts:
 
 @rule("grouped_mm", "_grouped_mm", "grouped_mm_fallback")
 def _grouped_matmul(call: Call) -> CallCounts:
-    """Count a product in which each row meets the matrix of its own group (mixture of experts)."""
+    """Count a product in which each row meets the matrix of its own group (mixture of experts).
+
+    A row reads the matrix of one group, so that few rows leave most matrices unread.
+    """
     left = call.inputs[0]
     k, n = left.shape[-1], call.out.shape[-1]
     rows = call.out.elements // max(n, 1)
-    return CallCounts("gemm", rows * n * k, shape=_shape(m=rows, n=n, k=k))
+    read = sum(tensor.bytes for tensor in call.inputs)
+    for matrices in call.inputs[1:]:
+        if len(matrices.shape) == 3 and matrices.shape[0] > rows:
+            read -= matrices.bytes * (matrices.shape[0] - rows) // matrices.shape[0]
+    return CallCounts("gemm", rows * n * k, read=read, shape=_shape(m=rows, n=n, k=k))
 
 
 @rule(

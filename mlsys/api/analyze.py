@@ -1,0 +1,115 @@
+"""``mlsys.analyze``: where the time of a network goes on a device."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from mlsys.api.arguments import NetworkRequest, as_kernels_if, device_of
+from mlsys.choices import Phase
+from mlsys.hardware.device import Device
+from mlsys.models.analysis.answer import Analysis
+from mlsys.models.analysis.model import analyse
+from mlsys.models.analysis.network_run import NetworkRun
+from mlsys.models.calibrated.usual import setting_of
+from mlsys.provenance import origin_of
+from mlsys.workloads.operator import Network
+from mlsys.workloads.used_sizes import network_batch
+
+DEFAULT_PRECISION = "fp16"
+
+
+def analyze(
+    device: Device | str,
+    network: Network | str | Path,
+    *,
+    batch: int | None = None,
+    sequence: int | None = None,
+    image: int | None = None,
+    phase: Phase | None = None,
+    precision: str | None = None,
+    software: str | None = None,
+    fusion: bool = True,
+    samples: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    shape: tuple[int, ...] | None = None,
+    source: str = "",
+    option: str = "`{}`",
+) -> Analysis:
+    """Return where the time of a network goes on a device, as the command ``mlsys analyze`` does.
+
+    Parameters
+    ----------
+    device
+        A device or its name in the catalogue.
+    network
+        A network, or anything that :func:`mlsys.workloads.load` takes: the name of a network, a
+        ``package.module:factory``, the ``config.json`` of a transformers model, or an ONNX file.
+    batch, sequence, image, phase, sizes, shape
+        As :func:`mlsys.workloads.load` takes them. A network that was loaded already is read again at other sizes.
+    precision
+        Number format of every value and of the arithmetic; by default what the network states, or else FP16.
+    software
+        Software that runs the network, such as ``"eager network on GPU"``; by default what usually runs such work on
+        such a device.
+    fusion
+        Whether operators share kernels, as a compiler arranges it. Eager software on GPUs runs them one by one
+        either way. A network that is fused already stays as it is.
+    samples
+        Inputs that one pass answers; by default the batch of the network.
+    source
+        Who measures, as for :func:`mlsys.models.analysis.analyse`.
+    option
+        How an error writes the name of an argument.
+
+    Returns
+    -------
+    Analysis
+        Its ``record()`` is what ``mlsys analyze --json`` prints.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such device, network, number format or software.
+    ArgumentError
+        If an argument does not go with the network.
+
+    Examples
+    --------
+    >>> answer = analyze("A100", "resnet50", batch=32)
+    >>> print(f"at least {answer.bound.to('ms'):.2f}, held by {answer.held_by}, {len(answer.operators)} kernels")
+    at least 1.05 ms, held by compute, 54 kernels
+    """
+    request = NetworkRequest(batch, sequence, image, phase, precision, sizes, shape, option)
+    (twin,), loaded, arithmetic = prepared([device], network, request)
+    return analysis_of(twin, loaded, arithmetic, software, fusion, samples, source)
+
+
+def prepared(
+    devices: Iterable[Device | str], network: Network | str | Path, request: NetworkRequest
+) -> tuple[list[Device], Network, str | None]:
+    """Return the devices, the network as it is read for them, and the number format of the arithmetic."""
+    twins = [device_of(device) for device in devices]
+    arithmetic = request.arithmetic(network, DEFAULT_PRECISION)
+    if arithmetic is not None:
+        for twin in twins:
+            twin.peak(arithmetic)  # a missing peak is reported before the network is read
+    return twins, request.network(network, DEFAULT_PRECISION, recounted=True), arithmetic
+
+
+def analysis_of(
+    device: Device,
+    network: Network,
+    precision: str | None,
+    software: str | None,
+    fusion: bool,
+    samples: int | None,
+    source: str,
+) -> Analysis:
+    """Return the analysis of a network that was read for a device; it is fused here."""
+    setting = setting_of(device, software, network.kind, precision or network.precision)
+    kernels = as_kernels_if(fusion, network, setting)
+    answered = network_batch(network) if samples is None else samples
+    analysis = analyse(device, kernels, precision=precision, setting=setting, samples=answered, source=source)
+    sized = replace(analysis, network=NetworkRun.of(network, kernels))
+    object.__setattr__(sized, "_origin", origin_of(analysis))
+    return sized

@@ -1,0 +1,160 @@
+"""Arguments that the everyday calls share: a device or its name, and a network or anything that ``load`` takes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlsys.choices import Phase
+from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.faults import short
+from mlsys.hardware import Hardware
+from mlsys.hardware.device import Device
+from mlsys.mapping.fusion import as_run
+from mlsys.models.calibrated.eager import run_as
+from mlsys.precision import precision_name
+from mlsys.workloads.operator import Network
+from mlsys.workloads.resolve import load
+from mlsys.workloads.transformer_config.workload import stated_precision
+from mlsys.workloads.workload import Workload
+
+
+def device_of(device: Device | str) -> Device:
+    """Return a device, or the device of the catalogue with this name.
+
+    Raises
+    ------
+    UnknownNameError
+        If the catalogue has no such device.
+    ArgumentError
+        If it is neither a device nor a name.
+
+    Examples
+    --------
+    >>> device_of("A100").name
+    'NVIDIA A100 80 GB SXM4'
+    """
+    if isinstance(device, Device):
+        return device
+    if not isinstance(device, str):
+        raise ArgumentError(f"`device` must be a device or its name, such as 'A100', got {short(device)}")
+    try:
+        return Hardware[device]
+    except UnknownNameError:
+        words = [word for known in Hardware for word in (known.id, *known.aliases)]
+        raise UnknownNameError(
+            f"no device {short(device)}.{did_you_mean(device, words)} `mlsys devices` lists all"
+        ) from None
+
+
+@dataclass(frozen=True)
+class NetworkRequest:
+    """What a caller says about a network: its sizes and its number format; None leaves each to its default.
+
+    Attributes
+    ----------
+    batch, sequence, image, phase, precision, sizes, shape, option
+        As :func:`mlsys.workloads.load` takes them.
+    """
+
+    batch: int | None = None
+    sequence: int | None = None
+    image: int | None = None
+    phase: Phase | None = None
+    precision: str | None = None
+    sizes: Mapping[str, int] | None = None
+    shape: tuple[int, ...] | None = None
+    option: str = "`{}`"
+
+    def arithmetic(self, network: Network | str | Path, default: str) -> str | None:
+        """Return the number format of the arithmetic; None where operators made by hand say it themselves.
+
+        It is the requested one, or what the network states, or else ``default``.
+
+        Examples
+        --------
+        >>> NetworkRequest().arithmetic("resnet50", "fp16"), NetworkRequest().arithmetic(load("resnet50"), "fp16")
+        ('fp16', 'fp16')
+        >>> NetworkRequest().arithmetic(load("resnet50", precision="int8"), "fp16")
+        'int8'
+        """
+        if not isinstance(network, (Network, str, Path)):
+            raise ArgumentError(
+                f"`network` must be a network or what load() takes, such as 'resnet50', got {short(network)}"
+            )
+        if self.precision is not None:
+            return precision_name(self.precision)
+        if isinstance(network, Workload):
+            return default if network.default_format else network.precision
+        if isinstance(network, Network):
+            return None
+        return stated_precision(network) or default
+
+    def network(self, network: Network | str | Path, default: str | None = None, *, recounted: bool = False) -> Network:
+        """Return the network at the requested sizes and in the requested format.
+
+        Parameters
+        ----------
+        network
+            A network, or anything that :func:`mlsys.workloads.load` takes.
+        default
+            Number format where neither the caller nor the network states one; None keeps that of ``load``.
+        recounted
+            Whether the caller recounts the bytes of operators that were made by hand, in the requested format.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such network, number format or size.
+        ArgumentError
+            If something does not go with the network.
+        """
+        if isinstance(network, (str, Path)):
+            usual = None if default is None or stated_precision(network) is not None else default
+            options: dict[str, Any] = {**vars(self), "precision": self.precision or usual}
+            return load(network, **options)
+        if not isinstance(network, Network):
+            raise ArgumentError(
+                f"`network` must be a network or what load() takes, such as 'resnet50', got {short(network)}"
+            )
+        return self._changed(network, default, recounted)
+
+    def _changed(self, network: Network, default: str | None, recounted: bool) -> Network:
+        """Return a network object at the requested sizes and in the requested format."""
+        for name in ("phase", "shape", "sizes"):
+            if getattr(self, name) is not None:
+                raise ArgumentError(
+                    f"{self.option.format(name)} is for a network that is loaded by name, got the network "
+                    f"{network.name!r}. Write e.g. load('llama-3-8b', phase='decode')"
+                )
+        sizes = {name: getattr(self, name) for name in ("batch", "sequence", "image")}
+        sizes = {name: size for name, size in sizes.items() if size is not None}
+        if not isinstance(network, Workload):
+            if sizes:
+                raise ArgumentError(
+                    f"{', '.join(map(self.option.format, sizes))} cannot change {network.name!r}, whose operators were "
+                    "made by hand. Make them at that size, or load the network by name, e.g. load('resnet50', batch=8)"
+                )
+            if recounted or self.precision is None or precision_name(self.precision) == network.precision:
+                return network
+            return Workload.from_network(network).stored_as(self.precision)  # refuses: made in a format
+        if sizes and any(network.sizes.get(name) != size for name, size in sizes.items()):
+            network = network.at(**sizes)
+        wanted = self.precision or (default if network.default_format else None)
+        if wanted is None or precision_name(wanted) == network.precision:
+            return network
+        if not network.is_convertible and (recounted or self.precision is None):
+            return network
+        return network.stored_as(wanted)
+
+
+def as_kernels_if(fusion: bool, network: Network, setting: str = "") -> Network:
+    """Return a network fused as the software of a setting does, into kernels or loops; eager software fuses nothing.
+
+    Examples
+    --------
+    >>> [len(as_kernels_if(fusion, load("resnet50"))) for fusion in (True, False)]
+    [54, 174]
+    """
+    way = run_as(setting)
+    return as_run(network, way) if fusion or way == "one by one" else network

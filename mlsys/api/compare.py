@@ -1,0 +1,147 @@
+"""``mlsys.compare``: one network on several devices, side by side."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlsys.api.analyze import analysis_of, prepared
+from mlsys.api.arguments import NetworkRequest
+from mlsys.choices import Phase
+from mlsys.errors import ArgumentError
+from mlsys.formatting import natural
+from mlsys.hardware.device import Device
+from mlsys.models.analysis.answer import SAMPLES, Analysis
+from mlsys.models.analysis.record import analysis_summary
+from mlsys.models.calibrated.ranges import ALL_SOURCES
+from mlsys.models.record import with_units
+from mlsys.tables import Table
+from mlsys.workloads.operator import Network
+
+_COLUMNS = ("speed", "of peak", "FLOP/byte", "ridge", "held by")
+
+
+@dataclass(frozen=True)
+class DeviceComparison:
+    """Estimates of one network on several devices.
+
+    Attributes
+    ----------
+    analyses
+        One analysis for each device, in the order given; speeds are relative to the first.
+    """
+
+    analyses: tuple[Analysis, ...]
+
+    def record(self) -> list[dict[str, Any]]:
+        """Return what ``mlsys compare --json`` prints: one record for each device."""
+        return [with_units(row) for row in self.rows()]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row of plain data for each device."""
+        return [analysis_summary(analysis, self.analyses[0]) for analysis in self.analyses]
+
+    def table(self) -> Table:
+        """Return a table with a row for each device."""
+        first = self.analyses[0]
+        columns = ("device", "at least", "estimate", "80 % range", f"{SAMPLES[first.kind]}/s", "energy", *_COLUMNS)
+        rows = [self._row(analysis) for analysis in self.analyses]
+        return Table(f"{first.workload}, {first.batch_in_words}, {first.precision}", columns, rows)
+
+    def _row(self, analysis: Analysis) -> tuple[str, ...]:
+        return (
+            analysis.device,
+            f"{analysis.bound.to_compact():.3g}",
+            f"{analysis.estimate.to_compact():.3g}",
+            " to ".join(f"{time.to_compact():.3g}" for time in analysis.range),
+            natural(analysis.rate.m_as("1/s")),
+            f"{analysis.energy.energy.to_compact():.3g}" if analysis.energy else "—",
+            _speed(analysis, self.analyses[0]),
+            f"{analysis.utilisation:.0%}",
+            f"{analysis.intensity.m_as('FLOP/byte'):.3g}",
+            f"{analysis.ridge.m_as('FLOP/byte'):.3g}",
+            f"{analysis.held_by} {analysis.share_held_by(analysis.held_by):.0%}",
+        )
+
+    def explain(self) -> str:
+        """Return the table, and below it the software, what does not fit, the sizes and the fusion, as text."""
+        lines = [str(self.table())]
+        software = dict.fromkeys(analysis.setting for analysis in self.analyses)
+        lines.append(f"software: {', '.join(software)}" + ("; --setting names another" if len(software) > 1 else ""))
+        lines += [f"{each.device}: {each.memory}" for each in self.analyses if each.memory.fits is False]
+        lines.append(
+            "ranges are for one who measures all of them alike; `mlsys analyze` tells the wider one of each alone"
+        )
+        runs = {each.device: each.network for each in self.analyses if each.network is not None}
+        lines += [run.sizes_in_words for run in list(runs.values())[:1]]
+        for words in dict.fromkeys(run.kernels for run in runs.values()):
+            lines.append(", ".join(device for device, run in runs.items() if run.kernels == words) + f": {words}")
+        return "\n".join(lines)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return self.table()._repr_mimebundle_(include, exclude)
+
+
+def compare(
+    devices: Iterable[Device | str],
+    network: Network | str | Path,
+    *,
+    batch: int | None = None,
+    sequence: int | None = None,
+    image: int | None = None,
+    phase: Phase | None = None,
+    precision: str | None = None,
+    software: str | None = None,
+    fusion: bool = True,
+    samples: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    shape: tuple[int, ...] | None = None,
+    option: str = "`{}`",
+) -> DeviceComparison:
+    """Return the estimates of a network on several devices, as the command ``mlsys compare`` does.
+
+    Parameters
+    ----------
+    devices
+        Devices or their names; speeds are relative to the first.
+    network, batch, sequence, image, phase, precision, software, fusion, samples, sizes, shape, option
+        As of :func:`mlsys.analyze`.
+
+    Returns
+    -------
+    DeviceComparison
+        Its ``record()`` is what ``mlsys compare --json`` prints. Ranges are those of a source that measures all the
+        devices; :func:`mlsys.analyze` returns the wider one of a device alone.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such device, network, number format or software.
+    ArgumentError
+        If there is no device, or an argument does not go with the network.
+
+    Examples
+    --------
+    >>> both = compare(["T4", "A100"], "resnet50", batch=32)
+    >>> [analysis.device for analysis in both.analyses], both.record()[1]["speed_over_first"] > 4
+    (['NVIDIA T4', 'NVIDIA A100 80 GB SXM4'], True)
+    """
+    if isinstance(devices, (str, Device)):
+        raise ArgumentError(f"compare(): `devices` must be several, got {devices!r} alone. Write e.g. ['A100', 'T4']")
+    request = NetworkRequest(batch, sequence, image, phase, precision, sizes, shape, option)
+    twins, loaded, arithmetic = prepared(dict.fromkeys(devices), network, request)
+    if not twins:
+        raise ArgumentError("compare(): `devices` must name at least one device. Write e.g. ['A100', 'T4']")
+    return DeviceComparison(
+        tuple(analysis_of(twin, loaded, arithmetic, software, fusion, samples, ALL_SOURCES) for twin in twins)
+    )
+
+
+def _speed(analysis: Analysis, first: Analysis) -> str:
+    """Return the speed relative to the first device, its interval, and whether the difference is significant."""
+    if analysis is first:
+        return "1×"
+    speed, low, high = analysis.speed_over(first)
+    unsure = ", probably: the ranges overlap" if analysis.overlaps(first) else ""
+    apart = unsure if analysis.apart_from(first) else ", cannot be told apart"
+    return f"{speed:.2f}× ({low:.2g} to {high:.2g}{apart})"

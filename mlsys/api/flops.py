@@ -1,0 +1,170 @@
+"""``mlsys.flops``: the work, the weights and the bytes of a network."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlsys.api.arguments import NetworkRequest
+from mlsys.choices import Phase
+from mlsys.models.record import with_units
+from mlsys.units import Quantity
+from mlsys.workloads.operator import Network
+from mlsys.workloads.used_sizes import sizes_in_words, sizes_used
+from mlsys.workloads.workload import Workload
+
+
+@dataclass(frozen=True)
+class NetworkCount:
+    """The work, the weights and the bytes of a network.
+
+    Attributes
+    ----------
+    network
+        The network that is counted.
+    """
+
+    network: Workload
+
+    @property
+    def flops(self) -> Quantity:
+        """All floating-point work, FLOP."""
+        return self.network.flops
+
+    @property
+    def macs(self) -> Quantity:
+        """Multiply-accumulates in products, convolutions and attention, MAC."""
+        return self.network.macs
+
+    @property
+    def parameters(self) -> Quantity:
+        """Parameters that the network holds."""
+        return self.network.parameters
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row of plain data for each kind of operator."""
+        return [
+            {
+                "kind": row.kind,
+                "operators": row.count,
+                "macs": int(row.macs.m_as("MAC")),
+                "flops": int(row.flops.m_as("FLOP")),
+                "product_flops": int(row.product_flops.m_as("FLOP")),
+                "elementwise_flops": int(row.elementwise.m_as("FLOP")),
+                "bytes": int(row.data.m_as("byte")),
+            }
+            for row in self.network.by_kind()
+        ]
+
+    def record(self) -> dict[str, Any]:
+        """Return what ``mlsys flops --json`` prints."""
+        network, rows = self.network, self.rows()
+        nodes = len(network) + network.views
+        by_kind = {
+            name: {row["kind"]: row[name] for row in rows if row[name]}
+            for name in ("flops", "product_flops", "elementwise_flops")
+        }
+        return with_units(
+            {
+                "model": network.name,
+                **sizes_used(network),
+                "source": network.source,
+                "flops": int(network.flops.m_as("FLOP")),
+                "product_flops": int(network.product_flops.m_as("FLOP")),
+                "macs": int(network.macs.m_as("MAC")),
+                "elementwise_flops": int(network.elementwise_flops.m_as("FLOP")),
+                **{f"{name}_by_kind": values for name, values in by_kind.items()},
+                "operators": {row["kind"]: row["operators"] for row in rows},
+                "params": int(network.parameters.m_as("param")),
+                **_decoder_record(network),
+                "bytes": {
+                    "weights": int(network.weight_bytes.m_as("byte")),
+                    "buffers": int(network.buffer_bytes.m_as("byte")),
+                    "inputs": int(network.input_bytes.m_as("byte")),
+                    "activations": int(network.activation_bytes.m_as("byte")),
+                    "read": int(network.read.m_as("byte")),
+                    "written": int(network.written.m_as("byte")),
+                },
+                "coverage": {"percent": round(100 * network.coverage, 2), "nodes": nodes, "views": network.views},
+                "unknown": [
+                    {
+                        "name": name.name,
+                        "operator": name.target,
+                        "module": name.path,
+                        "bytes": int(name.data.m_as("byte")),
+                    }
+                    for name in network.unknown
+                ],
+            }
+        )
+
+    def explain(self) -> str:
+        """Return the counts by kind of operator, the cache of a decoder, and the sizes, as text."""
+        lines = [self.network.explain(), *_decoder_lines(self.network), sizes_in_words(self.network, notes=False)]
+        return "\n".join(lines)
+
+
+def flops(
+    network: Network | str | Path,
+    *,
+    batch: int | None = None,
+    sequence: int | None = None,
+    image: int | None = None,
+    phase: Phase | None = None,
+    precision: str | None = None,
+    sizes: Mapping[str, int] | None = None,
+    shape: tuple[int, ...] | None = None,
+    option: str = "`{}`",
+) -> NetworkCount:
+    """Return the work, the weights and the bytes of a network, as the command ``mlsys flops`` does.
+
+    Parameters
+    ----------
+    network
+        A network, or anything that :func:`mlsys.workloads.load` takes.
+    batch, sequence, image, phase, precision, sizes, shape, option
+        As :func:`mlsys.workloads.load` takes them.
+
+    Returns
+    -------
+    NetworkCount
+        Its ``record()`` is what ``mlsys flops --json`` prints.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such network, number format or size.
+    ArgumentError
+        If an argument does not go with the network.
+
+    Examples
+    --------
+    >>> count = flops("resnet50", batch=32)
+    >>> print(count.macs.to("GMAC"), count.record()["precision"])
+    130.853896 GMAC fp32
+    """
+    loaded = NetworkRequest(batch, sequence, image, phase, precision, sizes, shape, option).network(network)
+    return NetworkCount(loaded if isinstance(loaded, Workload) else Workload.from_network(loaded))
+
+
+def _decoder_lines(network: Workload) -> list[str]:
+    if network.decoder is None:
+        return []
+    active, token, cache = network.active_parameters, network.kv_cache_bytes_per_token, network.kv_cache_bytes
+    return [
+        f"{active.to_compact():.4g~P} active for a token",
+        f"KV cache: {token.to_compact():.6g~P} a token, {cache.to_compact():.6g~P} at this length and batch",
+    ]
+
+
+def _decoder_record(network: Workload) -> dict[str, Any]:
+    """Return what a decoder language model has beside other networks."""
+    if network.decoder is None:
+        return {}
+    return {
+        "active_parameters": int(network.active_parameters.m_as("param")),
+        "kv_cache_bytes_per_token": round(network.kv_cache_bytes_per_token.m_as("byte")),
+        "kv_cache_bytes": round(network.kv_cache_bytes.m_as("byte")),
+        "context": getattr(network.decoder, "context", 0) or None,
+        "weight_format": str(network.decoder.quantization or network.precision),
+    }

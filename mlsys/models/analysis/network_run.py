@@ -1,0 +1,79 @@
+"""How a network was sized and fused for an analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mlsys.frozen import FrozenDict
+from mlsys.mapping.fusion import FusedWorkload
+from mlsys.workloads.operator import Network
+from mlsys.workloads.used_sizes import sizes_in_words, sizes_used
+
+
+@dataclass(frozen=True)
+class NetworkRun:
+    """How a network was sized and fused for an analysis.
+
+    Attributes
+    ----------
+    sizes
+        Batch, sequence, image, number format, source and notes, as plain data.
+    product_flops
+        Work in products of the network, FLOP.
+    kernels
+        How many kernels the operators run as, in words.
+    sizes_in_words
+        The sizes as text, with a line for each note.
+    """
+
+    sizes: Mapping[str, Any]
+    product_flops: float
+    kernels: str
+    sizes_in_words: str
+
+    @classmethod
+    def of(cls, network: Network, kernels: Network) -> NetworkRun:
+        """Return how ``network`` was run as ``kernels``.
+
+        Examples
+        --------
+        >>> from mlsys.workloads import load
+        >>> network = load("resnet50")
+        >>> NetworkRun.of(network, network).kernels
+        '174 kernels, one for each operator: not fused'
+        """
+        sizes = FrozenDict(sizes_used(network))
+        return cls(sizes, network.product_flops.m_as("FLOP"), kernels_used(network, kernels), sizes_in_words(network))
+
+    def merged(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the record of an analysis with how the network was sized and fused."""
+        return {
+            **self.sizes,
+            **record,
+            "batch": self.sizes["batch"],
+            "product_flops": self.product_flops,
+            "kernels": self.kernels,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.sizes_in_words}\n{self.kernels}"
+
+
+def kernels_used(network: Network, kernels: Network) -> str:
+    """Return in words how many kernels the operators of a network run as.
+
+    Examples
+    --------
+    >>> from mlsys.mapping.fusion import as_kernels
+    >>> from mlsys.workloads import load
+    >>> kernels_used(load("resnet50"), as_kernels(load("resnet50")))
+    '54 kernels for 174 operators: fused as the software does, or as the catalogue lists them'
+    """
+    count = f"{len(kernels)} kernel{'' if len(kernels) == 1 else 's'}"
+    if isinstance(network, FusedWorkload):
+        return f"{count} for {len(network.unfused)} operators: fused by the caller"
+    if len(kernels) == len(network):
+        return f"{count}, one for each operator: not fused"
+    return f"{count} for {len(network)} operators: fused as the software does, or as the catalogue lists them"
