@@ -20,7 +20,8 @@ def analysis_page(analysis: Analysis, device: Device, own: Sequence[str] = ()) -
         ("Number format", analysis.precision),
         (
             "Batch",
-            f"{analysis.samples if analysis.batched else 'no batch axis'}; {natural(analysis.rate.m_as('1/s'))} {SAMPLES[analysis.kind]}/s at the estimate",
+            f"{analysis.samples if analysis.batched else 'no batch axis'}; "
+            f"{natural(analysis.rate.m_as('1/s'))} {SAMPLES[analysis.kind]}/s at the estimate",
         ),
         ("At least", f"{analysis.bound.to_compact():.4g} (roofline, bound by {analysis.roofline.bound_by})"),
         ("Estimate", f"{analysis.estimate.to_compact():.4g} (calibrated: {analysis.calibration})"),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from random_networks import RandomNetwork, networks, offer
 
@@ -29,7 +29,11 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def law(examples: int) -> settings:
-    return settings(max_examples=examples * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
+    """Return settings for so many examples; each takes a second or more, so that none is shrunk."""
+    return settings(
+        max_examples=examples * TIMES, suppress_health_check=list(HealthCheck),
+        phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    )  # fmt: skip
 
 
 def counted(work: Workload) -> dict[str, int]:
@@ -99,7 +103,9 @@ def configurations(draw: st.DrawFn) -> dict[str, Any]:
 def of_kinds(work: Workload, *kinds: str) -> tuple[int, ...]:
     """Return products, other work, and bytes of the operators of some kinds."""
     counts = [operator.counts for operator in work if operator.kind in kinds]
-    return tuple(sum(values) for values in zip(*((c.macs, c.elementwise, c.read + c.written) for c in counts)))
+    return tuple(
+        sum(values) for values in zip(*((c.macs, c.elementwise, c.read + c.written) for c in counts), strict=True)
+    )
 
 
 @law(2)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,7 +122,7 @@ def perceptrons(draw: st.DrawFn) -> RandomNetwork:
     """Draw linear layers over rows, or over tokens with normalisations between them."""
     widths = draw(st.lists(st.integers(2, 24), min_size=2, max_size=4))
     tokens, biased = draw(st.booleans()), draw(st.booleans())
-    layers = [nn.Linear(a, b, biased) for a, b in zip(widths, widths[1:], strict=False)]
+    layers = [nn.Linear(a, b, biased) for a, b in itertools.pairwise(widths)]
     parts: list[nn.Module] = []
     for layer in layers:
         parts += [layer, *([nn.LayerNorm(layer.out_features)] if tokens else []), draw(st.sampled_from(_ACTIVATIONS))()]
@@ -146,7 +147,7 @@ def convolutions(draw: st.DrawFn) -> RandomNetwork:
     biased, pool = draw(st.booleans()), draw(st.sampled_from((nn.MaxPool2d, nn.AvgPool2d)))
     layers = [
         nn.Conv2d(a, b, kernel, padding=kernel // 2, groups=groups, bias=biased)
-        for a, b in zip(channels, channels[1:], strict=False)
+        for a, b in itertools.pairwise(channels)
     ]
     parts: list[nn.Module] = []
     for layer in layers:
