@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ def offer(module: nn.Module, inputs: Any = None) -> str:
 
 def network() -> Any:
     """Return the module that was offered last, with its inputs if it has any."""
-    module, inputs = _offered[0]
+    module, inputs = copy.deepcopy(_offered[0])  # a factory makes a new module at each call
     return module if inputs is None else (module, inputs)
 
 
