@@ -29,7 +29,7 @@ SUMMARY = {
     *("estimate_seconds", "held_by", "samples_per_second", "speed_over_first", "flops", "bytes", "weight_bytes"),
     *("flop_per_byte", "ridge_flop_per_byte", "utilisation", "product_flops", "sequence", "image", "recipe"),
     *("low_seconds", "high_seconds", "range_rests_on", "told_apart_from_first", "needed_bytes", "fits"),
-    *("low_speed_over_first", "high_speed_over_first"),
+    *("low_speed_over_first", "high_speed_over_first", "kernels", "notes"),
 } | ENERGY
 ROW = {
     *("name", "kind", "share", "estimate_seconds", "bound_seconds", "flops", "bytes", "weight_bytes"),
@@ -192,7 +192,7 @@ def test_the_figure_is_written(tmp_path: Path, suffix: str, start: bytes) -> Non
 def test_compare_sets_devices_side_by_side() -> None:
     code, output = run("compare", "resnet50", "--devices", "A100, H100,T4,A100", "--batch", 32)
     assert code == 0
-    assert [line.split()[1] for line in output.splitlines()[-6:-3]] == ["A100", "H100", "T4"]
+    assert [line.split()[1] for line in output.splitlines()[-7:-4]] == ["A100", "H100", "T4"]
     code, output = run("compare", "resnet50", "--devices", "A100,H100", "--batch", 32, "--json")
     rows = json.loads(output)
     assert all(set(row) == SUMMARY | {"record", "units"} for row in rows)
