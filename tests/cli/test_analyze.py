@@ -29,7 +29,7 @@ SUMMARY = {
     *("estimate_seconds", "held_by", "samples_per_second", "speed_over_first", "flops", "bytes", "weight_bytes"),
     *("flop_per_byte", "ridge_flop_per_byte", "utilisation", "product_flops", "sequence", "image", "recipe"),
     *("low_seconds", "high_seconds", "range_rests_on", "told_apart_from_first", "needed_bytes", "fits"),
-    *("low_speed_over_first", "high_speed_over_first"),
+    *("low_speed_over_first", "high_speed_over_first", "kernels", "notes"),
 } | ENERGY
 ROW = {
     *("name", "kind", "share", "estimate_seconds", "bound_seconds", "flops", "bytes", "weight_bytes"),

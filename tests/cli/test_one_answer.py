@@ -84,7 +84,7 @@ def test_tiles_prints_the_record_of_the_call(network: str, device: str, batch: i
 def test_systolic_prints_the_record_of_the_call(
     shape: tuple[int, int, int], array: tuple[int, int], dataflow: Any
 ) -> None:
-    words = dict.fromkeys(("ifmap_words", "filter_words", "ofmap_words"), 64 * 1024)
+    words: dict[str, Any] = dict.fromkeys(("ifmap_words", "filter_words", "ofmap_words"), 64 * 1024)
     counts = mlsys.count_systolic(*shape, *array, dataflow, **words)
     arguments = ("systolic", *shape, "--array", "x".join(map(str, array)), "--dataflow", dataflow)
     assert printed(*arguments) == plain(counts.record())
@@ -173,6 +173,6 @@ def test_a_sweep_is_called_by_the_name_of_its_command(tmp_path: Any) -> None:
 
 
 def test_every_name_of_the_package_is_there() -> None:
-    for name in mlsys.__all__:
+    for name in dir(mlsys):
         assert getattr(mlsys, name) is not None
     assert mlsys.roofline(Hardware.Cloud.A100, gemm(64, 64, 64, "fp16")).time > Q_(0, "s")
