@@ -121,6 +121,18 @@ def mapped(path: str | Path, most: int = MOST_BYTES) -> Iterator[bytes | mmap.mm
         os.close(handle)
 
 
+def note_input(path: str | Path) -> None:
+    """Count a file as read: one that belongs to an input, such as the weights beside an ONNX file.
+
+    Examples
+    --------
+    >>> note_input("no such file")
+    """
+    with contextlib.suppress(OSError, ValueError):
+        status = os.stat(path)
+        FILES_READ.setdefault(identity(status), str(path))
+
+
 def identity(status: os.stat_result) -> tuple[int, int]:
     """Return what is equal for two names of one file, links included: its device and inode.
 

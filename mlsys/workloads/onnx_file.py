@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsys.errors import ArgumentError, first_line
-from mlsys.inputs import mapped
+from mlsys.inputs import mapped, note_input
 
 if TYPE_CHECKING:
     Schema = dict[int, "Schema | None"]
@@ -73,7 +73,12 @@ def read_model(onnx: Any, path: Path) -> Any:
         if not size:
             raise ArgumentError(f"from_onnx(): {shown} is not an ONNX model: it is empty. Export it again")
         with mapped(path, MOST_BYTES) as content:
-            return onnx.ModelProto.FromString(_Walk(content, shown).message(0, size, _MODEL))
+            model = onnx.ModelProto.FromString(_Walk(content, shown).message(0, size, _MODEL))
+        for tensor in model.graph.initializer:
+            for entry in tensor.external_data:
+                if entry.key == "location":
+                    note_input(path.parent / entry.value)
+        return model
     except ArgumentError:
         raise
     except Exception as error:  # protobuf's own class, or the operating system's
