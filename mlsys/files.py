@@ -11,6 +11,7 @@ import io
 import os
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -41,10 +42,21 @@ class _Command:
             return
         name = self.inputs.get(key := identity(status))
         if name is None and os.path.realpath(path) in self.outputs:
-            name = FILES_READ.get(key)
+            name = FILES_READ.get(key) or _module_in(key)
         if name is not None:
             same = "" if str(path) == name else f" (the same file as {name})"
             raise UnwrittenError(f"{path}{same} is an input of this command and stays as it is. Write to another file")
+
+
+def _module_in(key: tuple[int, int]) -> str | None:
+    """Return the file of the loaded module that a file is: what a factory imports is an input as well."""
+    for module in list(sys.modules.values()):
+        name = getattr(module, "__file__", None)
+        if isinstance(name, str):
+            with contextlib.suppress(OSError, ValueError):
+                if identity(os.stat(name)) == key:
+                    return name
+    return None
 
 
 _COMMANDS: list[_Command] = []

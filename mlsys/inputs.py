@@ -1,16 +1,18 @@
 """The one door for files that somebody hands us: read whole, up to a size, and never waited for without end."""
 
+import contextlib
 import csv
 import errno
 import gzip
 import io
 import json
+import mmap
 import os
 import select
 import stat
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -74,6 +76,61 @@ def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
         raise _unreadable(path, error.strerror or str(error)) from None
     finally:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def mapped(path: str | Path, most: int = MOST_BYTES) -> Iterator[bytes | mmap.mmap]:
+    """Hold the content of a file without reading it: of a large one, only what is looked at comes from the disk.
+
+    Parameters
+    ----------
+    path, most
+        As :func:`read_bytes` takes them; a pipe cannot be held so.
+
+    Raises
+    ------
+    UnreadableError
+        If there is none, it is no regular file, or too large.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "large.bin"
+    >>> _ = file.write_bytes(b"content")
+    >>> with mapped(file) as content:
+    ...     content[:4]
+    b'cont'
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from None
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise _unreadable(path, "it is no regular file")
+        FILES_READ.setdefault(identity(status), str(path))
+        if status.st_size > most:
+            raise _unreadable(path, f"too large; such a file has at most {most:,} bytes")
+        if not status.st_size:
+            yield b""
+            return
+        with mmap.mmap(handle, 0, access=mmap.ACCESS_READ) as content:
+            yield content
+    finally:
+        os.close(handle)
+
+
+def note_input(path: str | Path) -> None:
+    """Count a file as read: one that belongs to an input, such as the weights beside an ONNX file.
+
+    Examples
+    --------
+    >>> note_input("no such file")
+    """
+    with contextlib.suppress(OSError, ValueError):
+        status = os.stat(path)
+        FILES_READ.setdefault(identity(status), str(path))
 
 
 def identity(status: os.stat_result) -> tuple[int, int]:

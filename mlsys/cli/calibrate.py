@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import click
 
 from mlsys.choices import Processor, TimedFormat
-from mlsys.cli.common import WrongUsage, say, say_json, speak_plainly
+from mlsys.cli.common import WrongUsage, progress, say, say_json, speak_plainly
 from mlsys.cli.parameters import FILE, Output, asked_device, complete_devices
 from mlsys.files import csv_text, write_text
 
@@ -191,7 +190,7 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
     if not _runs(twin, on):
         raise ValueError(f"--device {twin.name} is of kind {twin.kind}, and --on {on} runs on machines of another")
     group = "datacenter GPU" if twin.kind == "GPU" else _CLASSES.get(twin.kind, twin.kind)
-    with click.progressbar(length=ROUNDS[on] * planned(on), label="Measurements", file=sys.stderr) as bar:
+    with progress(range(ROUNDS[on] * planned(on)), "Measurements") as bar:
         rows = ten_measurements(twin.id, group, on, precision, lambda: bar.update(1))
     write_text(out, csv_text(rows, COLUMNS))
     for row in rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
+import io
 import json
 import os
 import sys
@@ -232,9 +233,10 @@ def checked_picture(path: Path) -> None:
         raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
 
 
-def progress(items: Iterable[Item], label: str) -> ProgressBar[Item]:
+def progress(items: Iterable[Item], label: str, **more: Any) -> ProgressBar[Item]:
     """Return a progress bar on standard error; silent where that is no terminal."""
-    return click.progressbar(items, label=label, file=sys.stderr)
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    return click.progressbar(items, label=label, file=sys.stderr if terminal else io.StringIO(), **more)
 
 
 def print_record(data: Mapping[str, Any] | Iterable[Mapping[str, Any]], own: Sequence[str] = ()) -> None:

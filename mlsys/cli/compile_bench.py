@@ -2,7 +2,6 @@
 
 import functools
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import WrongUsage, kept_inputs, needed_extra, say
+from mlsys.cli.common import WrongUsage, kept_inputs, needed_extra, progress, say
 from mlsys.cli.parameters import Output, Whole
 from mlsys.escaping import printable
 from mlsys.files import write_text
@@ -107,9 +106,6 @@ def _measured(model: str, sizes: dict[str, Any], freeze: bool, passes: bool, tim
 @contextmanager
 def _bar(repeats: int) -> Iterator[Callable[[], None]]:
     """Show how far it is on standard error; silent where that is no terminal."""
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
     rounds = _PROBE_ROUNDS + _STEPS + repeats
-    with click.progressbar(length=rounds, label="compile and time", file=sys.stderr) as bar:
+    with progress(range(rounds), "compile and time") as bar:
         yield lambda: bar.update(1)

@@ -35,7 +35,7 @@ def device(name: str, as_json: bool) -> None:
         spread = f" ± {fact.uncertainty:g}" if fact.uncertainty else ""
         say(f"  {label:<34} {quantity!s:>16}{spread:<7}  {fact.source} ({fact.date}; {fact.confidence})")
     for level in twin.memory.values():
-        if level._capacity is None:
+        if not level.has_capacity:
             say(f"  {f'memory/{level.name}/capacity':<34} {'not recorded':>16}         {level.note}")
     say_own(own)
 

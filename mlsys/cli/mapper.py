@@ -40,7 +40,7 @@ _COLUMNS = ("M", "N", "K", "S", "tile_set")
 )
 @network_options("Number format; by default the headline format of the device.")
 @click.option("--levels", type=Whole(min=1), default=2, show_default=True, help="Memories on the chip to use.")
-@click.option("--seconds", type=Finite(min=0, min_open=True), help="Stop after so long with the best found.")
+@click.option("--seconds", type=Finite(min=0, min_open=True), help="At most, for all layers; then the best found.")
 @click.option("--cache/--no-cache", default=False, show_default=True, help="Keep results in the user's cache folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything, as JSON.")
 @speak_plainly
@@ -164,6 +164,7 @@ def _layers(
     layer: str, name: str, objective: Any, options: dict[str, Any], levels: int, seconds: float | None, cache: bool,
     as_csv: bool, as_json: bool,
 ) -> None:  # fmt: skip
+    from mlsys.deadline import Deadline
     from mlsys.hardware import Hardware
     from mlsys.models.own import own_numbers
     from mlsys.planner.mapper import best_mapping
@@ -173,10 +174,13 @@ def _layers(
         layer, options, device.headline if options["precision"] is None else options["precision"]
     )
     watch = _watch if sys.stderr.isatty() else None
-    mapped = [
-        best_mapping(device, operator, objective, levels=levels, progress=watch, seconds=seconds, disk_cache=cache)
-        for operator in operators
-    ]
+    deadline = None if seconds is None else Deadline(seconds)
+    mapped = []
+    for number, operator in enumerate(operators):
+        left = None if deadline is None else max(deadline.left / (len(operators) - number), 1e-3)
+        mapped.append(
+            best_mapping(device, operator, objective, levels=levels, progress=watch, seconds=left, disk_cache=cache)
+        )
     own = own_numbers([device])
     if as_json:
         print_record([item.record() | {"network": sizes} for item in mapped], own)

@@ -1,5 +1,6 @@
 """``mlsys memory``: one block of memory for all activations of a network, and whether it fits a device."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -128,12 +129,11 @@ def memory(
 
 def _below(path: Path, capacity: int, seconds: float, as_json: bool, as_csv: bool) -> None:
     """Place buffers of a file below a capacity: exit code 3 says that none fit, 4 that it is not known."""
-    import sys
-
     from mlsys.planner.memory.fixed import FixedBuffers, plan_below
 
     read = FixedBuffers.load(path)
-    plan = plan_below(read, capacity, seconds=seconds)
+    watch = sys.stderr is not None and sys.stderr.isatty()
+    plan = plan_below(read, capacity, seconds=seconds, progress=_shown if watch else lambda states: None)
     offsets = [] if plan.offsets is None else plan.offsets.tolist()
     if as_json:
         report = {
@@ -141,6 +141,7 @@ def _below(path: Path, capacity: int, seconds: float, as_json: bool, as_csv: boo
             "proved": plan.proved,
             "capacity": capacity,
             "lower_bound_bytes": read.largest_live,
+            "smallest_found_bytes": plan.smallest,
             "offsets": dict(zip(read.ids, offsets, strict=False)) if plan.fits else None,
         }
         print_record(report)
@@ -162,8 +163,17 @@ def _below(path: Path, capacity: int, seconds: float, as_json: bool, as_csv: boo
         )
         say(f"{path}: proved: the {len(read.ids)} buffers do not fit below {capacity:,} B: {more}", err=True)
         sys.exit(3)
+    nearest = "" if plan.smallest is None else (
+        f". The smallest block found has {plan.smallest:,} B, {plan.smallest / capacity - 1:.1%} more; "
+        f"{read.largest_live:,} B are live at once"
+    )  # fmt: skip
     say(
-        f"{path}: no offsets found within {seconds:g} s, and no proof that there are none; give more --seconds",
+        f"{path}: no offsets below {capacity:,} B found within {seconds:g} s, and no proof that there are none; "
+        f"give more --seconds{nearest}",
         err=True,
     )
     sys.exit(4)
+
+
+def _shown(states: int) -> None:
+    say(f"searching: {states:,} partial packings looked at", err=True)

@@ -1,13 +1,12 @@
 """``mlsys sweep``: every combination of networks, devices, batches and number formats."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from mlsys.cli.common import PICTURES, WrongUsage, checked_picture, one_form, say, say_own, speak_plainly
+from mlsys.cli.common import PICTURES, WrongUsage, checked_picture, one_form, progress, say, say_own, speak_plainly
 from mlsys.cli.parameters import FILE, Finite, Output, OutputFolder, Whole
 
 _INTERRUPTED = 130
@@ -96,7 +95,7 @@ def _swept(path: Path | None, out: Path | None, jobs: int | None, scheduler: str
     assert path is not None
     spec = SweepSpec.load(path)
     folder = out or Path(f"{path.stem}.sweep")
-    with click.progressbar(length=spec.points, label="points", file=sys.stderr, show_pos=True) as bar:
+    with progress(range(spec.points), "points", show_pos=True) as bar:
 
         def tell(done: int, all_points: int) -> None:
             bar.length = all_points

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mlsys.cli.calibrate import calibration_option
-from mlsys.cli.common import WrongUsage, checked_picture, say, say_json, say_own, speak_plainly
+from mlsys.cli.common import WrongUsage, checked_picture, progress, say, say_json, say_own, speak_plainly
 from mlsys.cli.parameters import FILE, Output, OutputFolder
 from mlsys.faults import short
 from mlsys.files import csv_text, write_text
@@ -85,7 +84,7 @@ def validate(
             raise WrongUsage("--refit fits the shipped measurements: leave out --data")
         from mlsys.validation.refit import refit as fit_anew
 
-        fit_anew(lambda items: click.progressbar(items, label="Settings fitted", file=sys.stderr))
+        fit_anew(lambda items: progress(items, "Settings fitted"))
         _refit_powers()
         _repeat_the_study()
     rows = read_rows(data) if data else [row for own in exams.values() for row in own] or shipped_rows()
@@ -136,7 +135,7 @@ def _repeat_the_study() -> None:
     from mlsys.validation.ten import save_ten, study_ten
 
     with (
-        click.progressbar(study_ten(), label="Ten measurements: classes studied", file=sys.stderr) as groups,
+        progress(study_ten(), "Ten measurements: classes studied") as groups,
         together() as files,
     ):
         save_ten(groups, files)

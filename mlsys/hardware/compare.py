@@ -156,7 +156,7 @@ def levels(devices: Sequence[Device]) -> Table:
                     "" if number else device.name if device.generic else device.id,
                     level.name,
                     natural(level.instances),
-                    "—" if level._capacity is None else _compact(level._capacity / split),
+                    _compact(level.capacity / split) if level.has_capacity else "—",
                     "" if level._usable is None else _compact(level._usable / split),
                     "—" if speed is None else _rate(speed),
                     "—" if level._latency is None else f"{natural(float(level._latency.m_as('ns')))} ns",

@@ -95,6 +95,11 @@ class MemoryLevel:
         refuse_forged(self.name, given)
 
     @property
+    def has_capacity(self) -> bool:
+        """Whether it is on record how many bytes fit."""
+        return self._capacity is not None
+
+    @property
     def capacity(self) -> Quantity:
         """Bytes that fit; unknown where the board decides how much memory a chip gets."""
         if self._capacity is None:

@@ -85,7 +85,7 @@ def ridge_by_year(ax: Axes, devices: Sequence[Device], precisions: Sequence[str]
 
 def _level_label(level: MemoryLevel) -> str:
     """Return the name of a level with its size, where that is on record."""
-    if level._capacity is None:
+    if not level.has_capacity:
         return level.name
     size = level.capacity_total.m_as("MB")
     return f"{level.name}, {size / 1000:.0f} GB" if size >= 1000 else f"{level.name}, {size:.3g} MB"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsys.errors import ArgumentError, first_line
+from mlsys.inputs import mapped, note_input
 
 if TYPE_CHECKING:
     Schema = dict[int, "Schema | None"]
@@ -71,8 +72,13 @@ def read_model(onnx: Any, path: Path) -> Any:
             )
         if not size:
             raise ArgumentError(f"from_onnx(): {shown} is not an ONNX model: it is empty. Export it again")
-        with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return onnx.ModelProto.FromString(_Walk(content, shown).message(0, size, _MODEL))
+        with mapped(path, MOST_BYTES) as content:
+            model = onnx.ModelProto.FromString(_Walk(content, shown).message(0, size, _MODEL))
+        for tensor in model.graph.initializer:
+            for entry in tensor.external_data:
+                if entry.key == "location":
+                    note_input(path.parent / entry.value)
+        return model
     except ArgumentError:
         raise
     except Exception as error:  # protobuf's own class, or the operating system's

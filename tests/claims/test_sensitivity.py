@@ -1,16 +1,21 @@
 """Elasticities that are known beforehand, on pages made up for the test."""
 
+import contextlib
 import json
 import math
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from mlsys.claims import current_page, start_chapter
 from mlsys.claims.render import ClaimsTable
 from mlsys.claims.sensitivity import run_page, sensitivity
+from mlsys.cli import main
+from mlsys.deadline import Deadline, TimeIsUpError
 from mlsys.provenance import perturbed, recording
 
 PEAK, BANDWIDTH, TDP = "A100_80GB/peaks/fp16/matrix/dense", "A100_80GB/memory/HBM/bandwidth", "A100_80GB/power/tdp"
@@ -166,3 +171,31 @@ def test_elsewhere_than_in_the_main_thread_a_page_is_interrupted_too(tmp_path: P
 def test_seconds_out_of_range(seconds: float, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="`seconds`"):
         sensitivity(page(tmp_path), seconds=seconds)
+
+
+@pytest.mark.parametrize("facts_tried", [0, 1])
+def test_time_that_is_up_between_facts_leaves_those_tried(
+    facts_tried: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run as it is and the facts tried take no time here; the next fact finds the time used up."""
+    runs = 0
+
+    @contextlib.contextmanager
+    def used_up(deadline: Deadline) -> Iterator[None]:
+        nonlocal runs
+        runs += 1
+        if runs > 1 + facts_tried:
+            raise TimeIsUpError
+        yield
+
+    monkeypatch.setattr("mlsys.claims.sensitivity.interrupted_at", used_up)
+    made = page(tmp_path, "claim(ridge=a100.peak('fp16') / a100.memory_bw)")
+    with pytest.warns(UserWarning, match=rf"{facts_tried} of 2 facts tried in 600 s\. Give more seconds"):
+        moved = sensitivity(made)
+    assert len(moved) == facts_tried and all("ridge" in claims for claims in moved.values())
+    runs = 0
+    told = CliRunner().invoke(main, ["claims", "sensitivity", str(made), "--json"])
+    assert told.exit_code == 0 and f"{facts_tried} of 2 facts tried" in told.stderr, told.output
+    record = json.loads(told.stdout)
+    assert len(record["facts"]) == facts_tried and not record["complete"]
+    assert len(told.stderr.splitlines()) == 1

@@ -222,7 +222,7 @@ def test_compare_sets_devices_side_by_side() -> None:
         (("analyze", "resnet50", "--device", "T4", "--setting", "magic"), 1, "setting 'magic' was never fitted"),
         (("analyze", "resnet50", "--device", "T4", "--json", "--csv"), 2, "give either --json or --csv, not both"),
         (("analyze", "resnet50", "--device", "T4", "--figure", "a.gif"), 2, "--figure must end in .png, .svg, .pdf"),
-        (("analyze", "nowhere.onnx", "--device", "T4"), 1, "nowhere.onnx"),
+        (("analyze", "nowhere.onnx", "--device", "T4"), 2, "nowhere.onnx"),
         (("analyze", "no_such_module:net", "--device", "T4"), 1, "cannot import 'no_such_module'"),
         (
             ("analyze", "no_such_module:net", "--device", "T4", "--phase", "decode"),

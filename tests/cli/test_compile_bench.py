@@ -95,15 +95,17 @@ def test_each_kind_of_failure_has_its_exit_code(
     ("arguments", "words"),
     [
         (("resnet5",), "Did you mean 'resnet50'?"),
-        (("model.onnx",), "holds no PyTorch code"),
+        (("model.onnx",), "there is no file 'model.onnx'"),
+        (("{onnx}",), "holds no PyTorch code"),
         (("mlp", "--sequence", "4"), "--sequence does not go with mlp"),
         (("mlp", "--output", "/no/such/folder/x.json"), "there is no folder"),
         (("mlp", "--batch", "0"), "--batch"),
         (("mlp", "--repeats", "1.5"), "not a valid integer"),
     ],
 )
-def test_wrong_questions_end_with_two(arguments: tuple[str, ...], words: str) -> None:
-    done = run(*arguments)
+def test_wrong_questions_end_with_two(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    (tmp_path / "there.onnx").write_bytes(b"")
+    done = run(*(argument.format(onnx=tmp_path / "there.onnx") for argument in arguments))
     assert done.exit_code == 2
     assert words in done.stderr
     assert "Traceback" not in done.output

@@ -70,7 +70,7 @@ def test_run_tells_all_faults_in_one_pass_and_writes_nothing(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("model", "words"),
-    [("ds-cnnn", "ds-cnnn"), ("no.onnx", "there is no such file"), ("small.onnx", "is no model, it has 3 bytes")],
+    [("ds-cnnn", "ds-cnnn"), ("small.onnx", "is no model, it has 3 bytes")],
 )
 def test_wrong_models(model: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
@@ -253,5 +253,6 @@ def test_guide_ends_with_three_where_nothing_is_feasible(tmp_path: Path) -> None
     table = (tmp_path / "guide.md").read_text()
     assert "**cpu**" in table and "if latency_ms allows 52:" in table and "| latency_ms 145 is above 52 |" in table
     assert call(*words, "--within", 150, "--memory", 600)[1].startswith("m7")
-    told = faults("guide", "--within", -5, "--energy", 0, "--rows", tmp_path / "none.csv")
-    assert len(told) == 3 and "none.csv: cannot be read (No such file" in told[2]
+    rows.write_text("platform\n")
+    told = faults("guide", "--within", -5, "--energy", 0, "--rows", rows)
+    assert "--within" in told[0] and "--energy" in told[1] and all("rows.csv" in fault for fault in told[2:])

@@ -143,8 +143,6 @@ def test_a_configuration(tmp_path: Path) -> None:
         (["resnet50", "--precision", "fp61"], ["unknown precision 'fp61'", "Did you mean 'fp6'?"]),
         (["resnet50", "--shape", "1,3"], ["--shape does not go with a network of the catalogue"]),
         (["resnet50", "--size", "n=1"], ["--size is for the open sizes of an ONNX file"]),
-        (["absent.onnx"], ["there is no file 'absent.onnx'"]),
-        (["absent.json"], ["there is no file 'absent.json'"]),
         (["absent_module:net"], ["cannot import 'absent_module'"]),
         (["nets_for_flops:convolutoin"], ["has no 'convolutoin'. Did you mean 'convolution'?"]),
         (["nets_for_flops:number"], ["gave int; wanted a torch.nn.Module"]),

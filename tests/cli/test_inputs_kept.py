@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
@@ -86,6 +87,38 @@ def test_an_output_that_is_an_input_is_refused(name: str, link: str, folder: Pat
     assert result.exit_code == 2, result.output
     assert "is an input of this command" in result.stderr
     assert (folder / source).read_text() == content and result.stdout == ""
+
+
+@pytest.mark.parametrize("link", ["same", "hard", "symbolic"])
+def test_so_is_what_a_factory_imports(link: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(folder)
+    (folder / f"part_{link}.py").write_text("import torch\ndef net():\n    return torch.nn.Linear(4, 4)\n")
+    factory = f"import torch\nimport part_{link}\ndef make():\n    return part_{link}.net(), torch.zeros(1, 4)\n"
+    (folder / f"whole_{link}.py").write_text(factory)
+    target = f"part_{link}.py" if link == "same" else "other.html"
+    if link != "same":
+        (os.link if link == "hard" else os.symlink)(f"part_{link}.py", target)
+    result = ask(f"analyze whole_{link}:make --device A100 --html OUT", folder, "", target)
+    assert result.exit_code == 1 and "is an input of this command" in result.stderr, result.output
+    assert "nn.Linear" in (folder / f"part_{link}.py").read_text()
+
+
+def test_so_are_weights_beside_an_onnx_file(folder: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    helper, numpy_helper = onnx.helper, onnx.numpy_helper
+    weight = numpy_helper.from_array(np.ones((64, 64), np.float32), "w")
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", 1, [1, 64])], [helper.make_tensor_value_info("y", 1, [1, 64])], [weight],
+    )  # fmt: skip
+    onnx.save(
+        helper.make_model(graph), folder / "net.onnx", save_as_external_data=True, location="net.bin", size_threshold=0
+    )
+    before = (folder / "net.bin").read_bytes()
+    result = ask("analyze net.onnx --device A100 --html OUT", folder, "", "net.bin")
+    assert result.exit_code == 1 and "is an input of this command" in result.stderr, result.output
+    assert (folder / "net.bin").read_bytes() == before
 
 
 def test_two_outputs_are_two_files(folder: Path) -> None:

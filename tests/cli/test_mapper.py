@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -52,6 +53,22 @@ def test_a_layer_is_explained() -> None:
 def test_a_network_is_listed_layer_by_layer() -> None:
     code, text = run("resnet50:all", "--device", "A100")
     assert code == 0 and len(text.splitlines()) == 54 + 1
+
+
+def test_seconds_are_those_of_all_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    import mlsys.planner.mapper as home
+
+    given: list[float] = []
+    best = home.best_mapping
+
+    def noted(*arguments: Any, seconds: float, **options: Any) -> Any:
+        given.append(seconds)
+        return best(*arguments, seconds=None, **options)
+
+    monkeypatch.setattr(home, "best_mapping", noted)
+    code, _ = run("lenet5:all", "--device", "A100", "--seconds", "1000")
+    assert code == 0 and len(given) == 5
+    assert given[0] <= 1000 / 5 and given[-1] <= 1000
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -105,7 +106,8 @@ def test_a_thread_that_never_ends_is_not_waited_for() -> None:
     script = """
 import sys, threading
 threading.Thread(target=threading.Event().wait, name="left by a factory").start()
-import mlsys.cli.main as home
+import mlsys.cli
+home = sys.modules["mlsys.cli.main"]
 home._PATIENCE = 0.5
 sys.argv = ["mlsys", "systolic", "8", "8", "8"]
 home.run_and_end()
@@ -135,3 +137,21 @@ def test_a_stream_that_the_shell_closed_changes_no_exit_code(closed: str) -> Non
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
         assert done.returncode == code and "Traceback" not in done.stderr, done.stderr
         assert ("cycles" in done.stdout) == (code == 0 and closed == "2>&-")
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo-terminals on this system")
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_is_shown_to_a_terminal_and_to_nothing_else(terminal: bool, tmp_path: Path) -> None:
+    """A refusal stays one line where the standard error is a file."""
+    spec = tmp_path / "s.yaml"
+    spec.write_text("models: [lenet5]\ndevices: [A100]\n")
+    words = [*COMMAND, "sweep", str(spec), "--out", str(tmp_path / "out")]
+    if not terminal:
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        assert done.stderr.startswith("written: ") and len(done.stderr.splitlines()) == 1
+        return
+    ours, theirs = os.openpty()
+    subprocess.run(words, stdout=subprocess.DEVNULL, stderr=theirs, check=True)
+    os.close(theirs)
+    assert b"points" in os.read(ours, 100_000)
+    os.close(ours)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,6 +147,8 @@ class CapacityPlan:
         Whether that is settled: offsets were found, or it is proved that there are none.
     states
         Partial packings looked at by the attempt that settled it, and by those before it.
+    smallest
+        Bytes of the smallest block into which a rule of thumb put all buffers; None where the time was too short.
     """
 
     buffers: FixedBuffers
@@ -153,6 +156,7 @@ class CapacityPlan:
     offsets: np.ndarray | None
     proved: bool
     states: int
+    smallest: int | None = None
 
     @property
     def fits(self) -> bool:
@@ -161,8 +165,9 @@ class CapacityPlan:
 
 
 def plan_below(
-    buffers: FixedBuffers, capacity: int, *, seconds: float = 55.0, seed: int = 0, threads: int = 2
-) -> CapacityPlan:
+    buffers: FixedBuffers, capacity: int, *, seconds: float = 55.0, seed: int = 0, threads: int = 2,
+    progress: Callable[[int], object] = lambda states: None,
+) -> CapacityPlan:  # fmt: skip
     """Return offsets below a capacity, or a proof that there are none, or neither when the time is over.
 
     First come the rules of thumb. Then every attempt is a complete search that prefers other buffers (long-lived
@@ -183,6 +188,8 @@ def plan_below(
     threads
         Attempts at once. Of those that settle it the first in number counts, so that the offsets depend on the
         seed and the threads but not on which was faster.
+    progress
+        Called after each round of attempts with the partial packings looked at so far.
 
     Raises
     ------
@@ -206,14 +213,15 @@ def plan_below(
         return CapacityPlan(buffers, capacity, None, True, 0)
     sections = Sections(buffers.lower, buffers.upper, buffers.size, capacity)
     offsets = sections.by_rules(deadline)
-    if offsets is not None and peak_of(offsets, buffers.size) <= capacity:
+    smallest = None if offsets is None else int(peak_of(offsets, buffers.size))
+    if offsets is not None and smallest is not None and smallest <= capacity:
         return _checked(buffers, capacity, offsets, 0)
     if deadline.passed:
-        return CapacityPlan(buffers, capacity, None, False, 0)
-    outcome, found, states = _search(sections, deadline.end, seed, threads)
+        return CapacityPlan(buffers, capacity, None, False, 0, smallest)
+    outcome, fitting, states = _search(sections, deadline.end, seed, threads, progress)
     if outcome == FOUND:
-        return _checked(buffers, capacity, found, states)
-    return CapacityPlan(buffers, capacity, None, outcome == NONE, states)
+        return _checked(buffers, capacity, fitting, states)
+    return CapacityPlan(buffers, capacity, None, outcome == NONE, states, smallest)
 
 
 def _checked(buffers: FixedBuffers, capacity: int, offsets: np.ndarray, states: int) -> CapacityPlan:
@@ -223,7 +231,9 @@ def _checked(buffers: FixedBuffers, capacity: int, offsets: np.ndarray, states: 
     return CapacityPlan(buffers, capacity, offsets, True, states)
 
 
-def _search(sections: Sections, until: float, seed: int, threads: int) -> tuple[int, np.ndarray, int]:
+def _search(
+    sections: Sections, until: float, seed: int, threads: int, progress: Callable[[int], object]
+) -> tuple[int, np.ndarray, int]:
     """Run attempts side by side, round by round; return what came of the first that settles it, and all states."""
     spent = 0
     allowed = _FIRST_STATES
@@ -244,6 +254,7 @@ def _search(sections: Sections, until: float, seed: int, threads: int) -> tuple[
                 spent += looked
                 if outcome != STOPPED:
                     return outcome, offsets, spent
+            progress(spent)
             if time.monotonic() > until:
                 return STOPPED, answers[0][2], spent
             if begin // _TURNS != (begin + threads) // _TURNS:
