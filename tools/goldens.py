@@ -52,6 +52,8 @@ def device_lines(device: Any) -> Iterator[str]:
         yield f"{value.origin.name} = {quantity(value)}"
     yield f"{device.id}/release_year = {device.release_year}"
     yield f"{device.id}/headline = {device.headline}"
+    if device.product:
+        yield f"{device.id}/product = {device.product}"
     if device.process_node:
         yield f"{device.id}/chip/node = {device.process_node}"
     if device.operands:

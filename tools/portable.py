@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from mlsys.files import write_text
 from pages import ROOT, notebook_files
 
 LOGS = ROOT / "_build" / "portable"
@@ -146,7 +147,7 @@ def run(setting: Setting, what: Sequence[str], logs: Path | None = None) -> Outc
         passed += int(counted[1]) if counted else 0
         named = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", text, re.MULTILINE)
         failed += named or ([f"{command[-1]}: pytest ended with {done.returncode}"] if done.returncode else [])
-    (logs / f"{setting.name}.log").write_text(output, encoding="utf-8")
+    write_text(logs / f"{setting.name}.log", output)
     return Outcome(passed, tuple(failed), time.monotonic() - begun, output)
 
 

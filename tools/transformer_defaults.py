@@ -8,6 +8,8 @@ from typing import Any
 import transformers
 import yaml
 
+from mlsys.files import write_text
+
 FILE = Path(__file__).parents[1] / "mlsys" / "workloads" / "transformer_config" / "defaults.yaml"
 MODEL_TYPES = [
     "arcee",
@@ -130,4 +132,4 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    FILE.write_text(text(), encoding="utf-8")
+    write_text(FILE, text())

@@ -66,7 +66,7 @@ def worst_cases() -> tuple[tuple[QuantizedNet, Array], ...]:
     >>> [whole.layers[0].layer.name for whole, _ in worst_cases()]
     ['conv', 'pointwise', 'depthwise', 'dense']
     >>> whole, batch = worst_cases()[0]
-    >>> whole.source.to_int(batch).min() - whole.source.zero
+    >>> int(whole.source.to_int(batch).min()) - whole.source.zero
     255
     """
     layers = (

@@ -492,7 +492,7 @@ def test_measurements_are_not_written_over(tmp_path: Path) -> None:
     data = written(tmp_path / "mine.csv", stream_rows(0.7))
     before = data.read_bytes()
     told = CliRunner().invoke(main, ["calibrate", str(data), "--out", str(data)])
-    assert told.exit_code == 1 and "holds the measurements" in told.output
+    assert told.exit_code == 2 and "is an input of this command" in told.output
     assert data.read_bytes() == before
 
 

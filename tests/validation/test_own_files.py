@@ -21,7 +21,7 @@ def test_predictions_are_not_written_over_the_measurements(tmp_path: Path) -> No
     rows = [ROW.format("resnet18", 50, "ms"), ROW.format("resnet50", 150, "ms")]
     for out in (path, link):
         told = validated(path, rows, "--csv", str(out))
-        assert told.exit_code == 2 and "holds the measurements" in told.output
+        assert told.exit_code == 2 and "is an input of this command" in told.output
         assert path.read_text(encoding="utf-8") == HEADS + "".join(rows)
     assert validated(path, rows, "--csv", str(tmp_path / "other.csv")).exit_code == 0
 
