@@ -30,6 +30,7 @@ class Limits:
 
 LIMITS = Limits()
 _UNLIKELY = 0.01
+_MOST_POINTS = 4000  # through which a line is drawn
 
 
 def doubts(log: Log, limits: Limits = LIMITS) -> tuple[str, ...]:
@@ -145,6 +146,9 @@ def _trend(values: np.ndarray) -> tuple[float, float]:
 
     if len(values) < 10 or np.ptp(values) == 0:
         return 0.0, 1.0
-    places = np.arange(len(values))
-    slope = float(theilslopes(values, places)[0])
-    return slope * places[-1] / float(np.median(values)), float(kendalltau(places, values).pvalue)
+    order = np.arange(len(values))
+    chance = float(kendalltau(order, values).pvalue)
+    size = -(-len(values) // _MOST_POINTS)  # the line goes through each pair of points, so long runs are gathered
+    points = [float(np.median(values[begin : begin + size])) for begin in range(0, len(values), size)]
+    slope = float(theilslopes(points)[0])  # from one point to the next
+    return slope * order[-1] / size / float(np.median(values)), chance

@@ -122,7 +122,7 @@ def test_onnx_files(tmp_path: Path) -> None:
     answer = report(path, "--batch", 3, "--sequence", 5, "--size", "w=8")
     assert (answer["macs"], answer["params"]) == (15 * 32, 32)
     assert run(path, "--size", "w") == (1, "Error: --size must be NAME=NUMBER, such as batch=8, got 'w'\n")
-    assert "leaves a size open: w. Give sizes={'w': 1}" in run(path)[1]
+    assert "leaves sizes open: w. Give e.g. --size w=8" in run(path)[1]
     assert "--image does not go with an ONNX file" in run(path, "--image", 3)[1]
 
 

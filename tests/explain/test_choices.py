@@ -206,6 +206,13 @@ def test_every_doubt_is_raised(log, words: str) -> None:
     assert any(words in text for text in doubts(log)), doubts(log)
 
 
+def test_a_run_of_very_many_inferences_is_looked_at_for_a_rise() -> None:
+    """A line through each pair of them would take 80 GB."""
+    draw = np.random.default_rng(1)
+    rising = draw.normal(1, 0.01, 100_000) + np.linspace(0, 0.2, 100_000)
+    assert any("the latency rises by 18% over run 0" in text for text in doubts(make_log([list(rising)])))
+
+
 def test_a_clean_log_raises_none() -> None:
     draw = np.random.default_rng(5)
     assert doubts(make_log([list(draw.normal(1, 0.01, 200)) for _ in range(3)])) == ()
