@@ -319,6 +319,24 @@ def _top(node: NodeView) -> None:
             )
 
 
+def _resized(node: NodeView) -> None:
+    """Check that region, scales and sizes are lists of numbers, with one for each axis."""
+    for slot in range(1, 4):
+        if node.shapes[slot] is not None and len(node.shape(slot)) != 1:
+            raise Mismatch(f"needs a list of numbers, and has {node.named(slot)}")
+    if node.known(0):
+        axes = len(node.get("axes", node.shape(0)))
+        for slot in (2, 3):
+            if node.shapes[slot] not in (None, (0,), (axes,)):
+                raise Mismatch(f"needs {axes} numbers, one an axis, and has {node.named(slot)}")
+
+
+def _clipped(node: NodeView) -> None:
+    for slot in (1, 2):
+        if node.shapes[slot] not in (None, ()):
+            raise Mismatch(f"needs a scalar as its bound, and has {node.named(slot)}")
+
+
 _ELEMENTWISE = (
     *("Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min", "Mean", "Sum", "Where", "And", "Or", "Xor", "Equal"),
     *("Greater", "GreaterOrEqual", "Less", "LessOrEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift"),
@@ -345,5 +363,7 @@ _CHECKS: dict[str, _Check] = {
     "Split": _split,
     **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _block_moves),
     "TopK": _top,
+    "Resize": _resized,
+    "Clip": _clipped,
     **dict.fromkeys(("Gather", "GatherElements"), _gathered),
 }

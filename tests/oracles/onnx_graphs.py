@@ -98,12 +98,15 @@ def window(draw: Any, dims: int) -> dict[str, Any]:
 
 
 def without_overhang(given: dict[str, Any], kernel: list[int], shape: Shape) -> dict[str, Any]:
-    """Drop a VALID padding of a window that is larger than the input, for which ONNX Runtime divides toward zero."""
-    reach = [
-        step * (size - 1) + 1 for step, size in zip(given.get("dilations", [1] * len(kernel)), kernel, strict=True)
-    ]
-    if given.get("auto_pad") == "VALID" and any(size > whole for size, whole in zip(reach, shape[2:], strict=False)):
-        given.pop("auto_pad")
+    """Drop the strides of a window larger than its padded input, for which ONNX Runtime divides toward zero."""
+    dims = len(kernel)
+    if len(shape) != dims + 2:
+        return given
+    pads = given.get("pads", [0] * 2 * dims)
+    reach = [step * (size - 1) + 1 for step, size in zip(given.get("dilations", [1] * dims), kernel, strict=True)]
+    room = [size + pads[axis] + pads[axis + dims] for axis, size in enumerate(shape[2:])]
+    if not str(given.get("auto_pad")).startswith("SAME") and any(a > b for a, b in zip(reach, room, strict=True)):
+        given.pop("strides", None)
     return given
 
 
@@ -133,7 +136,7 @@ def conv_transpose(draw: Any, graph: Graph, x: str, shape: Shape, y: str) -> Nod
 
 @step
 def pool(draw: Any, graph: Graph, x: str, shape: Shape, y: str) -> NodeProto:
-    dims = max(len(shape) - 2, 1)
+    dims = min(max(len(shape) - 2, 1), 3)  # ONNX Runtime pools over no more axes
     kind = draw(st.sampled_from(["MaxPool", "AveragePool"]))
     given = window(draw, dims)
     if kind == "AveragePool" and graph.opset < 19:
@@ -193,7 +196,7 @@ def activation(draw: Any, graph: Graph, x: str, shape: Shape, y: str) -> NodePro
 @step
 def transpose(draw: Any, graph: Graph, x: str, shape: Shape, y: str) -> NodeProto:
     order = draw(st.permutations(range(len(shape) if draw(st.integers(0, 9)) else len(shape) + 1)))
-    return helper.make_node("Transpose", [x], [y], perm=list(order))
+    return helper.make_node("Transpose", [x], [y], **({"perm": list(order)} if order else {}))
 
 
 @step

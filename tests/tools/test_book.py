@@ -62,6 +62,13 @@ def test_places_share_nothing() -> None:
     assert TEST_BOOK.build.name == "_build", "Jupyter Book appends it to --path-output"
 
 
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give back the settings that ``book.main`` makes for its process, which here is that of all tests."""
+    for name in ("MLSYS_BOOK", "MLSYS_FIGURES"):
+        monkeypatch.setenv(name, "other")
+
+
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[tuple[object, ...]]]:
     """The steps of a build, noted instead of taken, in places below a folder of the test."""
@@ -80,7 +87,6 @@ def test_the_tests_book_runs_labs_for_the_web_and_touches_no_other(recorded, mon
     inside: list[str | None] = []
     monkeypatch.setattr(book, "fingerprint", lambda: inside.append(os.environ.get("MLSYS_BOOK")) or "x")
     monkeypatch.setattr(book, "ROOT", tmp_path)
-    monkeypatch.setenv("MLSYS_BOOK", "other")
     monkeypatch.setattr(book, "prepare_environment", lambda: None)
     assert book.main(["test"]) == 0
     steps = {name: given for name, *given in recorded}

@@ -104,7 +104,7 @@ def test_the_terms_of_a_normalisation_are_counted_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("make", "complaint"),
     [
-        (lambda: gemm(0, 2, 2), r"gemm_macs\(\): `m`"),
+        (lambda: gemm(0, 2, 2), r"gemm\(\): `m`"),
         (lambda: conv2d(1, 3, 8, 4, 7, padding=0), "the kernel does not fit"),
         (lambda: conv2d(1, 3, 8, 8, 3, groups=2), "`groups` must divide"),
         (lambda: layer_norm(-2, -3), r"layer_norm\(\): `rows`"),
