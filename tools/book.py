@@ -1,8 +1,9 @@
 """Build the book: run the pages that need it, then let Jupyter Book set them.
 
 python tools/book.py html            the whole book, warnings are errors
-python tools/book.py test            the same in a place of its own, from the outputs in the committed notebooks;
-                                     only labs are run, so that they work without a kernel there, too
+python tools/book.py test            the same in a place of its own: a copy, where the whole book stands as the sources
+                                     are now; else from the outputs in the committed notebooks, and only labs are
+                                     run, so that they work without a kernel there, too
 python tools/book.py pdf             the same as one PDF, through xelatex
 python tools/book.py page roofline   one page, quickly
 """
@@ -55,6 +56,18 @@ def fingerprint() -> str:
     digest = hashlib.sha256()
     package = (path for path in (ROOT / "mlsys").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     for path in sorted([*package, ROOT / "constraints.txt", ROOT / "requirements.txt"]):
+        digest.update(str(path.relative_to(ROOT)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def digest_of_book() -> str:
+    """Digest of all that a built book depends on: pages, their looks, and what their outputs depend on."""
+    digest = hashlib.sha256(fingerprint().encode())
+    folders = (*(ROOT / folder for folder in FOLDERS), ROOT / "vendor" / "static", ROOT / "tools")
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    sources = [path for path in files if path.suffix not in (".ipynb", ".pyc") and "_build" not in path.parts]
+    for path in sorted([*sources, *(ROOT.glob("_*.yml")), *ROOT.glob("*.md")]):
         digest.update(str(path.relative_to(ROOT)).encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -161,20 +174,39 @@ def build_html() -> Path:
     """Build the whole book as HTML, every page run."""
     with BOOK.locked():
         BOOK.forget_stale_outputs(f"run {fingerprint()}")
+        BOOK.finished.unlink(missing_ok=True)
+        sources = digest_of_book()
         run_new_pages(BOOK)
-        return set_html(BOOK)
+        made = set_html(BOOK)
+        write_text(BOOK.finished, sources)
+        return made
 
 
 def build_test_book() -> Path:
     """Build the book that the browser tests open: outputs as committed, but labs run as for the web."""
     labs = [path for path in notebook_files() if path.parent.name == "labs"]
     with TEST_BOOK.locked():
+        if copy_finished_book():
+            return TEST_BOOK.html / "index.html"
         TEST_BOOK.forget_stale_outputs(f"committed, labs run {fingerprint()}")
         for lab in labs:
             refuse_disagreement(lab)
         take_committed_outputs(TEST_BOOK, [path for path in notebook_files() if path not in labs])
         run_new_pages(TEST_BOOK, labs)
         return set_html(TEST_BOOK)
+
+
+def copy_finished_book() -> bool:
+    """Copy the whole book to the place of the tests' book, if it stands as the sources are now; return whether."""
+    if not BOOK.finished.exists():
+        return False
+    with BOOK.locked():
+        if not BOOK.finished.exists() or BOOK.finished.read_text(encoding="utf-8") != digest_of_book():
+            return False
+        print("Taking a copy of the whole book, which is up to date", flush=True)
+        shutil.rmtree(TEST_BOOK.html, ignore_errors=True)
+        shutil.copytree(BOOK.html, TEST_BOOK.html)
+    return True
 
 
 def set_html(place: BookPlace) -> Path:

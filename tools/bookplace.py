@@ -53,6 +53,11 @@ class BookPlace:
         """Digest of the package that the outputs in the cache came from."""
         return self.build / "cache-fingerprint"
 
+    @property
+    def finished(self) -> Path:
+        """Digest of the sources of the whole book in ``html``; there is none while it is being built."""
+        return self.build / "finished"
+
     def forget_stale_outputs(self, current: str) -> None:
         """Empty the cache when the package has changed, or outputs came from elsewhere.
 

@@ -108,6 +108,51 @@ def test_make_book_touches_only_its_own_place(recorded, monkeypatch) -> None:
     assert list(book.TEST_BOOK.build.iterdir()) == []
 
 
+def test_a_finished_book_is_copied_for_the_tests_and_an_older_one_is_not(recorded, monkeypatch) -> None:
+    digests = iter(["one", "one", "two"])
+    monkeypatch.setattr(book, "fingerprint", lambda: "x")
+    monkeypatch.setattr(book, "digest_of_book", lambda: next(digests))
+    monkeypatch.setattr(book, "set_html", lambda place: recorded.append(("set", place)) or place.html / "index.html")
+    book.BOOK.html.mkdir()
+    (book.BOOK.html / "index.html").write_text("whole", encoding="utf-8")
+    book.build_html()
+    recorded.clear()
+    assert book.build_test_book().read_text(encoding="utf-8") == "whole"
+    assert recorded == []
+    book.build_test_book()
+    assert ("set", book.TEST_BOOK) in recorded, "the sources have changed since"
+
+
+def test_a_book_that_failed_is_not_copied(recorded, monkeypatch) -> None:
+    monkeypatch.setattr(book, "fingerprint", lambda: "x")
+    monkeypatch.setattr(book, "digest_of_book", lambda: "one")
+    book.build_html()
+    assert book.BOOK.finished.exists()
+
+    def fail(*given: object) -> None:
+        raise book.BookError("a warning")
+
+    monkeypatch.setattr(book, "jupyter_book", fail)
+    with pytest.raises(book.BookError):
+        book.build_html()
+    assert not book.copy_finished_book()
+
+
+def test_the_digest_of_the_book_sees_pages_styles_and_package(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(book, "ROOT", tmp_path)
+    monkeypatch.setattr(book, "fingerprint", lambda: "x")
+    seen = {book.digest_of_book()}
+    for name in ("book/a.md", "book/static/a.css", "labs/b.md", "_toc.yml", "tools/t.py", "vendor/static/x.js"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1", encoding="utf-8")
+        seen.add(book.digest_of_book())
+    (tmp_path / "book" / "a.ipynb").write_text("outputs are derived", encoding="utf-8")
+    seen.add(book.digest_of_book())
+    monkeypatch.setattr(book, "fingerprint", lambda: "y")
+    seen.add(book.digest_of_book())
+    assert len(seen) == 8
+
+
 def test_make_test_builds_the_tests_book() -> None:
     import stages
 
