@@ -14,7 +14,7 @@ help: ## List the targets
 
 setup: $(STAMP) ## Make the virtual environment .venv (does nothing when it is up to date)
 
-$(STAMP): requirements.txt constraints.txt pyproject.toml
+$(STAMP): requirements.txt constraints.txt pyproject.toml evidence/pyproject.toml
 	@bash tools/setup.sh $(VENV)
 	@touch $@
 

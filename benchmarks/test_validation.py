@@ -9,11 +9,12 @@ from mlsys.hardware import Hardware
 from mlsys.models.calibrated import Parameters, Stack, calibrated_times
 from mlsys.models.calibrated.lowering import kernels_of
 from mlsys.models.roofline import roofline
-from mlsys.validation import shipped_rows, validate
-from mlsys.validation.cases.reading import number_format
-from mlsys.validation.fit import _stack
-from mlsys.validation.refit import settings
 from mlsys.workloads import zoo
+from mlsys_evidence import validate
+from mlsys_evidence.fit.fitting import _stack
+from mlsys_evidence.fit.refit import settings
+from mlsys_evidence.ingest.reading import number_format
+from mlsys_evidence.rows import shipped_rows
 
 
 def test_all_rows(benchmark):

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 import mlsys
+import mlsys_evidence
 from mlsys.hardware.device import Device
 from mlsys.hardware.parts import Link, MemoryLevel, OperandPaths, OperatingPoint
 from mlsys.units import Quantity
 
-ROOT = Path(mlsys.__file__).parent
+PACKAGES = (Path(mlsys.__file__).parent, Path(mlsys_evidence.__file__).parent)
 # What stays outside a door, and why nobody's name or file can come that way.
 ALLOWED = {
     "print": {"claims/render.py": "plain text outside a notebook"},
@@ -29,7 +30,7 @@ OWN = {
     "explain/stored.py", "files.py", "hardware/catalogue.py", "inputs.py",
     "models/calibrated/effects.py",
     "planner/mapper/cache.py", "sweep/points.py", "sweep/store.py",
-    "validation/refit.py", "validation/rows.py", "widgets/progress.py",
+    "calibration/rows.py", "fit/refit.py", "widgets/progress.py",
     "widgets/state.py", "workloads/captures/store.py",
 }  # fmt: skip
 # What the carriers of facts keep to themselves, but for names that amounts have as well, such as `_units`.
@@ -94,8 +95,11 @@ def private_reads(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 @functools.cache
 def trees() -> dict[str, ast.AST]:
-    files = sorted(ROOT.rglob("*.py"))
-    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in files}
+    return {
+        path.relative_to(package).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for package in reversed(PACKAGES)
+        for path in sorted(package.rglob("*.py"))
+    }
 
 
 def found(look: Callable[[ast.AST], Iterator[tuple[str, int]]]) -> list[tuple[str, str, int]]:

@@ -41,8 +41,9 @@ def test_every_example_runs_as_it_stands() -> None:
 
 
 def test_the_counts_are_those_of_the_data() -> None:
-    from mlsys.validation import examination_rows, held_examinations, shipped_rows
     from mlsys.workloads.zoo import networks
+    from mlsys_evidence import examination_rows, held_examinations
+    from mlsys_evidence.rows import shipped_rows
 
     assert f"{len(shipped_rows()):,} published measurements" in README
     asked = [row for number in held_examinations() for row in examination_rows(number)]
@@ -54,8 +55,8 @@ def test_the_counts_are_those_of_the_data() -> None:
 
 def test_the_errors_are_those_of_the_fit() -> None:
     """As printed, to the last digit: a new fit moves them, and the lines to type instead stand in the failure."""
-    from mlsys.validation import class_scores
-    from mlsys.validation.tables import percent_cell
+    from mlsys_evidence import class_scores
+    from mlsys_evidence.evaluate.tables import percent_cell
 
     told = [line for line in README.splitlines() if line.endswith("× |")]
     known = {each.name.replace("datacenter", "data-centre"): each for each in class_scores() if each.name != "all"}

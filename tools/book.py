@@ -54,8 +54,10 @@ TEX_PACKAGES = (
 def fingerprint() -> str:
     """Digest of all that the outputs depend on besides the pages themselves."""
     digest = hashlib.sha256()
-    package = (path for path in (ROOT / "mlsys").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    for path in sorted([*package, ROOT / "constraints.txt", ROOT / "requirements.txt"]):
+    files = {ROOT / "constraints.txt", ROOT / "requirements.txt"}
+    for package in (ROOT / "mlsys", ROOT / "evidence" / "mlsys_evidence"):
+        files |= {path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    for path in sorted(files):
         digest.update(str(path.relative_to(ROOT)).encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()

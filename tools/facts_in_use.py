@@ -23,7 +23,7 @@ from mlsys.claims.ledger import ledger
 from mlsys.hardware import Hardware
 from mlsys.hardware.evidence import Evidence, evidence
 from mlsys.provenance import recording
-from mlsys.validation.report import predictions_on
+from mlsys_evidence.evaluate.report import predictions_on
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("book", "labs")

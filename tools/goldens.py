@@ -33,6 +33,7 @@ from mlsys.files import write_text
 ROOT = Path(__file__).resolve().parents[1]
 GOLDENS = ROOT / "tests" / "goldens"
 PACKAGE = ROOT / "mlsys"
+PACKAGES = (PACKAGE, ROOT / "evidence" / "mlsys_evidence")
 DIGITS = 12
 
 
@@ -125,12 +126,25 @@ def _leaves(value: Any, path: str) -> Iterator[str]:
         yield f"{path} = {' '.join(value.split())}"
 
 
+def shipped(pattern: str) -> Iterator[Path]:
+    """Return the files of both distributions."""
+    for package in PACKAGES:
+        yield from sorted(package.rglob(pattern))
+
+
+def named(path: Path) -> str:
+    """Return a file as a lock names it: without the library's name, and with that of the evidence."""
+    package = next(package for package in PACKAGES if package in path.parents)
+    name = path.relative_to(package).as_posix()
+    return name if package == PACKAGE else f"{package.name}/{name}"
+
+
 def parameters() -> Iterator[str]:
     """Lock every number of the YAML files; twins and constants have locks of their own, schemas hold none."""
     elsewhere = {PACKAGE / "hardware" / "data", PACKAGE / "_facts"}
-    for path in sorted(PACKAGE.rglob("*.yaml")):
+    for path in shipped("*.yaml"):
         if not elsewhere & set(path.parents) and path.name not in ("schema.yaml", "sources.yaml"):
-            name = path.relative_to(PACKAGE).with_suffix("").as_posix()
+            name = named(path.with_suffix(""))
             yield from _leaves(yaml.safe_load(path.read_text("utf-8")), name)
 
 
@@ -160,26 +174,27 @@ def _named_numbers(body: Sequence[ast.stmt], prefix: str, in_class: bool) -> Ite
 
 def literals() -> Iterator[str]:
     """Lock the numbers that modules and classes of the package name in their source."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        name = path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".")
+    for path in shipped("*.py"):
+        name = named(path.with_suffix("")).replace("/", ".")
         if not name.startswith(("viz.", "widgets.", "cli.", "_facts.", "constants")):  # drawn, or locked elsewhere
             yield from _named_numbers(ast.parse(path.read_text("utf-8")).body, f"{name}.", False)
 
 
 def measurements() -> Iterator[str]:
     """Lock each file of measurements by the number of its lines and a digest."""
-    for path in sorted(path for path in PACKAGE.rglob("*") if path.suffix in (".csv", ".json")):
+    for path in (path for path in shipped("*") if path.suffix in (".csv", ".json")):
         data = path.read_bytes()
-        name = path.relative_to(PACKAGE).as_posix()
+        name = named(path)
         yield f"{name}/lines = {data.count(bytes([10]))}"
         yield f"{name}/digest = {hashlib.sha256(data).hexdigest()[:16]}"
 
 
 def machines() -> dict[str, tuple[Any, ...]]:
     """Return all rows of each machine, those of the examinations included, by what their sources call it."""
-    from mlsys.validation import examination_rows, shipped_rows
-    from mlsys.validation.examination import held_examinations
-    from mlsys.validation.report import by_machine
+    from mlsys_evidence import examination_rows
+    from mlsys_evidence.evaluate.examination import held_examinations
+    from mlsys_evidence.evaluate.report import by_machine
+    from mlsys_evidence.rows import shipped_rows
 
     strange = [row for number in held_examinations() for row in examination_rows(number)]
     rows = (*shipped_rows(), *strange)
@@ -188,7 +203,7 @@ def machines() -> dict[str, tuple[Any, ...]]:
 
 def prediction_line(machine: str, rows: tuple[Any, ...]) -> str:
     """Lock what is said of the rows of one machine: of each number the sum of its logarithm, and bounds beaten."""
-    from mlsys.validation.report import predictions_on
+    from mlsys_evidence.evaluate.report import predictions_on
 
     done = [each for each in predictions_on(machine, rows) if each.answered]
     numbers = {

@@ -104,7 +104,7 @@ def numerical_tests() -> list[str]:
     tests = ROOT / "tests"
     folders = [path for path in tests.iterdir() if path.is_dir() and any(path.glob("test_*.py"))]
     chosen = [*(path for path in folders if path.name not in NO_NUMBERS), *tests.glob("test_*.py")]
-    return ["mlsys", *sorted(str(path.relative_to(ROOT)) for path in chosen)]
+    return ["mlsys", "evidence", *sorted(str(path.relative_to(ROOT)) for path in chosen)]
 
 
 def everything() -> list[str]:

@@ -29,5 +29,5 @@ fi
 
 echo "Installing the pinned requirements (a minute or two)"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --editable . --editable evidence
 echo "Ready: $venv"

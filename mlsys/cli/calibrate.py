@@ -15,8 +15,8 @@ from mlsys.cli.parameters import FILE, Output, asked_device, complete_devices
 from mlsys.files import csv_text, write_text
 
 if TYPE_CHECKING:
+    from mlsys.calibration.calibrate import Calibration
     from mlsys.hardware import Device
-    from mlsys.validation.calibrate import Calibration
 
 _CLASSES = {"TPU": "TPU-like", "SoC": "edge SoC"}
 
@@ -85,8 +85,8 @@ def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None
             raise WrongUsage("--plan learns nothing that --out could hold: leave one of them out")
         _plan(data, chosen, as_json)
         return
+    from mlsys.calibration.calibrate import calibrate_file
     from mlsys.models.calibrated.ranges import FOUR_IN_FIVE
-    from mlsys.validation.calibrate import calibrate_file
 
     calibration = calibrate_file(data, out)
     if as_json:
@@ -134,8 +134,8 @@ def _record(calibration: Calibration, out: Path) -> dict[str, object]:
 
 
 def _plan(data: Path, out: Path, as_json: bool) -> None:
+    from mlsys.calibration.plan import plan_file
     from mlsys.units import Q_
-    from mlsys.validation.plan import plan_file
 
     ten = plan_file(data, out)
     if as_json:
@@ -246,14 +246,11 @@ def _few_threads(twin: Device, note: str) -> str:
 def _other_twin(twin: Device) -> str:
     """Return the name of PyTorch's GPU where it is that of another twin; empty where it is not known as one."""
     from mlsys.bench.ten import gpu_name
-    from mlsys.validation.cases import Inexpressible
-    from mlsys.validation.cases.reading import twin_of
+    from mlsys.calibration.named_devices import device_named
 
     name = gpu_name()
-    try:
-        return name if twin_of(name)[0].id != twin.id else ""
-    except Inexpressible:
-        return ""
+    known = device_named(name)
+    return name if known is not None and known.id != twin.id else ""
 
 
 # Middle half of the samples, over their median, above which a measurement says more of its neighbours.

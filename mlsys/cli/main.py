@@ -13,26 +13,26 @@ import click
 from mlsys.cli.analyze import analyze, compare
 from mlsys.cli.calibrate import calibrate, measure
 from mlsys.cli.claims import claims
-from mlsys.cli.common import Commands, say
+from mlsys.cli.common import say
 from mlsys.cli.compile_bench import compile_bench
 from mlsys.cli.devices import check, device, devices
 from mlsys.cli.edge import edge
 from mlsys.cli.explain import explain
 from mlsys.cli.flops import flops
+from mlsys.cli.installed import InstalledCommands
 from mlsys.cli.mapper import mapper
 from mlsys.cli.memory import memory
 from mlsys.cli.plan import plan
 from mlsys.cli.sweep import sweep
 from mlsys.cli.systolic import systolic
 from mlsys.cli.tiles import tiles
-from mlsys.cli.validate import validate
 
 # A command is short: what it makes is seldom garbage, and looking for cycles is a fifth of it, a last time at its end.
 _SELDOM = 100_000, 50, 50
 _PATIENCE = 10.0  # seconds for threads that outlive the command
 
 
-@click.group(cls=Commands)
+@click.group(cls=InstalledCommands)
 @click.version_option(package_name="mlsys")
 def main() -> None:
     """Hardware acceleration for machine learning, in numbers with a pedigree.
@@ -55,7 +55,6 @@ for command in (
     devices,
     check,
     claims,
-    validate,
     flops,
     analyze,
     compare,

@@ -1,6 +1,5 @@
 """Platforms side by side: rows that were measured here, and rows that others published."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,12 +11,10 @@ from mlsys.errors import LogFileError, UnreadableError
 from mlsys.explain.log import Log
 from mlsys.faults import by_line, short
 from mlsys.inputs import csv_records
-from mlsys.validation.rows import Row, shipped_rows
 
 COLUMNS = ("platform", "latency_ms", "energy_mj", "memory_kb", "accuracy", "cost_usd")
 BETTER = {"latency_ms": "less", "energy_mj": "less", "memory_kb": "less", "accuracy": "more", "cost_usd": "less"}
 """Which direction of each column is better; all pictures and choices keep to it."""
-_RATE = re.compile(r"in energy-mode run throughput ([\d.]+) inf/s")
 _MOST = 1e9
 
 
@@ -64,6 +61,47 @@ def platform_of(log: Log) -> Platform:
     )  # fmt: skip
 
 
+PUBLISHED_RUNS = Path(__file__).parent / "data" / "mlperf_tiny.csv"
+"""Results of MLPerf Tiny, an excerpt of the measurements that the estimates are fitted to."""
+
+
+@dataclass(frozen=True)
+class PublishedRun:
+    """One result of MLPerf Tiny.
+
+    Attributes
+    ----------
+    device, network
+        In the words of the submission.
+    latency_ms
+        Of one inference.
+    energy_mj
+        Of one inference in the same run; None where the run measured time alone.
+    source
+        The round, who submitted, and the file.
+    """
+
+    device: str
+    network: str
+    latency_ms: float
+    energy_mj: float | None
+    source: str
+
+
+@lru_cache(maxsize=1)
+def published_runs() -> tuple[PublishedRun, ...]:
+    """Return the shipped results of MLPerf Tiny."""
+    (_, columns), *lines = csv_records(PUBLISHED_RUNS)
+    records = [dict(zip(columns, cells, strict=True)) for _, cells in lines]
+    return tuple(
+        PublishedRun(
+            each["device"], each["network"], float(each["latency_ms"]),
+            float(each["energy_mj"]) if each["energy_mj"] else None, each["source"],
+        )
+        for each in records
+    )  # fmt: skip
+
+
 @lru_cache(maxsize=4)
 def published(model: str = "DS-CNN") -> tuple[Platform, ...]:
     """Return microcontrollers whose energy and speed were published for one and the same run, thriftiest run of each.
@@ -79,21 +117,16 @@ def published(model: str = "DS-CNN") -> tuple[Platform, ...]:
     >>> rows["STM32H7A3"].latency_ms < rows["STM32L4R5"].latency_ms
     True
     """
-    best: dict[str, tuple[float, float, Row]] = {}
-    for row in shipped_rows():
-        rate = _RATE.search(row.note)
-        if model not in row.model or row.metric != "energy per inference" or not rate or row.unit != "uJ":
+    best: dict[str, PublishedRun] = {}
+    for run in published_runs():
+        if model not in run.network or run.energy_mj is None:
             continue
-        run = row.value / 1e3, 1e3 / float(rate[1]), row
-        if row.device not in best or run[0] < best[row.device][0]:
-            best[row.device] = run
+        least = best.get(run.device)
+        if least is None or least.energy_mj is None or run.energy_mj < least.energy_mj:
+            best[run.device] = run
     return tuple(
-        Platform(
-            device, latency, energy,
-            source=f"{row.source}, {row.software or row.source_path.split('/')[1]}; {row.source_path}",
-        )
-        for device, (energy, latency, row) in sorted(best.items())
-    )  # fmt: skip
+        Platform(device, run.latency_ms, run.energy_mj, source=run.source) for device, run in sorted(best.items())
+    )
 
 
 def read_platforms(path: Path) -> list[Platform]:

@@ -79,18 +79,13 @@ def published_points() -> tuple[PortabilityPoint, ...]:
     >>> sorted({point.network for point in points})
     ['AD FC autoencoder', 'IC ResNet-8', 'KWS DS-CNN', 'VWW MobileNetV1-0.25']
     """
+    from mlsys.explain.platforms import published_runs
     from mlsys.hardware import Hardware
-    from mlsys.validation.rows import shipped_rows
 
     times: dict[tuple[str, str], list[float]] = {}
-    for row in shipped_rows():
-        if (
-            row.metric == "latency"
-            and row.unit == "ms"
-            and row.source.startswith("mlcommons/tiny")
-            and row.precision == "int8"
-        ):
-            times.setdefault((row.device, row.model), []).append(row.value)
+    for run in published_runs():
+        if run.energy_mj is None:
+            times.setdefault((run.device, run.network), []).append(run.latency_ms)
     points = []
     for (device, network), values in sorted(times.items()):
         core, name = _CORE.search(device), device.split(" ")[0]

@@ -22,13 +22,6 @@ from mlsys.viz.sweep import cost_front, rate_map
 from mlsys.viz.systolic import array_frame, energy_per_mac_levels, utilisation_teeth
 from mlsys.viz.systolic_player import SystolicAnimation
 from mlsys.viz.tiling import sectors_by_stride, tile_cache_map, traffic_by_tile
-from mlsys.viz.validation import (
-    bounds_by_kind,
-    error_bars,
-    examination_dots,
-    measured_against_predicted,
-    validation_panels,
-)
 
 __all__ = [
     "COLORS",
@@ -37,7 +30,6 @@ __all__ = [
     "apply_style",
     "array_frame",
     "bandwidth_by_bytes_in_flight",
-    "bounds_by_kind",
     "bytes_by_level",
     "bytes_by_onchip",
     "bytes_by_pattern",
@@ -46,8 +38,6 @@ __all__ = [
     "dram_rows",
     "energy_per_mac_levels",
     "energy_split",
-    "error_bars",
-    "examination_dots",
     "intensity_by_batch",
     "intensity_shift",
     "kernel_bars",
@@ -61,7 +51,6 @@ __all__ = [
     "live_chart",
     "loop_nest",
     "mapping_landscape",
-    "measured_against_predicted",
     "memory_figure",
     "memory_map",
     "memory_passes",
@@ -85,7 +74,6 @@ __all__ = [
     "time_strip",
     "traffic_by_tile",
     "utilisation_teeth",
-    "validation_panels",
     "warp_sectors",
     "words_by_dataflow",
 ]

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 from mlsys.bench import ten, timing
 from mlsys.bench.errors import MeasureError
+from mlsys.calibration.rows import read_rows
 from mlsys.cli import main
 from mlsys.hardware import Hardware
-from mlsys.validation import read_rows
 
 
 class Gpu:

@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
@@ -59,7 +60,9 @@ def test_every_command_that_writes_a_file_the_user_names_is_tried() -> None:
     from mlsys.cli.parameters import Output
 
     def writers(group, before=()):  # type: ignore[no-untyped-def]
-        for name, command in group.commands.items():
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
             if hasattr(command, "commands"):
                 yield from writers(command, (*before, name))
             elif any(isinstance(param.type, Output) for param in command.params):

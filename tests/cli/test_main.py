@@ -42,7 +42,9 @@ def test_device_prints_every_value_with_its_source() -> None:
 
 
 def commands(group: click.Group, name: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for each, command in group.commands.items():
+    context = click.Context(group)
+    for each in group.list_commands(context):
+        command = group.get_command(context, each)
         yield from commands(command, (*name, each)) if isinstance(command, click.Group) else [(*name, each)]
 
 
@@ -53,7 +55,7 @@ def test_the_help_of_every_command_says_what_each_option_is_for(name: tuple[str,
     command: click.Command = main
     for each in name:
         assert isinstance(command, click.Group)
-        command = command.commands[each]
+        command = command.get_command(click.Context(command), each)
     unsaid = [option.opts[-1] for option in command.params if isinstance(option, click.Option) and not option.help]
     assert not unsaid
 

@@ -16,9 +16,9 @@ import yaml
 
 from goldens import GOLDENS, machines, prediction_line
 from mlsys import Hardware
+from mlsys.calibration.case import Inexpressible
 from mlsys.provenance import perturbed, recording
-from mlsys.validation.cases import Inexpressible
-from mlsys.validation.cases.reading import twin_of
+from mlsys_evidence.ingest.reading import twin_of
 from sampled import drawn
 
 LOCKED = {

@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from mlsys import Hardware
+from mlsys.calibration.estimates import estimated
+from mlsys.calibration.rows import Row
+from mlsys.calibration.times import stack_of
 from mlsys.mapping.fusion import as_run
 from mlsys.models.analysis import analyse
 from mlsys.models.calibrated.eager import run_as
-from mlsys.validation import shipped_rows
-from mlsys.validation.cases import interpret
-from mlsys.validation.estimates import estimated
-from mlsys.validation.rows import Row
-from mlsys.validation.times import stack_of
 from mlsys.workloads import load, zoo
+from mlsys_evidence.questions import interpret
+from mlsys_evidence.rows import shipped_rows
 from sampled import drawn
 
 MACHINES = {

@@ -7,10 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from mlsys.validation.cases import interpret
-from mlsys.validation.estimates import estimated
-from mlsys.validation.rows import Row, shipped_rows
-from mlsys.validation.times import stack_of
+from mlsys.calibration.estimates import estimated
+from mlsys.calibration.rows import Row
+from mlsys.calibration.times import stack_of
+from mlsys_evidence.questions import interpret
+from mlsys_evidence.rows import shipped_rows
 from sampled import drawn
 
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)

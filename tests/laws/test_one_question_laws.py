@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from mlsys import Hardware
+from mlsys.calibration.case import Case
+from mlsys.calibration.estimates import estimated, tuned
+from mlsys.calibration.rows import Row
 from mlsys.mapping.fusion import as_run
 from mlsys.models.analysis import analyse
 from mlsys.models.calibrated import MATMUL, Stack, kernel_times
 from mlsys.models.calibrated.eager import run_as
-from mlsys.validation.cases import interpret
-from mlsys.validation.cases.case import Case
-from mlsys.validation.estimates import estimated, tuned
-from mlsys.validation.rows import Row
 from mlsys.workloads import load, zoo
+from mlsys_evidence.questions import interpret
 from sampled import drawn
 
 A100, ROME, PI = "NVIDIA A100 80GB", "AMD EPYC 7742", "Raspberry Pi 5 (Cortex-A76, 4 cores)"

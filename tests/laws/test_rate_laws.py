@@ -10,11 +10,13 @@ import pytest
 from numpy.typing import NDArray
 
 from mlsys import Hardware
+from mlsys.calibration.case import Inexpressible
+from mlsys.calibration.estimates import estimated
+from mlsys.calibration.rows import Row
 from mlsys.models.calibrated import Stack
 from mlsys.provenance import perturbed
-from mlsys.validation.cases import Inexpressible, interpret
-from mlsys.validation.estimates import estimated
-from mlsys.validation.rows import Row, shipped_rows
+from mlsys_evidence.questions import interpret
+from mlsys_evidence.rows import shipped_rows
 from sampled import everything
 
 SEED = int(os.environ["MLSYS_SEED"])

@@ -8,7 +8,8 @@ from mlsys.mapping.fusion import fuse
 from mlsys.models.analysis import analyse
 from mlsys.models.energy.boards import fitted_powers, inference_energy, work_power
 from mlsys.units import Q_
-from mlsys.validation.power import (
+from mlsys.workloads import load
+from mlsys_evidence.fit.power import (
     _factors,
     _without,
     energy_checks,
@@ -17,8 +18,7 @@ from mlsys.validation.power import (
     power_of,
     two_runs,
 )
-from mlsys.validation.rows import shipped_rows
-from mlsys.workloads import load
+from mlsys_evidence.rows import shipped_rows
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from mlsys import Hardware
+from mlsys.calibration.rows import Row
 from mlsys.hardware import view
 from mlsys.models.calibrated import CALLED, QUEUED, VECTOR, Kernel, Parameters, Stack, Work, calibrated_times
 from mlsys.models.calibrated.effects import effect_of
 from mlsys.models.calibrated.library import parameters_of, plain_of, scaled
-from mlsys.validation.cases import interpret
-from mlsys.validation.cases.calls import A_CALL
-from mlsys.validation.pooling import fit_pool
-from mlsys.validation.rows import Row, shipped_rows
+from mlsys_evidence.fit.pooling import fit_pool
+from mlsys_evidence.ingest.calls import A_CALL
+from mlsys_evidence.questions import interpret
+from mlsys_evidence.rows import shipped_rows
 
 T4 = view(Hardware["T4"], "fp32")
 CALL = "eager call on GPU"

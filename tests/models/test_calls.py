@@ -9,14 +9,16 @@ import torch
 import transformers
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from mlsys.calibration.bounds import least_times
+from mlsys.calibration.case import Case
+from mlsys.calibration.estimates import estimated
+from mlsys.calibration.rows import Row
 from mlsys.models.calibrated import VECTOR, Stack
-from mlsys.validation.bounds import least_times
-from mlsys.validation.cases import Case, interpret
-from mlsys.validation.cases.calls import A_CALL, calls_of, graph_captured, small_steps
-from mlsys.validation.cases.reading import number_format
-from mlsys.validation.estimates import estimated
-from mlsys.validation.rows import Row, shipped_rows
 from mlsys.workloads import zoo
+from mlsys_evidence.ingest.calls import A_CALL, calls_of, graph_captured, small_steps
+from mlsys_evidence.ingest.reading import number_format
+from mlsys_evidence.questions import interpret
+from mlsys_evidence.rows import shipped_rows
 
 HUGGING_FACE = "PyTorch 2.1 eager (Hugging Face Transformers)"
 # Operators that start no kernel on a GPU.

@@ -9,9 +9,9 @@ from mlsys.models.analysis import analyse
 from mlsys.models.energy.boards import fitted_powers
 from mlsys.models.energy.cards import CARD, card_power, demands, watts_drawn
 from mlsys.units import Q_
-from mlsys.validation.cards import card_rows, card_runs, card_table, fit_laws, left_out, stored_laws, wall_factor
-from mlsys.validation.rows import sources
 from mlsys.workloads.zoo import network
+from mlsys_evidence.fit.cards import card_rows, card_runs, card_table, fit_laws, left_out, stored_laws, wall_factor
+from mlsys_evidence.rows import sources
 
 LAW = {"static": 0.1, "byte": 5.0, "operation": 50.0}
 

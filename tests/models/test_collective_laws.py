@@ -16,8 +16,8 @@ from mlsys.models.calibrated import (
     Work,
     calibrated_times,
 )
-from mlsys.validation.cases import interpret
-from mlsys.validation.rows import shipped_rows
+from mlsys_evidence.questions import interpret
+from mlsys_evidence.rows import shipped_rows
 
 A100 = view(Hardware["A100_80GB"], "fp16")
 LINK = 300e9

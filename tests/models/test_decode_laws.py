@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from mlsys import Hardware
+from mlsys.calibration.case import Case
+from mlsys.calibration.rows import Row
 from mlsys.hardware import view
 from mlsys.models.calibrated import (
     COLLECTIVE,
@@ -23,11 +25,11 @@ from mlsys.models.calibrated import (
 )
 from mlsys.models.calibrated.library import fitted
 from mlsys.models.calibrated.machine import READ_FROM_STACKS
-from mlsys.validation import held_out_predictions
-from mlsys.validation.cases import Case, interpret
-from mlsys.validation.cases.decoding import LANE, LOGIT, MIXED_BITS
-from mlsys.validation.cases.language import language_model_of
-from mlsys.validation.rows import Row, shipped_rows
+from mlsys_evidence import held_out_predictions
+from mlsys_evidence.ingest.decoding import LANE, LOGIT, MIXED_BITS
+from mlsys_evidence.ingest.language import language_model_of
+from mlsys_evidence.questions import interpret
+from mlsys_evidence.rows import shipped_rows
 
 QUIET = replace(Parameters(), compute=1.0, vector=1.0, bandwidth=1.0, launch=1e-12, ramp=1e-9, energy=1e-30)
 SIDE = 8192

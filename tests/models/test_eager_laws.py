@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mlsys.calibration.case import Case
 from mlsys.hardware import Hardware
 from mlsys.mapping.fusion import as_loops
 from mlsys.models.calibrated import Parameters, Stack, calibrated_times
@@ -19,11 +20,11 @@ from mlsys.models.calibrated.eager import (
 from mlsys.models.calibrated.lowering import Format, kernels_of
 from mlsys.models.calibrated.reductions import norm_reads
 from mlsys.models.calibrated.work import ATTENTION, MATMUL, VECTOR, Work
-from mlsys.validation import shipped_rows
-from mlsys.validation.cases import Case, interpret
-from mlsys.validation.examination import examination_rows
-from mlsys.validation.fit import fit, predicted
 from mlsys.workloads import load, zoo
+from mlsys_evidence.evaluate.examination import examination_rows
+from mlsys_evidence.fit.fitting import fit, predicted
+from mlsys_evidence.questions import interpret
+from mlsys_evidence.rows import shipped_rows
 
 SINGLE = Format("fp32", 4, 4, True)
 BATCH, TOKENS, HIDDEN, HEADS, LAYERS, WORDS = 2, 128, 768, 12, 12, 50257

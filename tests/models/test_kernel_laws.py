@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from mlsys import Hardware
+from mlsys.calibration.case import Case
+from mlsys.calibration.rows import Row
 from mlsys.hardware import Device, view
 from mlsys.models.calibrated import (
     ATTENTION,
@@ -26,12 +28,12 @@ from mlsys.models.calibrated.blocks import in_blocks
 from mlsys.models.calibrated.laws import BLOCK_LATENCY, power_ceiling
 from mlsys.models.calibrated.library import parameters_of
 from mlsys.models.calibrated.lowering import Format
-from mlsys.validation.cases import Case, interpret
-from mlsys.validation.cases.experts import _busiest
-from mlsys.validation.cases.kernels import product
-from mlsys.validation.fit import fit
-from mlsys.validation.refit import held_out_predictions
-from mlsys.validation.rows import Row, shipped_rows
+from mlsys_evidence.fit.fitting import fit
+from mlsys_evidence.fit.refit import held_out_predictions
+from mlsys_evidence.ingest.experts import _busiest
+from mlsys_evidence.ingest.kernels import product
+from mlsys_evidence.questions import interpret
+from mlsys_evidence.rows import shipped_rows
 
 QUIET = replace(Parameters(), compute=1.0, vector=1.0, bandwidth=1.0, launch=1e-12, ramp=1e-9, energy=1e-30)
 

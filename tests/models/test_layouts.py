@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mlsys.calibration.rows import Row
 from mlsys.models.calibrated.layouts import BLOCKS, PLANES, layout_copies
 from mlsys.models.calibrated.library import fitted
 from mlsys.models.calibrated.lowering import Format
 from mlsys.models.calibrated.work import Work
-from mlsys.validation import shipped_rows
-from mlsys.validation.cases import interpret
-from mlsys.validation.fit import Fit, predicted
-from mlsys.validation.rows import Row
 from mlsys.workloads import zoo
+from mlsys_evidence.fit.fitting import Fit, predicted
+from mlsys_evidence.questions import interpret
+from mlsys_evidence.rows import shipped_rows
 
 HALF, SINGLE = Format("fp16", 2, 2), Format("fp32", 4, 4, True)
 

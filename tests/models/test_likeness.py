@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mlsys import Hardware
+from mlsys.calibration import averaging, learning
 from mlsys.hardware import view
 from mlsys.models.analysis import analyse
 from mlsys.models.calibrated import Parameters, snapshot
@@ -15,7 +16,6 @@ from mlsys.models.calibrated.library import parameters_of
 from mlsys.models.calibrated.likeness import APART, ShapeEffects, likeness, shape_of_products
 from mlsys.models.calibrated.own import CALIBRATION, save_calibration
 from mlsys.models.calibrated.running import as_counted, kernels_run, usual_running
-from mlsys.validation import averaging, learning
 from mlsys.workloads.zoo import network
 
 

@@ -7,8 +7,8 @@ from mlsys.models.analysis import analyse
 from mlsys.models.calibrated.lowering import kernels_of
 from mlsys.models.calibrated.resident import CACHED_BY_EDGE_TPU, Residence, held_on, resident
 from mlsys.models.calibrated.work import VECTOR, Kernel, Work
-from mlsys.validation.cases.reading import number_format
 from mlsys.workloads.zoo import network
+from mlsys_evidence.ingest.reading import number_format
 
 # Published: google-coral/pycoral, benchmarks/reference, Dev Board, ms; hailo-ai's model zoo, Hailo-8L, frames/s.
 CORAL = {"mobilenet_v2": 2.56, "mobilenet_v1": 2.22}

@@ -5,13 +5,14 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
+from mlsys.calibration.case import Case
 from mlsys.models.calibrated.lowering import Format
 from mlsys.models.calibrated.steps import ONCE, step_kernels
 from mlsys.models.calibrated.work import MATMUL, Work
-from mlsys.validation import shipped_rows
-from mlsys.validation.cases import Case, interpret
-from mlsys.validation.fit import fit, predicted
 from mlsys.workloads import zoo
+from mlsys_evidence.fit.fitting import fit, predicted
+from mlsys_evidence.questions import interpret
+from mlsys_evidence.rows import shipped_rows
 
 HALF = Format("fp16", 2, 2)
 TIMM, NVIDIA, MICROSOFT = "huggingface/pytorch-image-models", "NVIDIA/DeepLearningExamples", "microsoft/superbenchmark"

@@ -14,8 +14,9 @@ from mlsys.models.analysis import analyse
 from mlsys.models.calibrated.library import fitted, machines
 from mlsys.models.calibrated.usual import machine_kind, setting_of
 from mlsys.sweep import SweepSpec, sweep
-from mlsys.validation import shipped_rows, validate
 from mlsys.workloads import Network, Workload, load, zoo
+from mlsys_evidence import validate
+from mlsys_evidence.rows import shipped_rows
 
 KINDS = ("network", "llm prefill", "llm decode")
 

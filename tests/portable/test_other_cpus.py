@@ -90,6 +90,6 @@ def test_a_run_that_ends_without_a_count_has_failed(tmp_path: Path, monkeypatch:
 
 def test_all_pages_and_all_tests_with_numbers_are_run() -> None:
     chosen = portable.everything()
-    assert {"book/validation.ipynb", "mlsys", "tests/validation", "tests/goldens", "tests/test_units.py"} <= set(chosen)
+    assert {"book/validation.ipynb", "mlsys", "evidence", "tests/goldens", "tests/test_units.py"} <= set(chosen)
     folders = {path.name for path in (portable.ROOT / "tests").iterdir() if path.is_dir()}
     assert folders >= portable.NO_NUMBERS and "tests/browser" not in chosen

@@ -12,8 +12,8 @@ from goldens import GOLDENS, machines, prediction_line
 from mlsys.claims.ledger import ledger
 from mlsys.claims.sensitivity import run_page
 from mlsys.tables import Table
-from mlsys.validation import ten_table
-from mlsys.validation.cards import card_table
+from mlsys_evidence import ten_table
+from mlsys_evidence.fit.cards import card_table
 from sampled import drawn
 
 BOOK = Path(__file__).resolve().parents[2] / "book"

@@ -19,7 +19,7 @@ def loaded_by(module: str) -> set[str]:
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
 
 
-MODULES = [f"mlsys.{module.name}" for module in pkgutil.iter_modules(mlsys.__path__)]
+MODULES = ["mlsys_evidence", *(f"mlsys.{module.name}" for module in pkgutil.iter_modules(mlsys.__path__))]
 
 
 @pytest.mark.exhaustive

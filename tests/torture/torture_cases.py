@@ -233,9 +233,9 @@ def right(name: str) -> bytes:
     if name == "measured.csv":
         import gzip
 
-        import mlsys.validation
+        import mlsys_evidence
 
-        path = next((Path(mlsys.validation.__file__).parent / "data").glob("measured.csv*"))
+        path = next((Path(mlsys_evidence.__file__).parent / "data").glob("measured.csv*"))
         raw = path.read_bytes()
         lines = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode().splitlines(keepends=True)
         same = [line for line in lines[1:] if "A100" in line.split(",")[1]]

@@ -262,7 +262,7 @@ _NAMES = {
     "mlsys.models.tiling": "Tiling tiled_gemm", "mlsys.planner.mapper": "best_mapping best_two_level",
     "mlsys.planner.memory": "fits_on plan_memory", "mlsys.planner.memory.fixed": "FixedBuffers",
     "mlsys.planner.placement": "Scenario example plan", "mlsys.precision": "PRECISIONS", "mlsys.provenance": "perturbed",
-    "mlsys.sweep": "SweepSpec sweep", "mlsys.units": "ureg", "mlsys.validation": "read_rows",
+    "mlsys.sweep": "SweepSpec sweep", "mlsys.units": "ureg", "mlsys_evidence": "read_rows",
     "mlsys.workloads": "attention dense gemm load relu", "mlsys.workloads.zoo": "network", "pathlib": "Path",
 }  # fmt: skip
 

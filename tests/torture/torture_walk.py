@@ -17,7 +17,9 @@ def commands(group: Any = None, before: tuple[str, ...] = ()) -> Iterator[tuple[
     from mlsys.cli import main
 
     group = main if group is None else group
-    for name, command in sorted(group.commands.items()):
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, click.Group):
             yield from commands(command, (*before, name))
         else:

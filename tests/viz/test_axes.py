@@ -11,10 +11,12 @@ from mlsys import Q_, Hardware, viz
 from mlsys.edge import PowerPoint, split_energy
 from mlsys.edge.stored import stored_run
 from mlsys.models import roofline
-from mlsys.validation import shipped_rows, validate
-from mlsys.validation.examination import Examined
 from mlsys.viz.edge import clock_curves, tradeoff
 from mlsys.workloads import zoo
+from mlsys_evidence import validate
+from mlsys_evidence.evaluate import pictures
+from mlsys_evidence.evaluate.examination import Examined
+from mlsys_evidence.rows import shipped_rows
 
 matplotlib.use("Agg")
 A100, H100 = Hardware.Cloud.A100, Hardware.Cloud.H100
@@ -79,15 +81,15 @@ def test_pictures_of_a_small_network(ax: Axes) -> None:
 
 def test_pictures_of_a_validation(ax: Axes) -> None:
     report = validate(shipped_rows()[:200])
-    viz.validation_panels(report, ["gemm", "softmax"])
-    viz.measured_against_predicted(ax, report.predictions)
+    pictures.validation_panels(report, ["gemm", "softmax"])
+    pictures.measured_against_predicted(ax, report.predictions)
     ax.clear()
-    viz.bounds_by_kind(ax, report.predictions)
+    pictures.bounds_by_kind(ax, report.predictions)
     ax.clear()
     groups = report.scores(lambda each: each.kind)
-    viz.error_bars(ax, groups, groups)
+    pictures.error_bars(ax, groups, groups)
     ax.clear()
-    viz.examination_dots(ax, [Examined(name, part, part) for name, part in groups.items()], {})
+    pictures.examination_dots(ax, [Examined(name, part, part) for name, part in groups.items()], {})
 
 
 HERE = "\n".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))

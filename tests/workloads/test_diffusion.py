@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from mlsys.validation import shipped_rows
-from mlsys.validation.cases import interpret
 from mlsys.workloads import zoo
+from mlsys_evidence.questions import interpret
+from mlsys_evidence.rows import shipped_rows
 
 # Parameters of the weights that are published: of version 1.4 and its decoder as Nota-NetsPresso/BK-SDM, issue 53,
 # counts them (its decoder leaves out the 20 of the first 1 × 1), of version 2 as buddy-mlir's example, and of SDXL as

@@ -199,7 +199,7 @@ def save(
 ) -> None:
     """Draft the parameters of every setting, and the factors of its machines, three significant digits each."""
     lines = [
-        "# Fitted by `mlsys validate --refit` to the measurements in mlsys/validation/data; not for editing by hand.",
+        "# Fitted by `mlsys validate --refit` to the measurements of mlsys_evidence; not for editing by hand.",
         "# Efficiencies are parts of a peak; launch and hop are seconds; ramp is steps; energy is joules an operation.",
     ]
     for setting in sorted(parameters):

@@ -29,7 +29,7 @@ UNKNOWN = (0.4, 2.5)
 ALL_SOURCES = "*"
 # A source that the fit does not know: its habits, and its program's, are nobody's on record. Told by the first answers
 # to the second and third examination, each source counting as the root of its rows, so that a tenth of them lies beyond
-# each end (:func:`mlsys.validation.examination.strangers_missed`); the fourth tested
+# each end (``strangers_missed`` of the evidence); the fourth tested
 # it in sight, the fifth blind.
 # Downwards, in logarithms: this part of what the lower bound leaves, of at most so much of it, beside what is told of
 # sweeps; and never more than half of what it leaves.

@@ -1,0 +1,1 @@
+"""Errors of the fit: left-out rows, blind evaluations, other predictors, tables and pictures."""

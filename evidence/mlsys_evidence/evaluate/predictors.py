@@ -1,0 +1,189 @@
+"""Our errors beside those of other predictors, on the same rows of NeuSight's open data.
+
+S. Lee, A. Phanishayee, D. Mahajan, NeuSight, ASPLOS 2025. Its repository publishes what it, Habitat, Li et al. and a
+roofline predict for whole networks, and for the operators of each kind in them. The errors of 13.8 % (batched products)
+and 13.9 % (products of layers) that it reports are means over networks of the error of that kind's time in the whole
+network, forward and backward. What anyone predicts for the single operators of its test set is not published.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.calibration.rows import Row
+from mlsys.frozen import FrozenDict
+from mlsys.provenance import remembered, traced
+from mlsys.tables import Table, tabled
+from mlsys_evidence.evaluate.operators import OPERATORS, operators_left_out
+from mlsys_evidence.evaluate.published import PREDICTORS, WHOLE, published_predictions
+from mlsys_evidence.evaluate.report import Prediction, validate
+from mlsys_evidence.fit.refit import held_out_predictions, parameters_alone
+
+_SOURCE = "sitar-lab/NeuSight"
+ALL, NEW, NEW_GPU = "all", "new to NeuSight", "GPU new to both"
+OURS = "ours"
+# The same in the narrow column of a table.
+_WHICH = {ALL: "all", NEW: "new to it", NEW_GPU: "new GPU"}
+_NETWORKS = ("network, forward", "network, forward, compiled", "training step", "training step on four GPUs")
+# Columns of the tables: who is compared first, in sight where a page is narrow.
+_SHOWN = {OURS: "ours", "neusight": "NeuSight", "roofline": "roofline", "li": "Li et al.", "habitat": "Habitat"}
+# Single operators of the test set, by words in what the rows call them.
+_SINGLES = (
+    ("batched product", "GEMM (batched)"),
+    ("product of a layer", "GEMM"),
+    ("layer normalisation", "layernorm"),
+    ("element-wise", "(elementwise)"),
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How far each predictor is off on the same rows, as a part of the measured time.
+
+    Attributes
+    ----------
+    work, group
+        What is predicted; and whether of all networks and GPUs, of those that NeuSight calls out of distribution, or of
+        the GPUs that neither it nor our fit has seen.
+    rows
+        How many.
+    mean, median
+        Error of each predictor, the others' as published, ours of fits that never saw the machine; NaN where one of the
+        rows has no prediction.
+    """
+
+    work: str
+    group: str
+    rows: int
+    mean: FrozenDict[str, float]
+    median: FrozenDict[str, float]
+
+
+@dataclass(frozen=True)
+class Single:
+    """Single operators: how far our lower bound, and our estimate with the machine unseen, are off in the mean."""
+
+    work: str
+    rows: int
+    roofline: float
+    ours: float
+
+
+def _work(row: Row) -> str:
+    if "training" in row.workload or "forward + backward" in row.workload:
+        return _NETWORKS[3 if row.n_devices > 1 else 2]
+    return _NETWORKS[1 if "torch.compile" in row.software else 0]
+
+
+def _groups(new_to: Iterable[str]) -> dict[str, NDArray[np.bool_]]:
+    """Return which of some rows each group has; of groups with the same rows the narrowest."""
+    new = np.array(list(new_to))
+    chosen = {ALL: np.full(len(new), True), NEW: new != "", NEW_GPU: np.char.find(new, "GPU") >= 0}
+    narrowest = {here.tobytes(): name for name, here in chosen.items() if here.any()}
+    return {name: chosen[name] for name in narrowest.values()}
+
+
+def _by_name(errors: Iterable[float]) -> FrozenDict[str, float]:
+    return FrozenDict(dict(zip((*PREDICTORS, OURS), errors, strict=True)))
+
+
+@remembered
+@traced
+def comparisons() -> tuple[Comparison, ...]:
+    """Return the errors on whole networks, and on the operators of each kind in forward passes.
+
+    Examples
+    --------
+    >>> networks = next(each for each in comparisons() if each.work == "network, forward")
+    >>> networks.rows, networks.median["neusight"] < networks.median["roofline"]
+    (44, True)
+    """
+    unseen = {each.row.id: each for each in held_out_predictions("device") if each.row.source == _SOURCE}
+    plain, operators = parameters_alone(), operators_left_out()
+    errors_by_work: dict[str, list[tuple[str, tuple[float, ...]]]] = {}
+    for each in published_predictions():
+        if each.id not in unseen:
+            continue
+        own = unseen[each.id].seconds
+        if each.what != WHOLE:
+            if each.id not in operators:
+                continue
+            effect = own / plain[each.id][0]  # of machines and networks like it: of all kernels alike
+            own = effect * operators[each.id][OPERATORS.index(each.what)]
+        work = _work(unseen[each.id].row) if each.what == WHOLE else each.what
+        errors = (abs(time / each.measured - 1) for time in (*each.predicted.values(), 1e3 * own))
+        errors_by_work.setdefault(work, []).append((each.new_to, tuple(errors)))
+    compared = []
+    for work in (*_NETWORKS, *OPERATORS):
+        errors_of = np.array([errors for _, errors in errors_by_work[work]])
+        for group, here in _groups(new for new, _ in errors_by_work[work]).items():
+            mean, median = (_by_name(whole(errors_of[here], axis=0).tolist()) for whole in (np.mean, np.median))
+            compared.append(Comparison(work, group, int(here.sum()), mean, median))
+    return tuple(compared)
+
+
+def _is(each: Prediction, words: str) -> bool:
+    return each.row.workload == words if words == "GEMM" else words in each.row.workload
+
+
+@remembered
+@traced
+def single_operators() -> tuple[Single, ...]:
+    """Return the errors on single operators of NeuSight's test set, for which no prediction of others is published.
+
+    Examples
+    --------
+    >>> all(each.rows > 10 and each.ours < each.roofline for each in single_operators())
+    True
+    """
+    unseen = [each for each in held_out_predictions("device") if each.row.source == _SOURCE]
+    bounds = {each.row.id: each.bound for each in validate([each.row for each in unseen]).predictions}
+    singles = []
+    for work, words in _SINGLES:
+        chosen = [each for each in unseen if _is(each, words)]
+        measured = np.array([each.case.seconds for each in chosen if each.case])
+        ours = np.abs(np.array([each.seconds for each in chosen]) / measured - 1)
+        plain = np.abs(np.array([bounds[each.row.id] for each in chosen]) / measured - 1)
+        singles.append(Single(work, len(chosen), float(np.mean(plain)), float(np.mean(ours))))
+    return tuple(singles)
+
+
+def _percent(error: float) -> str:
+    """Return an error in %, without its sign: what is off by a factor needs no tenths."""
+    return f"{100 * error:,.1f}" if error < 1 else f"{100 * error:,.0f}"
+
+
+def _cells(each: Comparison) -> tuple[str, ...]:
+    return tuple(
+        "—" if np.isnan(each.mean[name]) else f"{_percent(each.mean[name])} ({_percent(each.median[name])})"
+        for name in _SHOWN
+    )
+
+
+def _table(caption: str, first: str, works: tuple[str, ...]) -> Table:
+    rows = [(each.work, _WHICH[each.group], each.rows, *_cells(each)) for each in comparisons() if each.work in works]
+    return Table(caption, (first, "which", "rows", *_SHOWN.values()), rows)
+
+
+@tabled
+def predictor_table() -> Table:
+    """Return the errors on whole networks as a table."""
+    return _table("Whole networks of NeuSight's open data: mean error (median), in %", "work", _NETWORKS)
+
+
+@tabled
+def operators_in_networks_table() -> Table:
+    """Return the errors on the operators of each kind in whole networks as a table."""
+    return _table(
+        "Operators of each kind, summed over a forward pass: mean error (median), in %", "operators", OPERATORS
+    )
+
+
+@tabled
+def single_table() -> Table:
+    """Return the errors on single operators as a table."""
+    rows = [(each.work, each.rows, f"{each.roofline:.0%}", f"{each.ours:.1%}") for each in single_operators()]
+    heads = ("operator", "rows", "plain roofline", "ours, machine unseen")
+    return Table("Single operators of NeuSight's test set: mean error", heads, rows)

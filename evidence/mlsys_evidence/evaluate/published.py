@@ -1,0 +1,71 @@
+"""What other predictors say of rows that ship: one line for a network, and one for each kind of operator in it.
+
+From sitar-lab/NeuSight, scripts/asplos/summary/summary.csv@6945927d9 (MIT): its measured times, and the predictions of
+its authors' own predictor and of three others. Times of operators are of each one measured alone, and summed over the
+network; of a training step forward and backward. No fit reads any of it.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from mlsys.frozen import FrozenDict
+from mlsys.inputs import csv_records
+
+WHOLE = "whole"
+PREDICTORS = ("roofline", "habitat", "li", "neusight")
+_DATA = Path(__file__).parents[1] / "data" / "predictors.csv.gz"
+
+
+@dataclass(frozen=True)
+class Published:
+    """One time, as measured and as others predict it.
+
+    Attributes
+    ----------
+    id
+        Of the row that ships.
+    new_to
+        What of it NeuSight never saw: ``"network"``, ``"GPU"``, both, or nothing. Those are out of distribution.
+    what
+        ``WHOLE``, or a kind of operator.
+    measured
+        Milliseconds.
+    predicted
+        Milliseconds that each of ``PREDICTORS`` says, the last but one being Li et al.; NaN where none is published.
+    """
+
+    id: str
+    new_to: str
+    what: str
+    measured: float
+    predicted: FrozenDict[str, float]
+
+
+@lru_cache(maxsize=1)
+def published_predictions() -> tuple[Published, ...]:
+    """Return all of them.
+
+    Examples
+    --------
+    >>> each = published_predictions()[0]
+    >>> each.what, len(each.predicted), each.measured > 0
+    ('whole', 4, True)
+    """
+    lines = [cells for _, cells in csv_records(_DATA)[1:]]
+    return tuple(
+        Published(
+            name,
+            new,
+            what,
+            float(measured),
+            FrozenDict(dict(zip(PREDICTORS, (float(cell or "nan") for cell in predicted), strict=True))),
+        )
+        for name, new, what, measured, *predicted in lines
+    )
+
+
+@lru_cache(maxsize=1)
+def with_operators() -> frozenset[str]:
+    """Return the ids of the rows whose times by kind of operator are published."""
+    return frozenset(each.id for each in published_predictions() if each.what != WHOLE)

@@ -1,0 +1,1 @@
+"""What each source means by its words: software, threads, formats, shapes."""

@@ -1,0 +1,317 @@
+"""Ten measurements of a machine make the estimates its own."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.calibration.case import Case, Inexpressible
+from mlsys.calibration.doubts import doubts_of_the_twin
+from mlsys.calibration.estimates import estimated, tuned
+from mlsys.calibration.learning import Learned, learn, sensitivities
+from mlsys.calibration.questions import interpret
+from mlsys.calibration.rows import COLUMNS, Row, read_rows, unread_columns
+from mlsys.calibration.sound import Seen, check_classes, check_times, contradiction, lines_of, what_was_measured
+from mlsys.calibration.times import stack_of
+from mlsys.models.calibrated import Parameters
+from mlsys.models.calibrated.library import parameters_of, scaled
+from mlsys.models.calibrated.likeness import ShapeEffects, shape_of_products
+from mlsys.models.calibrated.own import calibrated_by, save_calibration, uncalibrated
+
+FEWEST, MOST = 3, 200
+_WORDS = {
+    "compute": "your matrix units attain {:.0%} of their peak inside a full tile",
+    "vector": "your vector units attain {:.0%} of their peak",
+    "bandwidth": "your memory attains {:.0%} of its peak",
+    "launch": "each kernel costs {:.3g} µs",
+}
+# Where no row's time follows a parameter by this much of its change, the rows do not tell it.
+_FELT = 0.2
+_ADVICE = {
+    "compute": ("what your arithmetic attains", "add a large matrix product or network, or a large batch"),
+    "bandwidth": ("what your memory attains", "add data larger than the last cache: a copy, or a batch of one"),
+    "launch": ("what a kernel costs to start", "add a small size, or a small network at a batch of one"),
+}
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What a machine's own measurements teach.
+
+    Attributes
+    ----------
+    device
+        Id of its twin.
+    rows
+        How many measurements.
+    settings
+        The parameters of each kind of software that was measured, for this machine.
+    networks, formats
+        How many times as long each network that was measured takes as these parameters say, and networks in each
+        number format.
+    versions
+        How many times as long each version takes, by setting, where several were measured.
+    shapes
+        What networks of like shape are off alike, by setting.
+    spread
+        How far a further measurement is expected to be off, in logarithm of time.
+    before, after
+        Median error of the measurements before, and after, as a part; the second on the rows fitted to, by estimates
+        that use the written file.
+    learned, untold, doubts
+        Sentences: what they say, what they leave open, and why the twin may not be this machine's.
+    """
+
+    device: str
+    rows: int
+    settings: dict[str, Parameters]
+    networks: dict[str, float]
+    formats: dict[str, float]
+    versions: dict[str, dict[str, float]]
+    shapes: dict[str, ShapeEffects]
+    spread: float
+    before: float
+    after: float
+    learned: tuple[str, ...]
+    untold: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
+def checked_cases(rows: Sequence[Row], where: str, most: int = MOST) -> list[Case]:
+    """Return the rows as cases of one machine, or say which line is wrong."""
+    if len(rows) > most:
+        raise ValueError(
+            f"{where}: {len(rows)} measurements, wanted {most} at most: ten, well chosen, say what a machine is like"
+        )
+    if len(rows) < FEWEST:
+        raise ValueError(f"{where}: wanted at least {FEWEST} measurements, ten are better, got {len(rows)}")
+    seen: Seen = {}
+    cases: list[Case] = []
+    for line, row in lines_of(rows):
+        try:
+            case = interpret(row)
+        except Inexpressible as reason:
+            hint = ". `mlsys devices` lists the twins; one of your own goes into a folder that MLSYS_DEVICES names"
+            more = hint if str(reason).startswith("no twin") else ""
+            raise ValueError(f"{where}: line {line}: {reason}{more}") from reason
+        top = lines_of(rows)[0][0]
+        if cases and case.twin != cases[0].twin:
+            same = row.device == rows[0].device
+            raise ValueError(
+                f"{where}: line {line}: "
+                + (
+                    f"`software` {row.software!r} runs on {case.twin}, and {rows[0].software!r} of line {top} on "
+                    f"{cases[0].twin}. "
+                    if same
+                    else f"`device` {row.device} is not {rows[0].device} of line {top}. "
+                )
+                + "One file calibrates one machine: write a file for each"
+            )
+        if cases and case.row.device_class != rows[0].device_class:
+            raise ValueError(
+                f"{where}: line {line}: `device_class` {row.device_class} is not {rows[0].device_class} of line {top}"
+            )
+        if told := contradiction(line, case, seen):
+            raise ValueError(f"{where}: {told}. Keep the one that was taken warm, at a steady clock")
+        cases.append(case)
+    if len(seen) < FEWEST:
+        raise ValueError(
+            f"{where}: {len(rows)} rows, but only {len(seen)} different measurement{'s' if len(seen) > 1 else ''}. "
+            "Vary the size: small, middle and large, some bound by memory and some by arithmetic"
+        )
+    return cases
+
+
+def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
+    """Return what measurements of one machine teach about it.
+
+    They move the parameters of the software that was measured, its scale, and those of its networks, away from
+    what published measurements say, as far as the rows pull: see :mod:`mlsys.calibration.learning`. Software that
+    was not measured keeps what it has: on machines left out of the fit, ten rows of one kind of work did not
+    bring others nearer.
+
+    Parameters
+    ----------
+    rows
+        At least three measurements of one machine, of different sizes.
+    where
+        Named in errors: the file.
+
+    Raises
+    ------
+    ValueError
+        If a row cannot be expressed, rows are of several machines, contradict each other, or are all the same.
+    """
+    cases = checked_cases(rows, where)
+    check_classes(rows, where)
+    with uncalibrated():
+        stack = stack_of(cases)
+        base = tuned(cases, stack)
+        before = estimated(cases, stack, base)
+        check_times(cases, before.tolist(), where)
+        first, taken = _once(cases)
+        learned = learn(taken, before[first], base[first])
+        wanted = learned.seconds(cases, before, base)
+        names = sorted(learned.settings)
+        usual = {name: parameters_of(name, cases[0].twin)[0] for name in names}
+    settings = {name: _machine(learned, name, usual[name]) for name in names}
+    factors, formats = (
+        {name: math.exp(value) for name, value in known.items()} for known in (learned.networks, learned.formats)
+    )
+    calibration = Calibration(
+        cases[0].twin,
+        len(cases),
+        settings,
+        factors,
+        formats,
+        _by_setting(learned.versions),
+        learned.shapes,
+        learned.spread,
+        _median_error(cases, before),
+        math.nan,
+        tuple(
+            words
+            for name in names
+            for words in (
+                *_words(name, settings[name], usual[name], _felt(cases, base, name)),
+                *_words_of_shapes(name, cases, learned.shapes.get(name)),
+            )
+        ),
+        _untold(cases, base),
+    )
+    used = _as_used(cases, calibration)
+    return replace(
+        calibration,
+        spread=math.hypot(learned.spread, float(np.sqrt(np.mean(np.log(used / wanted) ** 2)))),
+        after=_median_error(cases, used),
+        doubts=doubts_of_the_twin(cases, wanted, used),
+    )
+
+
+def _median_error(cases: Sequence[Case], times: NDArray[np.float64]) -> float:
+    """Return the median error of the values that were measured, as a part of them: of rates where rows are rates."""
+    apart = np.log(times) - np.log([case.seconds for case in cases])
+    return float(np.median(np.abs(np.expm1(np.where([case.inverse for case in cases], -apart, apart)))))
+
+
+def _as_used(cases: Sequence[Case], calibration: Calibration) -> NDArray[np.float64]:
+    """Return the times that estimates tell which use the file of a calibration: it is written, and read back."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "calibration.yaml"
+        _save(path, calibration)
+        with calibrated_by(path):
+            return estimated(cases, stack_of(cases))
+
+
+def _once(cases: Sequence[Case]) -> tuple[list[int], list[Case]]:
+    """Return what was measured, each once, with the mean of its times, and where it first stands.
+
+    The same again tells how steady a machine is, and nothing of how far off another measurement will be.
+    """
+    places: dict[tuple[str | int, ...], list[int]] = {}
+    for index, case in enumerate(cases):
+        places.setdefault(what_was_measured(case.row), []).append(index)
+    first = [own[0] for own in places.values()]
+    means = [math.exp(float(np.mean(np.log([cases[index].seconds for index in own])))) for own in places.values()]
+    return first, [replace(cases[index], seconds=mean) for index, mean in zip(first, means, strict=True)]
+
+
+def _by_setting(versions: Mapping[tuple[str, str], float]) -> dict[str, dict[str, float]]:
+    told: dict[str, dict[str, float]] = {}
+    for (setting, version), value in versions.items():
+        told.setdefault(setting, {})[version] = math.exp(value)
+    return told
+
+
+def _machine(learned: Learned, setting: str, usual: Parameters) -> Parameters:
+    moved = learned.parameters(usual.vectorised()[None, :])[0]
+    return scaled(Parameters(*moved.tolist()), math.exp(learned.settings[setting]))
+
+
+def _felt(cases: Sequence[Case], base: NDArray[np.float64], setting: str = "") -> set[str]:
+    """Return the parameters that rows, of one setting or of all, follow."""
+    here = [index for index, case in enumerate(cases) if setting in ("", case.setting)]
+    most = np.abs(sensitivities([cases[index] for index in here], base[here])).max(axis=0)
+    return {name for name, value in zip(Parameters.names(), most.tolist(), strict=True) if value >= _FELT}
+
+
+def _words(setting: str, own: Parameters, usual: Parameters, felt: set[str]) -> list[str]:
+    """Return what was learned of one setting, in words: of the parameters that its rows follow."""
+    told = []
+    for field, words in _WORDS.items():
+        value, was = getattr(own, field), getattr(usual, field)
+        if field in felt and abs(math.log(value / was)) > 0.02:
+            scale = 1e6 if field == "launch" else 1.0
+            told.append(f"{setting}: {words.format(value * scale)}; usual is {_short(field, was)}")
+    return told
+
+
+def _words_of_shapes(setting: str, cases: Sequence[Case], told: ShapeEffects | None) -> list[str]:
+    """Return what was learned of networks by their products, in words: the two that are furthest apart."""
+    here = [case for case in cases if case.setting == setting]
+    factors = (
+        np.exp(told.of([shape_of_products(case.work) for case in here])) if told is not None else np.ones(len(here))
+    )
+    low, high = int(factors.argmin()), int(factors.argmax())
+    if factors[high] < 1.02 * factors[low]:
+        return []
+    fast, slow = (
+        f"{here[index].network} {verb}{factors[index]:.2f} times" for index, verb in ((low, "take "), (high, ""))
+    )
+    return [f"{setting}: networks with products like those of {fast} as long as the rest, like those of {slow}"]
+
+
+def _untold(cases: Sequence[Case], base: NDArray[np.float64]) -> tuple[str, ...]:
+    """Return what the rows leave open, and which rows would tell."""
+    felt = _felt(cases, base)
+    advice = [f"no row tells {what}: {how}" for name, (what, how) in _ADVICE.items() if name not in felt]
+    counts = Counter(case.setting for case in cases)
+    alone = [name for name, rows in counts.items() if rows == 1 and len(counts) > 1]
+    if alone:
+        advice.append(f"one row alone speaks for {', '.join(alone)}: take three or more of each, small and large")
+    return tuple(advice)
+
+
+def _short(field: str, value: float) -> str:
+    return f"{value * 1e6:.3g} µs" if field == "launch" else f"{value:.0%}"
+
+
+def check_columns(data: Path, *, measured: bool = True) -> None:
+    """Refuse a file of measurements, or of what could be measured, that has a column of another name."""
+    if unknown := unread_columns(data, measured=measured):
+        raise ValueError(f"{data}: line 1: unknown columns: {', '.join(unknown)}. Known: {', '.join(COLUMNS)}")
+
+
+def calibrate_file(data: Path, out: Path) -> Calibration:
+    """Read measurements, calibrate, and write the small file that ``--calibration`` takes.
+
+    Raises
+    ------
+    ValueError
+        As :func:`calibrate`; and if a column has no name that rows have.
+    """
+    check_columns(data)
+    if out.exists() and out.samefile(data):
+        raise ValueError(f"{out} holds the measurements: choose another place for what they teach")
+    calibration = calibrate(read_rows(data), str(data))
+    _save(out, calibration)
+    return calibration
+
+
+def _save(path: Path, calibration: Calibration) -> None:
+    save_calibration(
+        path,
+        calibration.device,
+        calibration.settings,
+        calibration.rows,
+        calibration.networks,
+        calibration.formats,
+        calibration.versions,
+        calibration.shapes,
+        calibration.spread,
+    )

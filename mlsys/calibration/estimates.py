@@ -1,0 +1,94 @@
+"""The estimate of a case: its setting's parameters, and what measurements of like things say."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.calibration.case import Case
+from mlsys.calibration.padding import is_one_product, least_when_filled_up
+from mlsys.calibration.times import case_times, stack_of
+from mlsys.models.calibrated import Stack, kernel_times
+from mlsys.models.calibrated.effects import curves_of
+from mlsys.models.calibrated.features import curve_factors
+from mlsys.models.calibrated.library import parameters_of, plain_of, scaled
+from mlsys.models.calibrated.likeness import Shape
+from mlsys.models.calibrated.own import shape_if_calibrated
+from mlsys.provenance import active_whatifs, as_recorded
+
+Array = NDArray[np.float64]
+
+
+def curved(cases: Sequence[Case], stack: Stack) -> Array:
+    """Return the factor of time of each case's shape; 1 where its setting has no curves.
+
+    A product of more rows is never faster: where a curve says so, one of fewer is filled up
+    (:mod:`mlsys.calibration.padding`).
+
+    Read off the facts on record: a curve over shapes tells of the machine that was measured, and a what-if does not
+    move along it, or less of a rate could shorten a time.
+
+    Parameters
+    ----------
+    cases
+        As :func:`~mlsys.calibration.questions.interpret` returns them.
+    stack
+        Of the same cases; without a what-if it holds the facts on record.
+    """
+    factors = np.ones(len(cases))
+    here = [index for index, case in enumerate(cases) if curves_of(case.setting)]
+    if here:
+        own, changed = [cases[index] for index in here], bool(active_whatifs())
+        with as_recorded():
+            recorded = stack_of(own) if changed else stack.of_cases(here)
+        settings = np.array([case.setting for case in own], dtype=object)
+        plain = np.array([plain_of(case.setting, case.twin)[0].vectorised() for case in own])
+        factors[here], seconds = _on_curves(recorded, settings, plain)
+        products = np.array([index for index, case in enumerate(own) if is_one_product(case)], dtype=np.intp)
+
+        def time(filled: Stack, which: NDArray[np.intp]) -> Array:
+            return _on_curves(filled, settings[products[which]], plain[products[which]])[1]
+
+        least = least_when_filled_up(recorded.of_cases(products), seconds[products], time)
+        factors[np.array(here)[products]] *= least / seconds[products]
+    return factors
+
+
+def _on_curves(stack: Stack, settings: NDArray[np.object_], plain: Array) -> tuple[Array, Array]:
+    """Return the factor of each case's shape as its setting's curves have it, and its time by that, seconds."""
+    times = kernel_times(stack, plain)
+    factors = curve_factors(stack, times, settings.tolist())
+    return factors, factors * stack.total(times.seconds)
+
+
+def estimated(cases: Sequence[Case], stack: Stack, parameters: Array | None = None) -> Array:
+    """Return the estimate of each case, seconds.
+
+    Parameters
+    ----------
+    cases
+        As :func:`~mlsys.calibration.questions.interpret` returns them.
+    stack
+        Of the same cases.
+    parameters
+        Of the same cases, where they are known already.
+    """
+    if not cases:
+        return np.zeros(0)
+    rows = tuned(cases, stack) if parameters is None else parameters
+    return case_times(cases, rows, stack)
+
+
+def tuned(cases: Sequence[Case], stack: Stack) -> Array:
+    """Return the parameters of each case, one row each: its setting's, and what is known of like things."""
+    questions = [_question(case) for case in cases]
+    known = {question: parameters_of(*question)[0] for question in dict.fromkeys(questions)}
+    factors = curved(cases, stack).tolist()
+    pairs = zip(questions, factors, strict=True)
+    return np.array([scaled(known[question], factor).vectorised() for question, factor in pairs])
+
+
+def _question(case: Case) -> tuple[str, str, str, str, str, Shape | None]:
+    """Return what the parameters of a case are asked by."""
+    shape = shape_if_calibrated(case.twin, case.work)
+    return case.setting, case.twin, case.network, case.version, case.engine.computes_in, shape

@@ -1,0 +1,294 @@
+"""Published measurements as they were published, one row each."""
+
+import csv
+import io
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from pathlib import Path
+
+from mlsys.amounts import parsed_number
+from mlsys.errors import did_you_mean
+from mlsys.faults import short
+from mlsys.inputs import read_text
+from mlsys.units import UndefinedUnitError, ureg
+
+# Stands in a record whose cells are too many or too few.
+_RAGGED = "\0cells"
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+# Columns that files of measurements may have beside those of a row.
+EXTRA = ("source_type", "confidence", "licence")
+# What rows count that is no unit of the registry.
+_COUNTED = ("%", "x", "PEs", "CPU ticks", "fps", "FPS", "qps", "QPS")
+REQUIRED = ("device", "device_class", "workload", "precision", "seq_or_shape", "metric", "value", "unit")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement.
+
+    Attributes
+    ----------
+    id
+        Its name in the file.
+    device, device_class, n_devices
+        What was measured, in the words of the source; and how many worked together, 0 where not stated.
+    workload, model, precision, batch, seq_or_shape
+        What it did, in the words of the source.
+    metric, value, unit
+        What was measured.
+    software
+        Which library or runtime did it.
+    source, source_path
+        Where it was published: a key of :func:`sources` or an address, and the place in it.
+    quality
+        ``"primary"``, ``"secondary"`` or ``"suspect"``.
+    group
+        The sweep it belongs to: rows of one sweep are never parted between fit and test.
+    note
+        What else the source says of it.
+    line
+        Where it stands in its file, for errors; 0 if it was in none.
+    """
+
+    id: str
+    device: str
+    device_class: str
+    n_devices: int
+    workload: str
+    model: str
+    precision: str
+    batch: str
+    seq_or_shape: str
+    metric: str
+    value: float
+    unit: str
+    software: str
+    source: str
+    source_path: str
+    quality: str
+    group: str
+    note: str
+    line: int = field(default=0, compare=False)
+
+    @property
+    def measured_by(self) -> str:
+        """The source without its version and host, as the tables of the fit name it; MLPerf's rounds are one.
+
+        Examples
+        --------
+        >>> from dataclasses import replace
+        >>> row = shipped_rows()[0]
+        >>> replace(row, source="https://github.com/Tencent/ncnn@a4d2ea1").measured_by
+        'Tencent/ncnn'
+        >>> replace(row, source="mlcommons/inference_results_v4.1").measured_by  # one rule book, one load generator
+        'mlcommons/inference_results'
+        """
+        return _measured_by(self.source)
+
+
+@lru_cache(maxsize=1024)
+def _measured_by(source: str) -> str:
+    return re.sub(r"^(https?://)?github\.com/|@.*|(?<=_results)_v[\d.]+$", "", source)
+
+
+COLUMNS = tuple(entry.name for entry in fields(Row) if entry.name != "line")
+
+
+def unread_columns(path: Path, *, measured: bool = True) -> list[str]:
+    """Return the columns of a CSV file that measurements, or what could be measured, do not have.
+
+    Raises
+    ------
+    ValueError
+        If one of them is a column that is missing, misspelt.
+    """
+    heads = columns_of(path, measured=measured)
+    unread = [name for name in heads if name not in (*COLUMNS, *EXTRA)]
+    for name in unread:
+        meant = did_you_mean(name, [column for column in COLUMNS if column not in heads])
+        if meant:
+            raise ValueError(f"{path}: line 1: unknown column {name!r}.{meant}")
+    return unread
+
+
+def columns_of(path: Path, *, measured: bool = True) -> list[str]:
+    """Return the names of the columns of a CSV file, as its first line has them."""
+    return _records(path, measured)[0]
+
+
+def read_rows(path: Path, *, measured: bool = True) -> list[Row]:
+    """Return the measurements in a CSV file.
+
+    Parameters
+    ----------
+    path
+        A file whose first line names at least the columns device, device_class, workload,
+        precision, seq_or_shape, metric, value and unit.
+    measured
+        False for a list of what could be measured: no value is read, and each row has that of one unit.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, there is no row, or a value is no positive number; the
+        message lists every such line.
+    """
+    heads, records = _records(path, measured)
+    if not records:
+        raise ValueError(f"{path}: no rows under the first line")
+    faults: list[str] = []
+    rows = []
+    seen: dict[str, int] = {}
+    for number, record in records:
+        if _RAGGED in record:
+            faults.append(f"line {number}: wanted {len(heads)} cells, as the first line has, got {record[_RAGGED]}")
+            continue
+        try:
+            row = _row(number, record if measured else record | {"value": "1"})
+        except ValueError as error:
+            faults.append(f"line {number}: {error}")
+            continue
+        if row.id in seen:
+            faults.append(f"line {number}: `id` {row.id!r} stands in line {seen[row.id]} already; ids must differ")
+            continue
+        seen[row.id] = number
+        rows.append(row)
+    if faults:
+        shown = "\n  ".join(faults[:20]) + (f"\n  and {len(faults) - 20} more" if len(faults) > 20 else "")
+        if len(faults) == 1:
+            raise ValueError(f"{path}: 1 bad row, {faults[0]}")
+        raise ValueError(f"{path}: {len(faults)} bad rows\n  {shown}")
+    return rows
+
+
+def _records(path: Path, measured: bool = True) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+    """Return the names of the columns, and each record with the number of the line that it begins on.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing or named twice, or a field is longer than the 128 KiB that a field may have.
+    """
+    text = read_text(path)
+    reader = csv.reader(io.StringIO(text, newline=""))
+    heads: list[str] = []
+    records: list[tuple[int, dict[str, str]]] = []
+    before = 0
+    try:
+        for cells in reader:
+            line, before = before + 1, reader.line_num
+            if not heads:
+                heads = [cell.strip() for cell in cells]
+            elif cells:
+                record: dict[str, str] = dict(zip(heads, cells, strict=False))
+                if len(cells) != len(heads):
+                    record[_RAGGED] = str(len(cells))
+                records.append((line, record))
+    except csv.Error as error:
+        column = _long_column(text, before, heads)
+        raise ValueError(f"{path}: line {before + 1}{column}: {error}. A field holds at most 128 KiB") from error
+    twice = sorted(name for name, times in Counter(heads).items() if times > 1)
+    if twice:
+        raise ValueError(f"{path}: line 1: columns named twice: {', '.join(twice)}. Give each column a name of its own")
+    required = [name for name in REQUIRED if measured or name != "value"]
+    missing = [name for name in required if name not in heads]
+    if not heads:
+        raise ValueError(f"{path}: the file is empty. The first line must name at least {', '.join(required)}")
+    if missing:
+        other = next((name for mark, name in _SEPARATORS.items() if len(heads) == 1 and mark in heads[0]), "")
+        if not other and set(required) <= {name.lower() for name in heads}:
+            raise ValueError(f"{path}: line 1: write the names of columns in small letters: {', '.join(required)}")
+        raise ValueError(
+            f"{path}: line 1: the cells stand between {other}: save the file with commas"
+            if other
+            else f"{path}: line 1: columns missing: {', '.join(missing)}; found: {short(heads)}. "
+            f"The first line must name at least {', '.join(required)}"
+        )
+    return heads, records
+
+
+def _long_column(text: str, before: int, heads: list[str]) -> str:
+    """Return the name of the column whose field is too long, on the line after ``before``."""
+    line = text.split("\n")[before] if before < text.count("\n") + 1 else ""
+    longest = max(enumerate(line.split(",")), key=lambda pair: len(pair[1]))[0]
+    return f", column `{heads[longest]}`" if longest < len(heads) else ""
+
+
+def _as_written(text: str) -> str:
+    """Return how to write a value that stands with a comma, or with its unit; empty where it is neither."""
+    if re.fullmatch(r"\d+,\d+", text):
+        return f": write {text.replace(',', '.')}, with a point"
+    written = re.fullmatch(r"([\d.]+) ?[A-Za-zµ%/]+", text)
+    return f": write {written.group(1)}, and the unit in its own column" if written else ""
+
+
+def _row(number: int, record: dict[str, str]) -> Row:
+    text = {name: (record.get(name) or "").strip() for name in COLUMNS}
+    try:
+        value = parsed_number(text["value"])
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and (value > 0 or (value == 0 and text["unit"] == "%"))):
+        raise ValueError(
+            f"`value` must be a number above zero in {text['unit'] or 'its unit'}, got {record['value']!r}"
+            + _as_written(text["value"])
+        )
+    devices = _devices(text["n_devices"])
+    for name in ("device", "workload", "metric", "unit"):
+        if not text[name]:
+            raise ValueError(f"`{name}` must not be empty")
+    if not _is_unit(text["unit"]):
+        raise ValueError(
+            f"`unit` must be one of time, rate, bandwidth, energy or power, such as ms, got {text['unit']!r}"
+        )
+    _batch(text["batch"])
+    plain = {name: content for name, content in text.items() if name not in ("value", "n_devices", "id")}
+    return Row(id=text["id"] or f"row{number}", n_devices=devices, value=value, line=number, **plain)
+
+
+@lru_cache(maxsize=256)
+def _is_unit(text: str) -> bool:
+    """Tell whether a word is a unit of anything that rows may state; what is produced in a second may be anything."""
+    if "/" in text or text in _COUNTED:
+        return True
+    try:
+        return set(ureg.Unit(text).dimensionality) != {"[length]"}
+    except (UndefinedUnitError, ValueError, TypeError, AttributeError, SyntaxError):
+        return False
+
+
+# No machine holds a larger batch.
+MOST_BATCH = 10**9
+
+
+def _batch(text: str) -> None:
+    """Refuse a batch that is no whole number above zero; words such as ``micro 4`` and an empty cell pass."""
+    match = re.match(r"\s*([-+]?(?:\d[\d.,]*(?:[eE][-+]?\d+)?|nan|inf\w*))\b", text, re.IGNORECASE)
+    if match is None:
+        if re.fullmatch(r"[A-Za-z_]+", text):  # a remark such as "unlimited queue (max in-flight)" may stand
+            raise ValueError(f"`batch` must be a whole number above zero, or empty where not stated, got {text!r}")
+        return
+    try:
+        number = float(match.group(1).rstrip(",.").replace(",", ""))
+        if "," in match.group(1).rstrip(","):
+            number = parsed_number(match.group(1).rstrip(",."))  # commas between thousands only
+    except ValueError as error:
+        raise ValueError(f"`batch` must be a whole number from 1 to 10⁹, got {text!r}") from error
+    if not (1 <= number <= MOST_BATCH and number == math.floor(number)):
+        raise ValueError(f"`batch` must be a whole number from 1 to 10⁹, got {text!r}")
+
+
+def _devices(text: str) -> int:
+    """Return how many devices worked; 0 for the question mark of a source that does not say."""
+    if text == "?":
+        return 0
+    try:
+        number = parsed_number(text or "1")
+    except ValueError:
+        number = math.nan
+    if not (number >= 1 and number == math.floor(number)):
+        raise ValueError(f"`n_devices` must be a whole number above zero, or ? where not stated, got {text!r}")
+    return int(number)
