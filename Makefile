@@ -53,7 +53,7 @@ labs: setup ## Open the labs in JupyterLab
 notebooks: setup ## Regenerate every .ipynb, with outputs, from its .md
 	@$(PYTHON) tools/notebooks.py
 
-goldens: setup ## Lock every number anew in tests/goldens, after one was moved on purpose
+goldens: setup ## Write the locked median errors anew, after estimates changed on purpose
 	@$(PYTHON) tools/goldens.py
 
 captures: setup ## Capture the networks of the catalogue that have PyTorch code, and store what was captured

@@ -41,7 +41,7 @@ from pages import (
     run_page,
     workers,
 )
-from printing import edition, missing
+from printing import edition, missing, printed_contents
 
 STRICT = ("-W", "-n", "--keep-going")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -265,7 +265,8 @@ def build_pdf(solutions: bool = True, committed: bool = False) -> Path:
         write_claims(BOOK)
         print("Setting the pages in TeX", flush=True)
         settings = edition(ROOT, BOOK.build, solutions=solutions)
-        jupyter_book(BOOK, ROOT, "--builder", "pdflatex", "--config", str(settings), *STRICT)
+        contents = printed_contents(ROOT, BOOK.build)
+        jupyter_book(BOOK, ROOT, "--builder", "pdflatex", "--config", str(settings), "--toc", str(contents), *STRICT)
         made = BOOK.build / "latex" / "book.pdf"
         refuse_missing_characters(made.with_suffix(".log"))
         return Path(shutil.copy(made, BOOK.build / ("book.pdf" if solutions else "book-without-solutions.pdf")))

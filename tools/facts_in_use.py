@@ -18,7 +18,7 @@ import re
 import sys
 from pathlib import Path
 
-from goldens import machines
+from measured_machines import machines
 from mlsys.claims.ledger import ledger
 from mlsys.hardware import Hardware
 from mlsys.hardware.evidence import Evidence, evidence

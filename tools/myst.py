@@ -246,6 +246,8 @@ def _said(role: str, content: str, index: BookIndex, numbers: PageNumbers) -> st
         return index.reference(target, title, numbers.page)
     if role == "term":
         return f"[{title or target}]({index.link('glossary', numbers.page)})"
+    if role.startswith("py:"):
+        return f"`{title or target.lstrip('~').rpartition('.')[2] if target.startswith('~') else title or target}`"
     if role in ("sub", "sup"):
         return f"<{role}>{content}</{role}>"
     if role in ("abbr", "kbd", "file", "command", "program"):

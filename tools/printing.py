@@ -10,7 +10,7 @@ import yaml
 
 from mlsys.files import write_text
 
-__all__ = ["PROGRAMS", "SETTINGS", "edition", "missing"]
+__all__ = ["PROGRAMS", "SETTINGS", "edition", "missing", "printed_contents"]
 
 PROGRAMS = {"xelatex": "texlive-xetex", "latexmk": "latexmk", "xindy": "xindy", "kpsewhich": "texlive-xetex"}
 """Programs, each with the Debian package that has it."""
@@ -27,6 +27,7 @@ STYLES = {
 }
 """Files that TeX must find, each with its Debian package."""
 SETTINGS = "_config.yml"
+CONTENTS = "_toc.yml"
 
 
 def missing(
@@ -51,6 +52,17 @@ def missing(
     if "kpsewhich" not in lost:
         lost |= {file: package for file, package in STYLES.items() if not answer(["kpsewhich", file]).strip()}
     return lost
+
+
+def printed_contents(root: Path, folder: Path) -> Path:
+    """Write the table of contents of the printed book, which leaves out the reference, and return the file."""
+    contents: Any = yaml.safe_load((root / CONTENTS).read_text(encoding="utf-8"))
+    for part in contents["parts"]:
+        part["chapters"] = [each for each in part["chapters"] if not each["file"].startswith("book/reference/")]
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / "printed-toc.yml"
+    write_text(target, yaml.safe_dump(contents, sort_keys=False, allow_unicode=True))
+    return target
 
 
 def edition(root: Path, folder: Path, *, solutions: bool) -> Path:

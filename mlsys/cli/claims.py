@@ -37,33 +37,19 @@ def ledger(paths: tuple[Path, ...], as_json: bool) -> None:
 @click.option("--exit-code", is_flag=True, help="Exit with 1 if anything moved.")
 @speak_plainly
 def diff(before: str, after: str | None, exit_code: bool) -> None:
-    """Print the claims and the locked values that moved between two versions.
+    """Print the claims that moved between two versions.
 
     BEFORE and AFTER are git revisions, folders or notebooks; without AFTER, the
-    notebooks and locks (tests/goldens) as they are now. Locks are compared between
-    revisions, and with now.
+    notebooks as they are now.
     """
     from mlsys.claims import diff as compare
-    from mlsys.claims.locks import compare_locks, locks, locks_at
 
     moves = compare(_version(before), _version(after))
-    _print_moves(moves, "claim")
-    moved: list[Any] = []
-    if not Path(before).exists() and not (after and Path(after).exists()):
-        earlier = locks_at(before)
-        if earlier:
-            moved = compare_locks(earlier, locks_at(after) if after else locks())
-            _print_moves(moved, "locked value")
-        else:
-            say(f"{before} has no locked values (tests/goldens) to compare with")
-    if (moves or moved) and exit_code:
-        raise SystemExit(1)
-
-
-def _print_moves(moves: list[Any], what: str) -> None:
     for move in moves:
         say(f"{move.page}: {move.name}: {move.before or '—'} → {move.after or '—'} ({move.change})")
-    say(f"{len(moves)} {what}{'' if len(moves) == 1 else 's'} moved")
+    say(f"{len(moves)} claim{'' if len(moves) == 1 else 's'} moved")
+    if moves and exit_code:
+        raise SystemExit(1)
 
 
 def _version(named: str | None) -> Any:

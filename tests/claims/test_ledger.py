@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from mlsys.claims import Move, diff, ledger, ledger_at
-from mlsys.claims.locks import FOLDER, compare_locks, locks, locks_at
 from mlsys.claims.render import MIME
 
 
@@ -109,27 +108,6 @@ def test_ledgers_of_two_revisions(tmp_path: Path, in_git: Callable[[str], None])
     assert ledger_at("HEAD", ["elsewhere.ipynb"]).keys() == {("elsewhere", "it")}
     with pytest.raises(ValueError, match=r"no git revision 'v9\.9\.9' here.*e\.g\. HEAD~1"):
         ledger_at("v9.9.9")
-
-
-def test_locks_of_two_versions(tmp_path: Path, in_git: Callable[[str], None]) -> None:
-    """Values that no page states are compared as well, between commits and with what lies there."""
-    folder = tmp_path / FOLDER
-    folder.mkdir(parents=True)
-    devices = folder / "devices.txt"
-    devices.write_text("A30/chip/die_area = 826 mm²\nMI250X/links/InfinityFabric/per_direction = 350 GB/s\n")
-    in_git("before")
-    devices.write_text("MI250X/links/InfinityFabric/per_direction = 400 GB/s\nnew = 1\n")
-    in_git("after")
-    moved = [
-        Move("tests/goldens/devices", "A30/chip/die_area", "826 mm²", None),
-        Move("tests/goldens/devices", "MI250X/links/InfinityFabric/per_direction", "350 GB/s", "400 GB/s"),
-        Move("tests/goldens/devices", "new", None, "1"),
-    ]
-    assert compare_locks(locks_at("HEAD~1"), locks_at("HEAD")) == moved
-    assert [move.change for move in moved] == ["gone", "+14.3%", "new"]
-    assert compare_locks(locks_at("HEAD"), locks()) == []
-    devices.write_text("new = 2\n")
-    assert compare_locks(locks_at("HEAD"), locks())[-1] == Move("tests/goldens/devices", "new", "1", "2")
 
 
 @pytest.mark.parametrize("step", [0.0, float("nan"), float("inf"), -1.0, -5.0])
