@@ -145,10 +145,13 @@ def _with_usual(entry: Entry, sizes: dict[str, int]) -> dict[str, int]:
 
 def _written_down(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | None) -> Workload:
     from mlsys.workloads.workload import Workload
+    from mlsys.workloads.zoo.tape import attention_in_one_kernel
 
     sizes = _with_usual(entry, sizes)
     given: dict[str, Any] = {**sizes, "precision": precision, "phase": phase}
-    workload = Workload.from_network(entry.build(**given, fused=False))
+    network = entry.build(**given, fused=False)
+    operators = tuple(map(attention_in_one_kernel, network.operators))  # as drawn and captured networks have it
+    workload = Workload.from_network(replace(network, operators=operators))
     if entry.model is not None and entry.model.quantization is not None:
         stored = entry.model.quantization.weight_bytes(entry.model, PRECISIONS[precision])
         workload = replace(workload, held=workload.held._replace(weights=round(stored)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from mlsys.workloads.torch_import.guess import as_placed, guessed_inputs
 from mlsys.workloads.torch_import.lengths import image_axes, sequence_axes
 from mlsys.workloads.torch_import.module_inputs import Axes, ModuleInputs
 from mlsys.workloads.torch_import.probe import PastTableError
+from mlsys.workloads.torch_import.untouched import untouched
 from mlsys.workloads.torch_models import torch_dtype
 
 if TYPE_CHECKING:
@@ -74,8 +76,21 @@ def from_factory(
     {'batch': 3}
     """
     _check_shape(shape, given, option)
+    with contextlib.ExitStack() as stack:
+        return _counted(model, given, shape, precision, option, stack)
+
+
+def _counted(
+    model: str,
+    given: Mapping[str, int],
+    shape: tuple[int, ...] | None,
+    precision: str | None,
+    option: str,
+    stack: contextlib.ExitStack,
+) -> Workload:
+    """Return the workload; what the module was before it was moved and converted is put back with the stack."""
     captured_in = None if precision is None else precision if precision in TORCH_DTYPES else "fp32"
-    module, inputs, name = _made(model, captured_in)
+    module, inputs, name = _made(model, captured_in, stack)
     if isinstance(inputs, tuple | list | dict) and not inputs:
         raise ArgumentError(
             f"{model!r} returns no example inputs, and a module without inputs cannot be counted. Let forward() take "
@@ -87,8 +102,9 @@ def from_factory(
         inputs = _of_shape(inputs, shape, option)
     inputs_run = ModuleInputs(module, as_placed(inputs, captured_in, _device(module)))
     if inputs_run.run() is None and "meta" in str(inputs_run.error).lower() and _bytes(module) <= _MOST_COPIED:
+        stack.close()
         module, _, _ = module_of(model, meta=False)  # its code makes tensors on the CPU, whatever its inputs
-        module = _in_format(_runnable(model, module), captured_in)
+        module = _in_format(stack.enter_context(untouched(_runnable(model, module))), captured_in)
         inputs_run = ModuleInputs(module, as_placed(inputs, captured_in, "cpu"))
     sized = _Sized(model, inputs_run, option)
     sized.set_batch(given.get("batch"), shape)
@@ -142,15 +158,16 @@ def _of_shape(inputs: Any, shape: tuple[int, ...], option: str) -> Any:
     return kwargs or args
 
 
-def _made(model: str, precision: str | None) -> tuple[nn.Module, Any, str]:
+def _made(model: str, precision: str | None, stack: contextlib.ExitStack) -> tuple[nn.Module, Any, str]:
     """Return module, inputs or None, and name; without weights if the factory can make it so."""
     try:
         module, inputs, name = module_of(model, meta=True)
-        return _in_format(_runnable(model, module).to(device="meta"), precision), inputs, name
+        module = stack.enter_context(untouched(_runnable(model, module)))
+        return _in_format(module.to(device="meta"), precision), inputs, name
     except ArgumentError as refused:  # quantising, say, needs weights that are there
         try:
             module, inputs, name = module_of(model, meta=False)
-            module = _runnable(model, module)
+            module = stack.enter_context(untouched(_runnable(model, module)))
         except ArgumentError:
             raise refused from None
         return _in_format(module, precision), inputs, name

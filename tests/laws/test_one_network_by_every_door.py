@@ -129,12 +129,15 @@ def test_a_configuration_and_the_module_that_transformers_makes_of_it(
     assert dict(read.sizes) == dict(traced.sizes) == sizes
     ours, theirs = counted(read), counted(traced)
     assert [ours[name] for name in COUNTS[:3]] == [theirs[name] for name in COUNTS[:3]]
-    if read.has_graph:  # written down with its edges, attention as one kernel
+    if read.has_graph:  # written down with its edges
         assert of_kinds(read, "gemm", "embedding") == of_kinds(traced, "gemm", "embedding")
-        (macs, work, _), (macs_traced, work_traced, _) = (of_kinds(each, "attention") for each in (read, traced))
-        heads = config.get("num_attention_heads", config.get("n_head"))
-        assert macs_traced == macs and work_traced == work + batch * heads * tokens**2  # the mask, added to each score
-        assert theirs["data"] >= ours["data"]
+    (macs, work, moved), (macs_traced, work_traced, _) = (of_kinds(each, "attention") for each in (read, traced))
+    heads = config.get("num_attention_heads", config.get("n_head"))
+    shared = config.get("num_key_value_heads", heads)
+    width = config.get("hidden_size", config.get("n_embd")) // heads
+    assert macs_traced == macs and work_traced == work + batch * heads * tokens**2  # the mask, added to each score
+    assert moved == 4 * batch * width * tokens * 2 * (heads + shared)  # one kernel: no score crosses memory
+    assert theirs["data"] >= ours["data"]
     assert theirs["flops"] == pytest.approx(ours["flops"], rel=0.05)
 
 

@@ -220,3 +220,21 @@ def test_packed_weights_of_a_quantised_layer_count(tmp_path: Path, monkeypatch: 
     (last,) = (op for op in work if op.kind == "gemm")
     assert last.weights == Q_(15_680 + 40, "byte")
     assert {value.role for value in work.graph.read_by(len(work) - 1)} == {"weight", "made"}
+
+
+def test_a_module_that_its_owner_goes_on_using_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is counted without data and in another format; weights, their places and gradients stay the owner's."""
+    kept = torch.nn.ModuleDict({"state": torch.nn.LSTM(4, 3), "scaled": torch.nn.BatchNorm1d(3)}).train()
+    kept.forward = lambda x: kept["scaled"](kept["state"](x)[0][-1])
+    inputs = torch.randn(5, 2, 4)
+    kept(inputs).sum().backward()
+    owned = {**dict(kept.named_parameters()), **dict(kept.named_buffers())}
+    before = {name: (tensor, tensor.clone(), tensor.data_ptr(), tensor.grad) for name, tensor in owned.items()}
+    monkeypatch.setattr(sys.modules["fractions"], "network", lambda: (kept, inputs), raising=False)
+    assert load("fractions:network", precision="fp16", batch=3).weight_bytes == Q_(2 * (84 + 24 + 6), "byte")
+    for name, tensor in {**dict(kept.named_parameters()), **dict(kept.named_buffers())}.items():
+        same, values, place, gradient = before[name]
+        assert tensor is same and tensor.grad is gradient and tensor.data_ptr() == place
+        torch.testing.assert_close(tensor, values)
+    assert kept.training
+    kept(inputs).sum().backward()

@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from mlsys.errors import ArgumentError
+from mlsys.workloads.torch_import.compiled_parts import forgotten_afterwards
 from mlsys.workloads.torch_import.recorded import Unlisted, recorded_graph
 
 _FX_CONFIG: Any = importlib.import_module("torch.fx.experimental._config")
@@ -65,7 +66,7 @@ def captured(
 
     ``dynamic`` gives, for each name of a free size, the axis in each input by the input's name.
     """
-    with in_evaluation_mode(module, (args, kwargs)), quietly():
+    with in_evaluation_mode(module, (args, kwargs)), quietly(), forgotten_afterwards():
         if not dynamic and not kwargs:
             with contextlib.suppress(Exception):  # Unlisted, or what the module raises: torch.export puts it in words
                 return _recorded(module, args)
@@ -172,6 +173,7 @@ def run_without_data(
     with contextlib.ExitStack() as stack:
         stack.enter_context(in_evaluation_mode(module, (args, kwargs)))
         stack.enter_context(quietly())
+        stack.enter_context(forgotten_afterwards())
         stack.enter_context(_FX_CONFIG.patch(meta_nonzero_assume_all_nonzero=True))
         device = _device(module, (args, kwargs))
         if device is not None and device.type != "meta" and not any(map(is_packed, module.modules())):

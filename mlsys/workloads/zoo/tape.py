@@ -53,6 +53,28 @@ def _changed(operator: Operator, **values: Any) -> Operator:
     return other
 
 
+def attention_in_one_kernel(operator: Operator) -> Operator:
+    """Return attention whose scores stay on the chip, as torch's ``scaled_dot_product_attention``; others unchanged.
+
+    Examples
+    --------
+    >>> tape = Tape("fp16", fused=False)
+    >>> tape.attention("attention", 1, 1, 4, 4, 8)
+    >>> print(tape.operators[0].data, attention_in_one_kernel(tape.operators[0]).data)
+    384.0 B 256.0 B
+    """
+    if operator.kind != "attention":
+        return operator
+    data = operator.data.m_as("byte") - _score_bytes(operator.shape, PRECISIONS[operator.precision] / 8)
+    return _changed(operator, data=ureg.Quantity(data, _BYTE))
+
+
+def _score_bytes(shape: Mapping[str, int], size: float) -> float:
+    """Return the bytes of scores that are written, read, written as probabilities, and read."""
+    pairs = shape.get("pairs", shape["queries"] * shape["keys"])
+    return 4 * shape["batch"] * shape["heads"] * pairs * size
+
+
 class Tape:
     """A list of operators in the making.
 
@@ -213,19 +235,12 @@ class Tape:
         scores = batch * heads * (queries * keys if pairs is None else pairs)
         moved = batch * head_dim * (2 * heads * queries * self.size + 2 * shared * keys * self.cache_size)
         moved -= batch * shared * keys * values_among_keys * self.cache_size
-        if not self.fused:
-            moved += 4 * scores * self.size
-        self.write(
-            name,
-            "attention",
-            (4 * head_dim + _SOFTMAX) * scores,
-            moved,
-            parameters=extra,
-            shape={"batch": batch, "heads": heads, "queries": queries, "keys": keys, "head_dim": head_dim},
-        )
+        shape = {"batch": batch, "heads": heads, "queries": queries, "keys": keys, "head_dim": head_dim}
         if pairs is not None and pairs != queries * keys:
-            last = self.operators[-1]
-            self.operators[-1] = _changed(last, shape=FrozenDict({**last.shape, "pairs": pairs}))
+            shape["pairs"] = pairs
+        if not self.fused:
+            moved += _score_bytes(shape, self.size)
+        self.write(name, "attention", (4 * head_dim + _SOFTMAX) * scores, moved, parameters=extra, shape=shape)
 
     def embedding(
         self, name: str, rows: int, width: int, parameters: int, tables: int = 1, lengths: Sequence[int] = ()
