@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsys.models.calibrated.alike import distinct_columns
 from mlsys.models.calibrated.running import Running, as_counted, kernels_run
 from mlsys.models.calibrated.work import Work
 from mlsys.precision import element_size
@@ -23,11 +24,14 @@ from mlsys.workloads import Network
 
 _EXACT = 2.0**53  # up to which floats hold every whole number
 _POINTS = 3  # that make sure of a line
+_COUNT = Work.FIELDS.index("count")
 
 
 @dataclass(frozen=True, eq=False)
 class CountedKernels:
     """The kernels of a network at one batch, in plain numbers.
+
+    Layers repeat: :meth:`distinct` takes equal kernels together, which only their counts tell from one.
 
     Attributes
     ----------
@@ -39,6 +43,8 @@ class CountedKernels:
         Of the operator that each kernel belongs to.
     names
         Of the operators.
+    alike
+        How many kernels each column stands for; None where each is one.
     stored
         Bytes of the weights of the whole module; None where the network does not say.
     parameters
@@ -52,6 +58,7 @@ class CountedKernels:
     names: tuple[str, ...]
     stored: float | None
     parameters: float
+    alike: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, network: Network, running: Running | None = None) -> CountedKernels:
@@ -60,7 +67,7 @@ class CountedKernels:
         ran = kernels_run(counted, running or Running())
         order, rows = network.arrays.order, len(network.arrays)
         columns = np.concatenate([ran.work.columns[:, order], ran.work.columns[:, rows:]], axis=1)
-        columns[Work.FIELDS.index("count"), : len(order)] /= network.arrays.repeats[order]
+        columns[_COUNT, : len(order)] /= network.arrays.repeats[order]
         whose = [*order.tolist(), *ran.owner[rows:].tolist()]
         first = network.distinct
         held = getattr(network, "weight_bytes", None)
@@ -73,6 +80,23 @@ class CountedKernels:
             None if held is None else float(held.m_as("byte")),
             float(network.parameters.m_as("param")),
         )
+
+    @property
+    def times(self) -> NDArray[np.float64]:
+        """How many kernels each column stands for, shape (kernels,)."""
+        return np.ones(self.columns.shape[1]) if self.alike is None else self.alike
+
+    def distinct(self) -> CountedKernels:
+        """Return the same kernels with equal ones in one column.
+
+        Examples
+        --------
+        >>> from mlsys.workloads import zoo
+        >>> kernels = CountedKernels.of(zoo.network("vgg16"))
+        >>> kernels.columns.shape[1], kernels.distinct().columns.shape[1], int(kernels.distinct().times.sum())
+        (16, 12, 16)
+        """
+        return _together(self, np.zeros(self.columns.shape, dtype=np.int64))[0]
 
     @property
     def value_bytes(self) -> NDArray[np.float64]:
@@ -94,6 +118,23 @@ class CountedKernels:
         return bool((self.columns == np.rint(self.columns)).all() and (np.abs(self.columns) < _EXACT).all())
 
 
+def _together(kernels: CountedKernels, slope: NDArray[np.int64]) -> tuple[CountedKernels, NDArray[np.int64]]:
+    """Return kernels, and what each batch adds to them, with those in one column that are equal at every batch."""
+    labels = list(zip(kernels.precisions, kernels.kinds, strict=True))
+    numbered = {label: number for number, label in enumerate(sorted(set(labels)))}
+    number = [numbered[label] for label in labels]
+    parts = [np.delete(kernels.columns, _COUNT, axis=0), np.delete(slope, _COUNT, axis=0), [number]]
+    first, which = distinct_columns(np.concatenate(parts))
+
+    def summed(values: NDArray[Any]) -> NDArray[np.float64]:
+        return np.bincount(which, weights=values, minlength=len(first))
+
+    columns, rise = kernels.columns[:, first], slope[:, first]
+    columns[_COUNT], rise[_COUNT] = summed(kernels.columns[_COUNT]), summed(slope[_COUNT])
+    precisions, kinds = (tuple(own[place] for place in first) for own in (kernels.precisions, kernels.kinds))
+    return replace(kernels, columns=columns, precisions=precisions, kinds=kinds, alike=summed(kernels.times)), rise
+
+
 class Line(NamedTuple):
     """The kernels from one batch to another: what they are at the first, and what each batch adds."""
 
@@ -111,6 +152,8 @@ class Line(NamedTuple):
 class AcrossBatches:
     """What a network comes to at the batches that are asked for; ``made`` makes it at one.
 
+    Equal kernels are in one column.
+
     Examples
     --------
     >>> from mlsys.workloads import load
@@ -118,16 +161,19 @@ class AcrossBatches:
     ...     print("made at", batch)
     ...     return CountedKernels.of(load("lenet5", batch=batch))
     >>> lenet = AcrossBatches(made)
-    >>> [int(lenet.at(batch, range(1, 101)).columns[1].sum()) for batch in (1, 2, 3, 100)]
+    >>> count, flops = Work.FIELDS.index("count"), Work.FIELDS.index("flops")
+    >>> found = [lenet.at(batch, range(1, 101)).columns for batch in (1, 2, 3, 100)]
     made at 1
     made at 2
     made at 100
+    >>> [int(kernels[flops] @ kernels[count]) for kernels in found]
     [878402, 1756804, 2635206, 87840200]
     """
 
     def __init__(self, made: Callable[[int], CountedKernels]) -> None:
         self._made = made
         self._known: dict[int, CountedKernels] = {}
+        self._distinct: dict[int, CountedKernels] = {}
         self._lines: list[Line] = []
         self._tried: set[tuple[int, ...]] = set()
 
@@ -139,11 +185,13 @@ class AcrossBatches:
             if len(asked) > _POINTS:
                 self._draw(asked)
             kernels = self._drawn(batch)
-        return self._make(batch) if kernels is None else kernels
+        if kernels is None:
+            kernels = self._distinct[batch] = self._make(batch).distinct()
+        return kernels
 
     def _drawn(self, batch: int) -> CountedKernels | None:
-        if batch in self._known:
-            return self._known[batch]
+        if batch in self._distinct:
+            return self._distinct[batch]
         return next((line.at(batch) for line in self._lines if line.first <= batch <= line.last), None)
 
     def _make(self, batch: int) -> CountedKernels:
@@ -183,5 +231,5 @@ class AcrossBatches:
         slope, rest = np.divmod(y - x, second - first)
         if rest.any() or (z != x + slope * (last - first)).any():
             return False
-        self._lines.append(Line(first, last, points[0], slope))
+        self._lines.append(Line(first, last, *_together(points[0], slope)))
         return True

@@ -1,8 +1,7 @@
 """Evaluates points side by side, with the numbers that ``analyse`` gives for each of them."""
 
-import functools
-import itertools
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,16 +14,14 @@ from mlsys.models.analysis.changes import TimingModel
 from mlsys.models.calibrated import Snapshot
 from mlsys.models.calibrated.eager import of_network
 from mlsys.models.calibrated.library import parameters_of
-from mlsys.models.calibrated.likeness import Shape
 from mlsys.models.calibrated.model import KernelTimes, kernel_times
 from mlsys.models.calibrated.own import shape_if_calibrated
-from mlsys.models.calibrated.parameters import Parameters
-from mlsys.models.calibrated.ranges import range_of
+from mlsys.models.calibrated.ranges import RangeWithoutTime, range_without_time
 from mlsys.models.calibrated.resident import resident
 from mlsys.models.calibrated.stack import Stack
 from mlsys.models.calibrated.teams import as_used
 from mlsys.models.calibrated.work import Work
-from mlsys.sweep.networks import CaseWork, work_of
+from mlsys.sweep.networks import CaseWork, source_of, work_of
 from mlsys.sweep.points import Point, SweepCase, TimedDevice, code_digest
 from mlsys.sweep.spec import Variant
 from mlsys.sweep.table import SweepRow
@@ -56,26 +53,31 @@ def evaluate_points(points: Sequence[Point], code: str | None = None) -> dict[st
             "evaluate_points(): this machine has another version of mlsys than the one that asks. "
             "Install the same on both"
         )
-    rows: list[SweepRow] = []
-    held: list[tuple[CaseWork, list[Point]]] = []
-    size = 0
     batches: dict[Variant, set[int]] = {}
-    for point in points:
+    cases: dict[int, list[int]] = {}
+    for place, point in enumerate(points):
         batches.setdefault(point.case.variant, set()).add(point.case.batch)
-    for case, own in itertools.groupby(points, key=lambda point: point.case):
-        here = list(own)
-        network, reason = _made(case, batches[case.variant])
-        if network is None:
-            rows += _timed(held)
-            rows += [_without(point, reason) for point in here]
-            held, size = [], 0
-            continue
-        held.append((network, here))
-        size += network.work.columns.shape[1] * len(here)
+        cases.setdefault(id(point.case), []).append(place)  # points of one case share it
+    rows: list[SweepRow | None] = [None] * len(points)
+    timer = _Timer()
+    held: list[tuple[int, CaseWork]] = []
+    size = 0
+    for own in cases.values():
+        case = points[own[0]].case
+        able = [place for place in own if points[place].target.timing]
+        network, reason = _made(case, batches[case.variant]) if able else (None, "")
+        for place in own:
+            if reason:
+                rows[place] = _without(points[place], reason)
+            elif not points[place].target.timing:
+                rows[place] = _without(points[place], points[place].target.reason, source_of(case))
+        if network is not None:
+            held += [(place, network) for place in able]
+            size += network.work.columns.shape[1] * len(able)
         if size >= ROWS:
-            rows += _timed(held)
+            timer.fill(rows, points, held)
             held, size = [], 0
-    rows += _timed(held)
+    timer.fill(rows, points, held)
     return {name: list(values) for name, values in zip(SweepRow._fields, zip(*rows, strict=True), strict=True)}
 
 
@@ -88,90 +90,104 @@ def _made(case: SweepCase, batches: Iterable[int]) -> tuple[CaseWork | None, str
         return None, (text[0] if text and plain else f"{type(error).__name__}: {text[0] if text else ''}".rstrip(": "))
 
 
-def _timed(held: Sequence[tuple[CaseWork, list[Point]]]) -> list[SweepRow]:
-    """Return the rows of several cases, in order."""
-    able = [(network, point, point.target.timing) for network, own in held for point in own if point.target.timing]
-    answers = iter(_answers(able)) if able else iter(())
-    return [
-        next(answers) if point.target.timing else _without(point, point.target.reason, network.source)
-        for network, own in held
-        for point in own
-    ]
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a device that runs a network, at any batch."""
+
+    parameters: Array
+    reach: RangeWithoutTime
 
 
-def _answers(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[SweepRow]:
-    engines = [_engine(point, timing) for _, point, timing in able]
-    stack = Stack.of([(engine, work, True) for engine, work in zip(engines, _works(able), strict=True)])
-    kernels, case = stack.kernels, stack.case
-    peaks, bandwidths = (np.array([getattr(timing, name) for *_, timing in able]) for name in ("peak", "bandwidth"))
-    computing, moving = kernels["flops"] / peaks[case], kernels["moved"] / bandwidths[case]
-    times = kernel_times(
-        stack, np.array([_parameters(point.target, timing, network) for network, point, timing in able])
-    )
-    times = times.at_least(kernels["flops"], kernels["moved"], peaks[case], bandwidths[case])
-    seconds = times.seconds
-    least = np.maximum(computing, moving)
-    bound_by = _largest(stack, least, np.where(computing >= moving, 0, 1))
-    held_by = _largest(stack, seconds, _held(times))
-    bound, estimate = stack.total(least).tolist(), stack.total(seconds).tolist()
-    flops, moved, weights = (stack.total(kernels[name]).tolist() for name in ("flops", "moved", "weights"))
-    rows = []
-    for index, (network, point, timing) in enumerate(able):
-        target, time, least_time = point.target, estimate[index], bound[index]
-        setting = of_network(target.setting or "", network.convolutions)
-        reach = range_of(setting, target.device, network.name, seconds=max(time, least_time), bound=least_time)
-        rows.append(
-            _row(
-                point,
-                network.source,
-                bound_seconds=least_time,
-                bound_by=_CAUSES[bound_by[index]],
-                estimate_seconds=time,
-                low_seconds=max(reach.low * time, least_time),
-                high_seconds=max(reach.high * time, least_time),
-                held_by=_CAUSES[held_by[index]],
-                samples_per_second=point.case.batch / time,
-                flops=flops[index],
-                bytes=moved[index],
-                weight_bytes=weights[index],
-                operators=network.operators,
-                utilisation=flops[index] / time / timing.peak,
-                needed_bytes=network.needed,
-                fits=None if target.capacity is None else network.needed <= target.capacity,
-                design_energy_joules=None if target.power is None else target.power * time,
+class _Timer:
+    """Times points side by side, and looks up once what many of them share."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], _Known] = {}
+        self._engines: dict[tuple[int, int], Snapshot] = {}
+
+    def fill(self, rows: list[SweepRow | None], points: Sequence[Point], held: Sequence[tuple[int, CaseWork]]) -> None:
+        """Put the rows of some points, by their places, where they belong."""
+        if held:
+            able = [(network, points[place]) for place, network in held]
+            for (place, _), row in zip(held, self._answers(able), strict=True):
+                rows[place] = row
+
+    def _answers(self, able: Sequence[tuple[CaseWork, Point]]) -> list[SweepRow]:
+        known = [self._of(point.target, network) for network, point in able]
+        timings = [_timing(point.target) for _, point in able]
+        engines = [self._engine(point.target, point.case.batch) for _, point in able]
+        stack = Stack.of([(engine, work, True) for engine, work in zip(engines, _works(able), strict=True)])
+        kernels, case = stack.kernels, stack.case
+        peaks, bandwidths = (np.array([getattr(timing, name) for timing in timings]) for name in ("peak", "bandwidth"))
+        computing, moving = kernels["flops"] / peaks[case], kernels["moved"] / bandwidths[case]
+        times = kernel_times(stack, np.array([each.parameters for each in known]))
+        times = times.at_least(kernels["flops"], kernels["moved"], peaks[case], bandwidths[case])
+        seconds = times.seconds
+        least = np.maximum(computing, moving)
+        bound_by = _largest(stack, least, np.where(computing >= moving, 0, 1)).tolist()
+        held_by = _largest(stack, seconds, _held(times)).tolist()
+        bound, estimate = stack.total(least).tolist(), stack.total(seconds).tolist()
+        flops, moved, weights = (stack.total(kernels[name]).tolist() for name in ("flops", "moved", "weights"))
+        rows = []
+        for index, (network, point) in enumerate(able):
+            target, time, least_time = point.target, estimate[index], bound[index]
+            reach = known[index].reach.at(max(time, least_time), least_time)
+            rows.append(
+                _row(
+                    point,
+                    network.source,
+                    bound_seconds=least_time,
+                    bound_by=_CAUSES[bound_by[index]],
+                    estimate_seconds=time,
+                    low_seconds=max(reach.low * time, least_time),
+                    high_seconds=max(reach.high * time, least_time),
+                    held_by=_CAUSES[held_by[index]],
+                    samples_per_second=point.case.batch / time,
+                    flops=flops[index],
+                    bytes=moved[index],
+                    weight_bytes=weights[index],
+                    operators=network.operators,
+                    utilisation=flops[index] / time / timings[index].peak,
+                    needed_bytes=network.needed,
+                    fits=None if target.capacity is None else network.needed <= target.capacity,
+                    design_energy_joules=None if target.power is None else target.power * time,
+                )
             )
-        )
-    return rows
+        return rows
+
+    def _engine(self, target: TimedDevice, batch: int) -> Snapshot:
+        """Return the engine that ``analyse`` uses: on a processor, threads share out the batch."""
+        key = id(target), batch
+        if key not in self._engines:
+            self._engines[key] = as_used(_timing(target).engine, target.setting or "", batch)
+        return self._engines[key]
+
+    def _of(self, target: TimedDevice, network: CaseWork) -> _Known:
+        """Return what ``analyse`` uses: the target's parameters, and what is known of the network."""
+        shape = shape_if_calibrated(target.device, network.work)
+        key = id(target), network.name, network.convolutions, shape
+        if key not in self._known:
+            assert target.setting is not None
+            setting = of_network(target.setting, network.convolutions)
+            parameters, _ = parameters_of(setting, target.device, network.name, precision=target.precision, shape=shape)
+            reach = range_without_time(setting, target.device, network.name)
+            self._known[key] = _Known(parameters.vectorised(), reach)
+        return self._known[key]
 
 
-def _works(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[Work]:
+def _timing(target: TimedDevice) -> TimingModel:
+    assert target.timing is not None
+    return target.timing
+
+
+def _works(able: Sequence[tuple[CaseWork, Point]]) -> list[Work]:
     """Return the kernels of each point; those of a chip without a memory of its own lack what stays on it."""
-    made: dict[tuple[int, str], Work] = {}  # a stack takes kernels that are the same object together
-    for network, point, _ in able:
-        key = id(network), point.target.device
-        if key not in made:
-            made[key] = resident(network.work, Hardware[point.target.device], point.case.batch)
-    return [made[id(network), point.target.device] for network, point, _ in able]
-
-
-def _engine(point: Point, timing: TimingModel) -> Snapshot:
-    """Return the engine that ``analyse`` uses: on a processor, threads share out the batch."""
-    return as_used(timing.engine, point.target.setting or "", point.case.batch)
-
-
-def _parameters(target: TimedDevice, timing: TimingModel, network: CaseWork) -> Array:
-    """Return the parameters that ``analyse`` uses: the target's, and what is known of the network."""
-    assert target.setting is not None
-    shape = shape_if_calibrated(target.device, network.work)
-    setting = of_network(target.setting, network.convolutions)
-    return _of_network(setting, target.device, network.name, target.precision, shape, timing.parameters)
-
-
-@functools.lru_cache(maxsize=4096)
-def _of_network(
-    setting: str, device: str, network: str, precision: str, shape: Shape | None, _own: Parameters
-) -> Array:
-    return parameters_of(setting, device, network, precision=precision, shape=shape)[0].vectorised()
+    return [
+        resident(network.work, Hardware[point.target.device], point.case.batch)
+        if point.target.kind == "NPU"
+        else network.work
+        for network, point in able
+    ]
 
 
 def _held(times: KernelTimes) -> NDArray[np.int64]:

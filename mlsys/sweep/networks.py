@@ -19,7 +19,7 @@ from mlsys.sweep.points import SweepCase
 from mlsys.sweep.spec import Variant
 from mlsys.workloads import Network, Workload, load
 
-_FIELDS = Work.FIELDS.index
+_MOVED, _WEIGHTS = Work.FIELDS.index("moved"), Work.FIELDS.index("weights")
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ def work_of(case: SweepCase, batches: Iterable[int] = ()) -> CaseWork:
         return _counted(kernels, case, kernels.columns, 1.0)
     size, sizes = element_size(case.precision).m_as("byte"), kernels.value_bytes
     columns = kernels.columns.copy()
-    columns[_FIELDS("weights")] *= size / sizes
-    columns[_FIELDS("moved")] *= size / sizes
+    columns[_WEIGHTS] *= size / sizes
+    columns[_MOVED] *= size / sizes
     return _counted(kernels, case, columns, size / float(sizes.max()))
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=64)  # ways to run a network, and formats, are taken in turns
 def _across_batches(variant: Variant, precision: str, running: Running | None) -> AcrossBatches:
     def made(batch: int) -> CountedKernels:
         network = network_of(SweepCase(variant, precision, batch, running))
@@ -78,14 +78,20 @@ def _across_batches(variant: Variant, precision: str, running: Running | None) -
 
 def network_of(case: SweepCase) -> Network:
     """Return the network that is evaluated; a captured one is in the format it was captured in, whatever is asked."""
-    variant, batch = case.variant, case.batch
+    variant = case.variant
+    as_it_is = variant.fused or case.way == "one by one"
+    precision = case.precision if variant.source == "catalogue" else ""
+    return _shared_out(replace(variant, fused=False), precision, case.batch, case.way if as_it_is else "")
+
+
+@functools.lru_cache(maxsize=16)  # software that copies or multiplies otherwise shares out operators alike
+def _shared_out(variant: Variant, precision: str, batch: int, way: str) -> Network:
+    """Return a network with its operators shared out in some way; as it is without."""
     if variant.source == "catalogue":
-        network = load(variant.reference, batch=batch, precision=case.precision, **_sizes(variant), option="`{}`")
-        whole = network
-    else:
-        network = _captured(replace(variant, fused=False), batch)
-        whole = network.with_layers()
-    return as_run(network, case.way) if variant.fused or case.way == "one by one" else whole
+        network: Network = load(variant.reference, batch=batch, precision=precision, **_sizes(variant), option="`{}`")
+        return as_run(network, way) if way else network
+    captured = _captured(variant, batch)
+    return as_run(captured, way) if way else captured.with_layers()
 
 
 def _sizes(variant: Variant) -> dict[str, Any]:
@@ -133,18 +139,23 @@ def _with_fixed_batch(variant: Variant, batch: int) -> Workload:
 
 
 def _counted(kernels: CountedKernels, case: SweepCase, columns: NDArray[np.float64], scale: float) -> CaseWork:
-    """Take equal kernels together and count what must lie in memory."""
+    """Count what must lie in memory."""
     stored = (kernels.stored or 0.0) * scale
     if not stored:
         stored = kernels.parameters * element_size(case.precision).m_as("byte")
-    other = columns[_FIELDS("moved")] - columns[_FIELDS("weights")]
-    kept = np.zeros(len(other), dtype=bool)
+    other = columns[_MOVED] - columns[_WEIGHTS]
     if case.variant.phase == "decode":  # keys and values of every layer stay between steps
         kept = np.array([kind == "attention" for kind in kernels.kinds])
-    needed = stored + float(other[~kept].max(initial=0.0)) + float(other[kept].sum())
-    source = f"{case.variant.source}{_SOURCES[case.variant.source, case.fused]}"
+        needed = stored + float(other[~kept].max(initial=0.0)) + float((other * kernels.times)[kept].sum())
+    else:
+        needed = stored + float(other.max(initial=0.0))
     convolutions = any(kind.startswith("conv") for kind in kernels.kinds)
-    return CaseWork(_merged(columns), len(kernels.names), needed, source, kernels.name, convolutions)
+    return CaseWork(Work(columns), len(kernels.names), needed, source_of(case), kernels.name, convolutions)
+
+
+def source_of(case: SweepCase) -> str:
+    """Return where the network of a case comes from, in words."""
+    return f"{case.variant.source}{_SOURCES[case.variant.source, case.fused]}"
 
 
 _SOURCES = {
@@ -153,11 +164,3 @@ _SOURCES = {
     ("captured", True): ", fused",
     ("captured", False): "",
 }
-
-
-def _merged(columns: NDArray[np.float64]) -> Work:
-    """Return the same kernels with equal ones in one row: layers repeat, and each row costs time."""
-    row = _FIELDS("count")
-    distinct, which = np.unique(np.delete(columns, row, axis=0), axis=1, return_inverse=True)
-    counts = np.bincount(which.ravel(), weights=columns[row], minlength=distinct.shape[1])
-    return Work(np.insert(distinct, row, counts, axis=0))

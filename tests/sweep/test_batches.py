@@ -24,7 +24,9 @@ def test_every_batch_is_as_if_it_were_made(name: str, fewer: int) -> None:
     across = AcrossBatches(lambda batch: asked.append(batch) or made[batch])
     for batch in LADDER:
         kernels = across.at(batch, LADDER)
-        assert kernels.is_like(made[batch]) and np.array_equal(kernels.columns, made[batch].columns), batch
+        ours, theirs = kernels.distinct(), made[batch].distinct()
+        assert ours.is_like(theirs) and np.array_equal(ours.columns, theirs.columns), batch
+        assert np.array_equal(ours.times, theirs.times) and theirs.times.sum() == made[batch].columns.shape[1]
     assert len(asked) == len(set(asked)) <= fewer
 
 

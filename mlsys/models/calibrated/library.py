@@ -1,15 +1,15 @@
 """The fitted parameters, by kind of software and class of machine."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import lru_cache
 from pathlib import Path
 
+from mlsys.by_line import EntriesByLine, WithAliases
 from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
-from mlsys.inputs import read_text, yaml_of
 from mlsys.models.calibrated.effects import effect_of
 from mlsys.models.calibrated.likeness import Shape
 from mlsys.models.calibrated.own import (
@@ -56,13 +56,9 @@ _SHAPES = ("ramp", "splits", "chain")
 
 
 @lru_cache(maxsize=1)
-def fitted() -> FrozenDict[str, Parameters]:
+def fitted() -> Mapping[str, Parameters]:
     """Return the fitted parameters of every setting, such as ``"compiled network on GPU"``."""
-    if not _PLACE.exists():
-        return FrozenDict({})
-    read = yaml_of(read_text(_PLACE)) or {}
-    own = {setting: Parameters(**values) for setting, values in read.items()}
-    return FrozenDict(own | {name: own[other] for name, other in _ALIKE.items() if other in own and name not in own})
+    return WithAliases(EntriesByLine(_PLACE, lambda values: Parameters(**values)), _ALIKE)
 
 
 def parameters_of(
@@ -116,12 +112,9 @@ def plain_of(setting: str, device: str = "") -> tuple[Parameters, str]:
 
 
 @lru_cache(maxsize=1)
-def machines() -> FrozenDict[str, FrozenDict[str, float]]:
+def machines() -> Mapping[str, FrozenDict[str, float]]:
     """Return, by setting, the factor of time of each machine that was measured in it."""
-    if not _MACHINES.exists():
-        return FrozenDict({})
-    read = yaml_of(read_text(_MACHINES)) or {}
-    return FrozenDict({setting: FrozenDict(values) for setting, values in read.items()})
+    return EntriesByLine(_MACHINES, FrozenDict)
 
 
 def scaled(parameters: Parameters, factor: float, starting: float | None = None) -> Parameters:

@@ -7,14 +7,15 @@ machine, a network or a software was never measured, that is more, and the inter
 import json
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from mlsys.by_line import EntriesByLine
 from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
-from mlsys.inputs import read_text, yaml_of
 from mlsys.models.calibrated.effects import USUAL, spread_of
 from mlsys.models.calibrated.library import calibrated, machines, nearest
 from mlsys.models.calibrated.own import calibrated_spread
@@ -75,12 +76,9 @@ _NAMED = {"machine": "machine", "network": "network", "network family": "family 
 
 
 @lru_cache(maxsize=1)
-def fitted_ranges() -> FrozenDict[str, _Entry]:
+def fitted_ranges() -> Mapping[str, _Entry]:
     """Return the intervals as they were fitted, by setting."""
-    if not _PLACE.exists():
-        return FrozenDict({})
-    read = yaml_of(read_text(_PLACE))
-    return FrozenDict({setting: FrozenDict(values) for setting, values in (read or {}).items()})
+    return EntriesByLine(_PLACE, FrozenDict)
 
 
 @lru_cache(maxsize=512)
@@ -149,18 +147,53 @@ def range_of(
     >>> reach.low, reach.high, reach.why
     (0.4, 2.5, 'nothing like it was measured')
     """
+    return range_without_time(
+        setting, device, network, measured=measured, version=version, source=source, work=work
+    ).at(seconds, bound)
+
+
+@dataclass(frozen=True)
+class RangeWithoutTime:
+    """What the interval of an estimate rests on before the estimate itself is known.
+
+    Attributes
+    ----------
+    known
+        The interval for the sources on record.
+    spread
+        As for :func:`strangers_range`; None where it is the interval for whoever measures.
+    """
+
+    known: Range
+    spread: float | None
+
+    def at(self, seconds: float | None = None, bound: float | None = None) -> Range:
+        """Return the interval about an estimate, with its bound where there is one."""
+        return self.known if self.spread is None else strangers_range(self.known, self.spread, seconds, bound)
+
+
+def range_without_time(
+    setting: str,
+    device: str = "",
+    network: str = "",
+    *,
+    measured: bool = False,
+    version: str = "",
+    source: str = "",
+    work: str = "",
+) -> RangeWithoutTime:
+    """Return what the intervals of all estimates of a question have in common; arguments as of :func:`range_of`."""
     own = bool(device) and calibrated(setting, device) is not None
     seen = own or measured or device in machines().get(setting, FrozenDict({}))
     spread, unseen = spread_of(setting, device, network, version)
     after = calibrated_spread(device) if own else None
     reach = range_at(setting, device, spread, seen=seen or after is not None, work=work)
     if after is not None:
-        return after_ten(reach, after)
+        return RangeWithoutTime(after_ten(reach, after), None)
     missing = [_NAMED[group] for group in unseen if group in _NAMED and (network or group == "machine")]
     reach = Range(reach.low, reach.high, reach.why + "".join(f"; never measured: this {words}" for words in missing))
-    if measured or source in (ALL_SOURCES, *_entry(setting, device)[1].get("sources", ())):
-        return reach
-    return strangers_range(reach, spread, seconds, bound)
+    on_record = measured or source in (ALL_SOURCES, *_entry(setting, device)[1].get("sources", ()))
+    return RangeWithoutTime(reach, None if on_record else spread)
 
 
 def strangers_range(reach: Range, spread: float, seconds: float | None = None, bound: float | None = None) -> Range:
