@@ -1,4 +1,4 @@
-"""Evaluates points side by side, with the numbers that ``analyse`` gives for each of them."""
+"""Evaluates points side by side, with the numbers that ``analyze`` gives for each of them."""
 
 import functools
 import itertools
@@ -155,12 +155,12 @@ def _works(able: Sequence[tuple[CaseWork, Point, TimingModel]]) -> list[Work]:
 
 
 def _engine(point: Point, timing: TimingModel) -> Snapshot:
-    """Return the engine that ``analyse`` uses: on a processor, threads share out the batch."""
+    """Return the engine that ``analyze`` uses: on a processor, threads share out the batch."""
     return as_used(timing.engine, point.target.setting or "", point.case.batch)
 
 
 def _parameters(target: TimedDevice, timing: TimingModel, network: CaseWork) -> Array:
-    """Return the parameters that ``analyse`` uses: the target's, and what is known of the network."""
+    """Return the parameters that ``analyze`` uses: the target's, and what is known of the network."""
     assert target.setting is not None
     shape = shape_if_calibrated(target.device, network.work)
     setting = of_network(target.setting, network.convolutions)
