@@ -80,7 +80,7 @@ def _setting(device: str, kind: str, precision: str) -> str:
 
 
 def seconds(questions: Sequence[Question]) -> np.ndarray:
-    """Return what :func:`mlsys.models.analysis.analyse` estimates of each question, all of them side by side."""
+    """Return what :func:`mlsys.models.analysis.analyze` estimates of each question, all of them side by side."""
     engines: dict[tuple[str, str, str, str, int], tuple[Snapshot, np.ndarray, float, float]] = {}
     asked = []
     for each in questions:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mlsys import Hardware
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.models.calibrated.ranges import ALL_SOURCES, speed_range
 from mlsys.workloads import zoo
 from mlsys_evidence.evaluate.pairs import left_out_pairs, pairs_compared, pairs_of
@@ -32,7 +32,7 @@ def test_the_range_of_a_ratio_turned_over_is_the_other_turned_over() -> None:
 
 def test_two_devices_are_told_apart_by_their_ratio_in_both_orders() -> None:
     work = zoo.network("resnet50", batch=32, precision="fp16")
-    a100, h100, t4 = (analyse(Hardware[name], work, samples=32, source=ALL_SOURCES) for name in ("A100", "H100", "T4"))
+    a100, h100, t4 = (analyze(Hardware[name], work, samples=32, source=ALL_SOURCES) for name in ("A100", "H100", "T4"))
     speed, low, high = h100.speed_over(t4)
     assert low < speed < high and speed == pytest.approx(float((t4.estimate / h100.estimate).m_as("")))
     back, least, most = t4.speed_over(h100)

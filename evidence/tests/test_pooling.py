@@ -8,7 +8,7 @@ import pytest
 
 from mlsys.calibration.case import Case
 from mlsys.hardware import Hardware
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.models.calibrated import Parameters
 from mlsys.models.calibrated.effects import CURVES, MOST, POOLS, effect_of, pool_of, spread, spread_of
 from mlsys.models.calibrated.features import hats
@@ -136,7 +136,7 @@ def test_an_estimate_with_effects_stays_above_its_bound_and_grows_with_the_batch
     twin = Hardware[device]
     times = []
     for batch in (1, 2, 3, 8, 16):
-        analysis = analyse(twin, zoo.network("mobilenet_v2", batch=batch, precision=twin.headline))
+        analysis = analyze(twin, zoo.network("mobilenet_v2", batch=batch, precision=twin.headline))
         assert analysis.estimate >= analysis.bound
         times.append(analysis.estimate.m_as("s"))
     assert times == sorted(times)
@@ -150,7 +150,7 @@ def test_parts_multiply_to_the_factor_and_are_told() -> None:
         parameters_of("compiled network on GPU", "A100_80GB", "resnet50")[0],
     )
     assert own.launch / plain.launch == pytest.approx(effect.factor)
-    told = analyse(Hardware["A100"], zoo.network("resnet50", batch=8, precision="fp16")).explain()
+    told = analyze(Hardware["A100"], zoo.network("resnet50", batch=8, precision="fp16")).explain()
     assert "as measurements of like things say" in told
 
 

@@ -11,7 +11,7 @@ import pytest
 from mlsys.calibration.case import Inexpressible
 from mlsys.calibration.engines import engine_for, on_threads
 from mlsys.hardware import Hardware, view
-from mlsys.models.analysis.model import analyse
+from mlsys.models.analysis.model import analyze
 from mlsys.models.calibrated import MATMUL, Kernel, Parameters, Stack, Work, bound, calibrated_times, snapshot
 from mlsys.models.calibrated.effects import levels_of
 from mlsys.models.calibrated.library import fitted, machines
@@ -391,7 +391,7 @@ def test_a_batch_fills_a_processor_that_one_picture_does_not() -> None:
     many = min(1 / row.value for row in rows if row.unit == "samples/s" and "onnx" in row.software)
     twin = Hardware["Core_i9_13900K"]
     one, batch = (
-        analyse(twin, zoo.network("resnet50", batch=size, precision="fp32"), samples=size) for size in (1, 32)
+        analyze(twin, zoo.network("resnet50", batch=size, precision="fp32"), samples=size) for size in (1, 32)
     )
     told = (batch.estimate / 32 / one.estimate).m_as("")
     assert many / single < 0.7
@@ -488,7 +488,7 @@ def test_no_run_of_paddle_lite_beats_a_bound_that_knows_winograd() -> None:
 
 def test_what_twice_the_batch_would_gain_on_a_processor_is_what_it_gains() -> None:
     twin = Hardware["Core_i9_10900X"]
-    one, two = (analyse(twin, zoo.network("resnet18", batch=size, precision="fp32"), samples=size) for size in (1, 2))
+    one, two = (analyze(twin, zoo.network("resnet18", batch=size, precision="fp32"), samples=size) for size in (1, 2))
     told = next(change for change in one.changes if "batch were twice" in change.change)
     assert told.time.m_as("s") == pytest.approx(two.estimate.m_as("s") / 2)
     assert told.speedup > 1.2

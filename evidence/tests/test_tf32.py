@@ -8,7 +8,7 @@ import pytest
 
 from mlsys import Hardware
 from mlsys.calibration.rows import Row
-from mlsys.models.analysis.model import analyse
+from mlsys.models.analysis.model import analyze
 from mlsys.models.calibrated import MATMUL
 from mlsys.workloads import zoo
 from mlsys_evidence.questions import interpret
@@ -74,5 +74,5 @@ def test_shipped_rows_that_say_fp32_ran_in_fp32() -> None:
 def test_analyses_say_who_would_not_multiply_in_fp32() -> None:
     resnet = zoo.network("resnet50", precision="fp32")
     for device, said in (("A100_40GB", True), ("V100", False), ("RTX_3090", False)):
-        words = " ".join(analyse(Hardware[device], resnet).assumptions)
+        words = " ".join(analyze(Hardware[device], resnet).assumptions)
         assert ("TF32" in words) == said

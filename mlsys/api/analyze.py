@@ -1,21 +1,17 @@
 """``mlsys.analyze``: where the time of a network goes on a device."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
-from mlsys.api.arguments import NetworkRequest, as_kernels_if, device_of
+from mlsys.api.arguments import NetworkRequest, device_of
 from mlsys.choices import Phase
 from mlsys.hardware.device import Device
 from mlsys.models.analysis.answer import Analysis
-from mlsys.models.analysis.model import analyse
-from mlsys.models.analysis.network_run import NetworkRun
+from mlsys.models.analysis.model import analyze as estimate
+from mlsys.models.analysis.network_run import DEFAULT_PRECISION
+from mlsys.models.calibrated.eager import run_as
 from mlsys.models.calibrated.usual import setting_of
-from mlsys.provenance import origin_of
 from mlsys.workloads.operator import Network
-from mlsys.workloads.used_sizes import network_batch
-
-DEFAULT_PRECISION = "fp16"
 
 
 def analyze(
@@ -57,7 +53,7 @@ def analyze(
     samples
         Inputs that one pass answers; by default the batch of the network.
     source
-        Who measures, as for :func:`mlsys.models.analysis.analyse`.
+        Who measures, as for :func:`mlsys.models.analysis.analyze`.
     option
         How an error writes the name of an argument.
 
@@ -105,11 +101,7 @@ def analysis_of(
     samples: int | None,
     source: str,
 ) -> Analysis:
-    """Return the analysis of a network that was read for a device; it is fused here."""
+    """Return the analysis of a network that was read for a device, fused as its software does unless told not to."""
     setting = setting_of(device, software, network.kind, precision or network.precision)
-    kernels = as_kernels_if(fusion, network, setting)
-    answered = network_batch(network) if samples is None else samples
-    analysis = analyse(device, kernels, precision=precision, setting=setting, samples=answered, source=source)
-    sized = replace(analysis, network=NetworkRun.of(network, kernels))
-    object.__setattr__(sized, "_origin", origin_of(analysis))
-    return sized
+    mapping = network if not fusion and run_as(setting) != "one by one" else None
+    return estimate(device, network, mapping, precision=precision, software=setting, samples=samples, source=source)

@@ -1,6 +1,6 @@
 """Arguments that the everyday calls share: a device or its name, and a network or anything that ``load`` takes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,6 @@ from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.faults import short
 from mlsys.hardware import Hardware
 from mlsys.hardware.device import Device
-from mlsys.mapping.fusion import as_run
-from mlsys.models.calibrated.eager import run_as
 from mlsys.precision import precision_name
 from mlsys.workloads.operator import Network
 from mlsys.workloads.resolve import load
@@ -65,6 +63,18 @@ class NetworkRequest:
     sizes: Mapping[str, int] | None = None
     shape: tuple[int, ...] | None = None
     option: str = "`{}`"
+
+    def unused(self, where: str, but: Iterable[str] = ()) -> None:
+        """Refuse every argument of a network but some.
+
+        Raises
+        ------
+        ArgumentError
+            If one of them was given.
+        """
+        for name in ("batch", "sequence", "image", "phase", "precision", "sizes", "shape"):
+            if getattr(self, name) is not None and name not in but:
+                raise ArgumentError(f"{self.option.format(name)} is of a network, not of {where}")
 
     def arithmetic(self, network: Network | str | Path, default: str) -> str | None:
         """Return the number format of the arithmetic; None where operators made by hand say it themselves.
@@ -146,15 +156,3 @@ class NetworkRequest:
         if not network.is_convertible and (recounted or self.precision is None):
             return network
         return network.stored_as(wanted)
-
-
-def as_kernels_if(fusion: bool, network: Network, setting: str = "") -> Network:
-    """Return a network fused as the software of a setting does, into kernels or loops; eager software fuses nothing.
-
-    Examples
-    --------
-    >>> [len(as_kernels_if(fusion, load("resnet50"))) for fusion in (True, False)]
-    [54, 174]
-    """
-    way = run_as(setting)
-    return as_run(network, way) if fusion or way == "one by one" else network

@@ -72,7 +72,7 @@ class DeviceComparison:
         lines.append(
             "ranges are for one who measures all of them alike; `mlsys analyze` tells the wider one of each alone"
         )
-        runs = {each.device: each.network for each in self.analyses if each.network is not None}
+        runs = {each.device: each.network for each in self.analyses}
         lines += [run.sizes_in_words for run in list(runs.values())[:1]]
         for words in dict.fromkeys(run.kernels for run in runs.values()):
             lines.append(", ".join(device for device, run in runs.items() if run.kernels == words) + f": {words}")

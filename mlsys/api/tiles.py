@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlsys.api.arguments import NetworkRequest, as_kernels_if, device_of
+from mlsys.api.arguments import NetworkRequest, device_of
 from mlsys.choices import Phase
 from mlsys.hardware.device import Device
+from mlsys.mapping.fusion import as_run
 from mlsys.models.architecture import ArchitectureResult, StrategyName, TilingStrategy, architecture
 from mlsys.models.record import with_units
 from mlsys.tables import Table
@@ -162,5 +163,5 @@ def tiles(
     twin = twin if onchip is None else twin.with_onchip(onchip)
     request = NetworkRequest(batch, sequence, image, phase, precision, sizes, shape, option)
     loaded = request.network(network, twin.headline)
-    kernels = as_kernels_if(fusion, loaded)
+    kernels = as_run(loaded, "kernels") if fusion else loaded
     return TiledNetwork(twin, loaded, architecture(twin, kernels, strategy=strategy, launch_overhead=launch_overhead))

@@ -16,17 +16,13 @@ from mlsys.errors import DeviceFileError
 @speak_plainly
 def device(name: str, as_json: bool) -> None:
     """Print what is known of the device NAME, with the source of every value."""
-    from mlsys.hardware import Hardware
+    from mlsys.api.devices import device as known
     from mlsys.models.own import own_numbers
 
-    twin = Hardware[name]
+    twin = known(name)
     own = own_numbers([twin])
     if as_json:
-        told = {
-            "id": twin.id, "name": twin.name, "kind": twin.kind, "vendor": twin.vendor,
-            "release_year": twin.release_year, "values": [_value(quantity, twin.id) for quantity in twin.recorded()],
-        }  # fmt: skip
-        say_json(told, own)
+        say_json(twin.record(), own)
         return
     say(f"{twin.name} ({twin.kind}, {twin.vendor}, {twin.release_year})")
     for quantity in twin.recorded():
@@ -38,14 +34,6 @@ def device(name: str, as_json: bool) -> None:
         if not level.has_capacity:
             say(f"  {f'memory/{level.name}/capacity':<34} {'not recorded':>16}         {level.note}")
     say_own(own)
-
-
-def _value(quantity: Any, device_id: str) -> dict[str, Any]:
-    (fact,) = quantity.facts
-    return {
-        "name": fact.name.removeprefix(f"{device_id}/"), "value": quantity.magnitude, "unit": f"{quantity.units:~P}",
-        "source": fact.source, "date": str(fact.date), "confidence": fact.confidence, "uncertainty": fact.uncertainty,
-    }  # fmt: skip
 
 
 @click.command()
@@ -71,10 +59,9 @@ def _value(quantity: Any, device_id: str) -> dict[str, Any]:
 )
 @click.option("--json", "as_json", is_flag=True, help="As --format json.")
 @speak_plainly
-def devices(names: tuple[str, ...], sort: str | None, form: str, as_json: bool, **criteria: Any) -> None:
+def devices(names: tuple[str, ...], sort: Any, form: str, as_json: bool, **criteria: Any) -> None:
     """List the devices that meet every criterion, or set those called NAMES side by side."""
-    from mlsys.hardware import Hardware
-    from mlsys.hardware.compare import comparison, listing, records
+    from mlsys.api.devices import devices as known
     from mlsys.models.own import own_numbers
 
     if as_json and form == "csv":
@@ -82,23 +69,15 @@ def devices(names: tuple[str, ...], sort: str | None, form: str, as_json: bool, 
     form = "json" if as_json else form
     if names and any(criteria.values()):
         raise WrongUsage("give either NAMES to compare or criteria to filter by, not both")
-    chosen = [Hardware[name] for name in names] or Hardware.find(**criteria)
-    if sort == "year":
-        chosen.sort(key=lambda twin: -twin.release_year)
-    elif sort:
-        chosen.sort(key=lambda twin: -_amount(twin.glance()[sort]))
+    chosen = known(*names, sort=sort, **criteria)
     own = own_numbers(chosen)
     if form == "json":
-        say_json(records(chosen), own)
+        say_json(chosen.record(), own)
     elif form == "csv":
-        print_csv(records(chosen), None if chosen else ["id"], own)
+        print_csv(chosen.record(), None if len(chosen) else ["id"], own)
     else:
-        say(comparison(chosen) if names else listing(chosen))
+        say(chosen.explain())
         say_own(own)
-
-
-def _amount(value: Any) -> float:
-    return float("-inf") if value is None else float(value.to_base_units().magnitude)
 
 
 @click.command()

@@ -9,7 +9,7 @@ import click
 
 from mlsys.cli.common import one_form, print_csv, progress, refuse_unused, say, speak_plainly
 from mlsys.cli.edge_arena import arena_command
-from mlsys.cli.networks import asked_network, network_options
+from mlsys.cli.networks import network_arguments, network_options
 from mlsys.cli.parameters import Input, OutputFolder, QuantityType, complete_model
 
 _EXAMPLE = "mlsys edge run --example > digits.yaml"
@@ -148,35 +148,22 @@ def layers_command(
     MODEL is what `mlsys flops` takes. With --latency and --bandwidth also how near a measured time comes to the
     memory's rate, for three ways of counting the bytes.
     """
-    from mlsys.edge.layers import LAYER_COLUMNS, SUMMARY_COLUMNS, layer_stats, summarize_hardware
+    from mlsys.api.edge import edge_layers
+    from mlsys.edge.layers import LAYER_COLUMNS, SUMMARY_COLUMNS
     from mlsys.tables import Table
-    from mlsys.workloads.used_sizes import network_batch, sizes_in_words, sizes_used
+    from mlsys.workloads.used_sizes import sizes_in_words
 
     one_form(as_json, as_csv)
-    if (latency is None) != (bandwidth is None) or (peak is not None and latency is None):
-        raise ValueError("--latency and --bandwidth go together, and --peak with them")
-    work = asked_network(model, options)
-    rows = layer_stats(work, every=every)
-    samples = network_batch(work) or 1
-    summary = () if latency is None else summarize_hardware(work, latency, bandwidth, batch=samples, peak=peak)
+    answer = edge_layers(
+        model, latency=latency, bandwidth=bandwidth, peak=peak, every=every, **network_arguments(options)
+    )
     if as_csv:
-        print_csv((row.record() for row in rows), LAYER_COLUMNS)
+        print_csv((row.record() for row in answer.layers), LAYER_COLUMNS)
         return
-    totals = {
-        "bytes": sum(row.parameter_bytes + row.activation_bytes for row in rows),
-        "macs": sum(row.macs for row in rows),
-    }
     if as_json:
-        report = {
-            "network": work.name,
-            **sizes_used(work),
-            "layers": [row.record() for row in rows],
-            "totals": totals,
-            "totals_per_sample": {name: value / samples for name, value in totals.items()},
-            "summary": [row.record() for row in summary],
-        }
-        say(json.dumps(report, indent=1, ensure_ascii=False))
+        say(json.dumps(answer.record(), indent=1, ensure_ascii=False))
         return
+    work, rows, summary, totals, samples = answer.network, answer.layers, answer.summary, answer.totals, answer.samples
     heads = [name.replace("_", " ") for name in LAYER_COLUMNS]
     cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row.record().values()] for row in rows]
     say(str(Table(f"{work.name}: {len(rows)} layers", heads, cells)))
@@ -207,7 +194,7 @@ def clock_command(points: tuple[str, ...], as_json: bool) -> None:
 
     The voltage is that of the point over that at the highest clock; by default the supply is the same at all.
     """
-    from mlsys.edge.clock import Clock, best_clock, split_energy
+    from mlsys.api.edge import edge_clock
 
     read = [_power_point(text) for text in points]
     if len(read) < 2:
@@ -215,24 +202,11 @@ def clock_command(points: tuple[str, ...], as_json: bool) -> None:
             "give --point twice at least. Write e.g. mlsys edge clock --point '168 MHz, 145 ms, 18 mJ' "
             "--point '80 MHz, 305 ms, 24 mJ'"
         )
-    split = split_energy(read)
-    top = max(point.clock for point in read)
-    law = split.law(top)
-    clocks = [Clock(float((point.clock / top).m_as("")), min(1.0, point.voltage)) for point in read]
-    best = best_clock(law, clocks)
+    answer = edge_clock(read)
     if as_json:
-        report = {
-            "static_mw": split.static.m_as("mW"),
-            "dynamic_mj": split.dynamic.m_as("mJ"),
-            "memory_ms": split.memory.m_as("ms"),
-            "best_clock_mhz": best.scale * top.m_as("MHz"),
-            "points": [
-                {"clock_mhz": power.clock.m_as("MHz"), "time_ms": power.time.m_as("ms"),
-                 "energy_mj": power.energy.m_as("mJ"), "power_mw": power.power.m_as("mW")} for power in read
-            ],
-        }  # fmt: skip
-        say(json.dumps(report, indent=1))
+        say(json.dumps(answer.record(), indent=1))
         return
+    split, best, law, top = answer.split, answer.best, answer.law, answer.top
     say(f"static {split.static:.4g~P}, dynamic {split.dynamic:.4g~P} an inference")
     for point in read:
         leak = (split.static * point.time).to("mJ")

@@ -21,8 +21,6 @@ def arena_command(model: str | None, name: str | None, macs: str, as_json: bool,
     Without MODEL, the reference networks of MLPerf Tiny beside what TensorFlow Lite for Microcontrollers and Arm's
     compiler Vela have recorded of them, each with the error of the estimate.
     """
-    from mlsys.edge.arena import arena
-    from mlsys.edge.npu import ethos_u55
     from mlsys.tables import Table
 
     one_form(as_json, as_csv)
@@ -38,25 +36,19 @@ def arena_command(model: str | None, name: str | None, macs: str, as_json: bool,
             return
         say(str(Table(*_beside_in_words(rows, int(macs)))))
         return
-    from mlsys.workloads import load
+    from mlsys.api.edge import edge_arena
 
-    work = load(model)
-    block, npu = arena(work), ethos_u55(work, int(macs))
-    parts = {
-        "activations": block.activations, "least": block.least, "persistent": block.persistent,
-        "total": block.total, "weights": block.weights, "flash": block.flash,
-    }  # fmt: skip
-    plain = {key: round(value.m_as("byte")) for key, value in parts.items()}
-    plain |= {"npu_cycles": round(npu.cycles), "npu_sram": npu.sram_bytes}
+    answer = edge_arena(model, device=name, macs=256 if macs == "256" else 128)
     if as_json:
-        fits = {} if name is None else {"device": name, "fits": _fits(name, plain)}
-        say_json({"network": work.name, **plain, **fits})
+        say_json(answer.record())
         return
     if as_csv:
-        print_csv([{"network": work.name, **plain}])
+        print_csv([answer.row()])
         return
+    plain, npu = answer.row(), answer.npu
     say(
-        f"{work.name} in INT8: RAM {plain['total']:,} B, of it {plain['activations']:,} B for inputs and activations "
+        f"{answer.network} in INT8: RAM {plain['total']:,} B, "
+        f"of it {plain['activations']:,} B for inputs and activations "
         f"(the least found: {plain['least']:,} B) and about {plain['persistent']:,} B for the runtime.\n"
         f"Flash about {plain['flash']:,} B, of it {plain['weights']:,} B of weights and biases.\n"
         f"On an Ethos-U55 with {macs} multipliers at {npu.clock / 1e6:g} MHz: {plain['npu_cycles']:,} cycles, "
@@ -64,24 +56,7 @@ def arena_command(model: str | None, name: str | None, macs: str, as_json: bool,
         f"weight; Vela's recorded networks fetch {_ratios()}."
     )
     if name is not None:
-        say(_fits(name, plain))
-
-
-def _fits(name: str, plain: dict[str, int]) -> str:
-    from mlsys.hardware import Hardware
-    from mlsys.hardware.view import view
-
-    machine = view(Hardware[name])
-    said = []
-    stores = [level for level in machine.outer if level.capacity]
-    for what, needed, levels in (("RAM", plain["total"], [machine.main]), ("flash", plain["flash"], stores[-1:])):
-        if not levels or not levels[0].capacity:
-            said.append(f"{name}: how much {what} it has is not on record")
-            continue
-        room = levels[0].capacity
-        fits = "fits" if needed <= room else "does not fit"
-        said.append(f"{name}: {what} {needed:,} B of {room:,.0f} B in {levels[0].name}: {fits}")
-    return "\n".join(said)
+        say(answer.fit())
 
 
 def _ratios() -> str:

@@ -18,10 +18,8 @@ from mlsys.cli.common import (
     say_own,
     speak_plainly,
 )
-from mlsys.cli.networks import asked_network, network_options
+from mlsys.cli.networks import network_arguments, network_options
 from mlsys.cli.parameters import FILE, Finite, Whole
-
-_SHOWN = 60  # layers that an error lists
 
 _COLUMNS = ("M", "N", "K", "S", "tile_set")
 
@@ -123,100 +121,33 @@ def _record(best: Any) -> dict[str, Any]:
     }
 
 
-def _operators(layer: str, options: dict[str, Any], precision: str) -> tuple[list[Any], str]:
-    """Return the products that LAYER names, a product by its sizes or layers of a network, and sizes in words."""
-    from mlsys.errors import did_you_mean
-    from mlsys.workloads import gemm
-    from mlsys.workloads.used_sizes import sizes_in_words
-
-    kind, _, which = layer.rpartition(":")
-    if kind == "gemm":
-        sizes = [_whole("a size", size) for size in which.lower().replace("×", "x").split("x")]
-        if len(sizes) != 3:
-            raise ValueError(f"a matrix product has three sizes, gemm:MxNxK, got {layer!r}. Write e.g. gemm:512x256x32")
-        m, n, k = sizes
-        refuse_unused("is of a network; gemm:MxNxK says its sizes itself", {*options} - {"precision"})
-        return [gemm(m, n, k, precision)], precision
-    if not kind:
-        raise ValueError(
-            f"{layer!r} is no layer. Write e.g. gemm:512x256x32, or a network and one of its layers or `all`, "
-            f"such as {layer}:all"
-        )
-    work = asked_network(kind, options, precision)
-    layers = [operator for operator in work if operator.products is not None]
-    known: dict[str, Any] = {}
-    for names in ((layer.name for layer in layers), map(str, range(1, len(layers) + 1))):
-        for name, operator in zip(names, layers, strict=False):
-            known.setdefault(name.replace(" ", "_"), operator)
-    if which == "all":
-        return layers, sizes_in_words(work)
-    if which in known:
-        return [known[which]], sizes_in_words(work)
-    shown = list(known)[: len(layers)]
-    more = f", … {len(shown)} in all" if len(shown) > _SHOWN else ""
-    raise ValueError(
-        f"{kind} has no layer {which!r}.{did_you_mean(which, known)} It has: {', '.join(shown[:_SHOWN])}{more}, all; "
-        f"or give a number, 1 to {len(layers)}"
-    )
-
-
 def _layers(
     layer: str, name: str, objective: Any, options: dict[str, Any], levels: int, seconds: float | None, cache: bool,
     as_csv: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    from mlsys.deadline import Deadline
-    from mlsys.hardware import Hardware
+    from mlsys.api.mapper import mapper as mapped
+    from mlsys.cli.parameters import asked_device
     from mlsys.models.own import own_numbers
-    from mlsys.planner.mapper import best_mapping
 
-    device = Hardware[name]
-    operators, sizes = _operators(
-        layer, options, device.headline if options["precision"] is None else options["precision"]
-    )
+    if layer.startswith("gemm:"):
+        refuse_unused("is of a network; gemm:MxNxK says its sizes itself", {*options} - {"precision"})
+    device = asked_device(name)
     watch = _watch if sys.stderr.isatty() else None
-    deadline = None if seconds is None else Deadline(seconds)
-    mapped = []
-    for number, operator in enumerate(operators):
-        left = None if deadline is None else max(deadline.left / (len(operators) - number), 1e-3)
-        mapped.append(
-            best_mapping(device, operator, objective, levels=levels, progress=watch, seconds=left, disk_cache=cache)
-        )
+    answer = mapped(
+        device, layer, objective=objective, levels=levels, seconds=seconds, disk_cache=cache, progress=watch,
+        **network_arguments(options),
+    )  # fmt: skip
     own = own_numbers([device])
     if as_json:
-        print_record([item.record() | {"network": sizes} for item in mapped], own)
+        print_record(answer.record(), own)
         return
     if as_csv:
-        print_csv(map(_line, mapped), own=own)
+        print_csv(answer.rows(), own=own)
         return
-    if len(mapped) == 1:
-        say(mapped[0].explain())
-    else:
-        for item in mapped:
-            energy, time = item.result.figures["energy"].to("mJ"), item.result.time.to("ms")
-            state = "" if item.proven else f"  not proven, at most {item.gap:.1%} above the best"
-            words = f"{item.words[0]:>12,} words  {item.ratio:6.3f} × bound"
-            say(f"{item.space.name:<20} {words}  {energy:>10.4g}  {time:>10.4g}{state}")
+    say(answer.explain())
     say_own(own)
-    say(sizes, err=True)
+    say(answer.sizes, err=True)
 
 
 def _watch(best: Any, share: float) -> None:
     click.echo(f"\r{share:6.1%}  best so far {best.value:.6g}", nl=share >= 1, err=True)
-
-
-def _line(item: Any) -> dict[str, Any]:
-    """Return one layer as a line of CSV."""
-    return {
-        "layer": item.space.name,
-        "device": item.chip.name,
-        "objective": item.objective,
-        "proven": item.proven,
-        "gap": item.gap,
-        "words": item.words[0],
-        "bound": item.bound,
-        "ratio": item.ratio,
-        "seconds": item.result.time.m_as("s"),
-        "joules": item.result.figures["energy"].m_as("J"),
-        "bound_by": item.result.bound_by,
-        "tiles": "; ".join(f"{v.memory} {'x'.join(map(str, v.tile.values()))}" for v in item.nest.levels),
-    }

@@ -37,19 +37,6 @@ def network_options(precision: str) -> Callable[[Callable[..., Any]], Callable[.
     return decorate
 
 
-def asked_network(model: str, options: dict[str, Any], precision: str | None = None) -> Any:
-    """Return the workload that MODEL means; ``precision`` is what --precision is by default.
-
-    Raises
-    ------
-    ValueError
-        If there is no such network, or an option does not go with it.
-    """
-    from mlsys.api.arguments import NetworkRequest
-
-    return NetworkRequest(**network_arguments(options)).network(model, precision)
-
-
 def network_arguments(options: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of an everyday call, such as :func:`mlsys.analyze`, that the network options stand for."""
     return {

@@ -53,8 +53,8 @@ _INFEASIBLE, _UNKNOWN = 3, 4
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of scenarios, with an example of each field.")
 @click.option("--profiles-from", "network", help="Make a scenario of this network from our models; needs --devices.")
 @click.option("--devices", help="Names of the catalogue with commas, for --profiles-from.")
-@click.option("--batch", type=Whole(min=1), default=1, show_default=True, help="For --profiles-from.")
-@click.option("--precision", default="fp16", show_default=True, help="For --profiles-from.")
+@click.option("--batch", type=Whole(min=1), help="For --profiles-from; by default 1.")
+@click.option("--precision", help="For --profiles-from; by default fp16, or what a config.json says.")
 @click.option("--profiles", "measured", type=FILE, help="CSV of measured profiles for SCENARIO.")
 @click.option("--save-scenario", type=Output(folders=True), help="Write the scenario that was made.")
 @click.option("--instance", type=FILE, help="A published instance, format mlsys-placement-1.")
@@ -75,8 +75,8 @@ def plan(
     schema: bool,
     network: str | None,
     devices: str | None,
-    batch: int,
-    precision: str,
+    batch: int | None,
+    precision: str | None,
     measured: Path | None,
     save_scenario: Path | None,
     instance: Path | None,
@@ -122,15 +122,16 @@ def plan(
     if instance is not None:
         _write(_instance(instance, kind, seconds or 300.0, rounds, seed), output)
         return
+    from mlsys.api.plan import SECONDS
+    from mlsys.api.plan import plan as best
     from mlsys.models.own import with_own
-    from mlsys.planner.placement import plan as best
-    from mlsys.planner.placement.report import as_csv, plan_text, record
+    from mlsys.planner.placement.report import as_csv
 
     own = _own_of(network, devices)
     result = best(
         _scenario(scenario, network, devices, batch, precision, measured, save_scenario),
         goal,  # type: ignore[arg-type]
-        seconds=seconds or 60.0,
+        seconds=seconds or SECONDS,
         progress=_shown,
         **options,
     )
@@ -141,11 +142,11 @@ def plan(
     else:
         writers: dict[str, Callable[[Any], str]] = {
             "text": lambda plan_result: "\n".join(
-                [plan_text(plan_result), *([f"Numbers of your own: {'; '.join(own)}"] if own else [])]
+                [plan_result.explain(), *([f"Numbers of your own: {'; '.join(own)}"] if own else [])]
             ),
             "csv": lambda plan_result: as_csv(plan_result, own),
             "json": lambda plan_result: json.dumps(
-                with_own(record(plan_result), own), indent=1, ensure_ascii=False, allow_nan=False
+                with_own(plan_result.record(), own), indent=1, ensure_ascii=False, allow_nan=False
             ),
         }
         text = writers[kind](result)
@@ -181,28 +182,23 @@ def _scenario(
     path: Path | None,
     network: str | None,
     devices: str | None,
-    batch: int,
-    precision: str,
+    batch: int | None,
+    precision: str | None,
     measured: Path | None,
     save: Path | None,
 ) -> Any:
-    from mlsys.planner.placement import Scenario
-    from mlsys.planner.placement.profiles import scenario_of, with_measured
+    from mlsys.api.plan import scenario as made
 
     if path is not None:
-        scenario = Scenario.load(path) if measured is None else with_measured(path, measured)
+        scenario = made(path, profiles=measured)
     else:
         if not devices:
             raise WrongUsage(
                 "--profiles-from needs --devices. Write e.g. --profiles-from mobilenet-v2 --devices A100,T4"
             )
-        names = [name.strip() for name in devices.split(",") if name.strip()]
         assert network is not None
-        from mlsys.mapping.fusion import as_kernels
-        from mlsys.workloads.resolve import load
-
-        model = as_kernels(load(network, batch=batch, precision=precision))
-        scenario = Scenario(scenario_of(model, names, precision=precision, samples=batch))
+        names = [name.strip() for name in devices.split(",") if name.strip()]
+        scenario = made(network, devices=names, batch=batch, precision=precision)
     if save is not None:
         _write(json.dumps(scenario.data, indent=1, ensure_ascii=False), save)
     return scenario

@@ -71,8 +71,7 @@ def sweep(
         say(f"written: {figure}", err=True)
     own = table.provenance.get("own_numbers", "")
     if as_json:
-        rows = [row._asdict() for row in table]
-        say(json.dumps({"provenance": dict(table.provenance), "points": rows}, indent=1, ensure_ascii=False))
+        say(json.dumps(table.record(), indent=1, ensure_ascii=False))
     elif as_csv:
         say(table.csv(), nl=False)
     else:

@@ -55,6 +55,8 @@ def systolic(
     ifmap_sram_kb, filter_sram_kb, ofmap_sram_kb and word_bytes, and, for convolutions, kind and
     dims ("ih,iw,kh,kw,cin,cout,stride", padding included). What was counted is added to its rows.
     """
+    from mlsys.api.systolic import systolic as counted
+
     one_form(as_json, as_csv)
     if bool(shape) == bool(rows_file):
         raise WrongUsage("give either M N K or --rows FILE: mlsys systolic 512 512 512 --array 128x128")
@@ -75,8 +77,8 @@ def systolic(
         raise WrongUsage(f"give three sizes, M N K, got {' '.join(shape)}: mlsys systolic 512 512 512")
     height, _, width = array.lower().partition("x")
     sizes = {"M": shape[0], "N": shape[1], "K": shape[2], "array_rows": height, "array_cols": width}
-    row = {**sizes, "dataflow": dataflow}
-    counts = _counted(row, convention, fold_overlap, sram)
+    m, n, k, rows, columns = (_whole(sizes, name) for name in sizes)
+    counts = counted(m, n, k, (rows, columns), dataflow, convention=convention, fold_overlap=fold_overlap, sram=sram)
     if as_json:
         print_record(counts.record())
     elif as_csv:

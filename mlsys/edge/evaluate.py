@@ -251,13 +251,13 @@ def modelled_times(device: str, work: Workload, precision: str, batch: int = 1) 
         If the device has no rate in the format.
     """
     from mlsys.hardware import Hardware
-    from mlsys.models.analysis import analyse
+    from mlsys.models.analysis import analyze
 
     twin = Hardware[device]
     wide = None if precision == "int8-static" else precision if precision != "int8-dynamic" else "fp32"
     narrow = "int8" if precision.startswith("int8") else None
     analyses = {
-        form: analyse(twin, work, precision=form, samples=batch) for form in dict.fromkeys((wide, narrow)) if form
+        form: analyze(twin, work, work, precision=form, samples=batch) for form in dict.fromkeys((wide, narrow)) if form
     }
     core = memory = 0.0
     for index, operator in enumerate(work.operators):

@@ -216,6 +216,35 @@ def records(devices: Sequence[Device]) -> list[dict[str, object]]:
     return rows
 
 
+def device_record(device: Device) -> dict[str, object]:
+    """Return one device as plain data, for JSON: every recorded value with its unit and its source.
+
+    Examples
+    --------
+    >>> from mlsys.hardware import Hardware
+    >>> device_record(Hardware.Cloud.V100)["values"][0]["source"][:6]
+    'NVIDIA'
+    """
+    values = []
+    for quantity in device.recorded():
+        (fact,) = quantity.facts
+        values.append(
+            {
+                "name": fact.name.removeprefix(f"{device.id}/"),
+                "value": quantity.magnitude,
+                "unit": f"{quantity.units:~P}",
+                "source": fact.source,
+                "date": str(fact.date),
+                "confidence": fact.confidence,
+                "uncertainty": fact.uncertainty,
+            }
+        )
+    return {
+        "id": device.id, "name": device.name, "kind": device.kind, "vendor": device.vendor,
+        "release_year": device.release_year, "values": values,
+    }  # fmt: skip
+
+
 def _number(value: Quantity | None, unit: str) -> float | None:
     return None if value is None else float(f"{value.m_as(unit):.9g}")
 

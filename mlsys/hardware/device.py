@@ -229,6 +229,12 @@ class Device:
         }
         return {name: copy.copy(figure) for name, figure in figures.items()}
 
+    def record(self) -> dict[str, object]:
+        """Return the device as plain data, for JSON: what ``mlsys device --json`` prints; notes no use."""
+        from mlsys.hardware.compare import device_record
+
+        return device_record(self)
+
     def recorded(self) -> list[Quantity]:
         """Return every recorded value of the device; unlike the other getters, notes no use."""
         levels = [amount for level in self.memory.values() for amount in level.amounts]

@@ -49,7 +49,7 @@ class Result:
         """Between which times four measurements in five should lie, s: open above, for it leaves out what slows.
 
         These models are of ideal machines. How much longer real ones take, they cannot tell; the estimate of
-        :func:`mlsys.models.analysis.analyse`, which is fitted to measurements, has an upper end.
+        :func:`mlsys.models.analysis.analyze`, which is fitted to measurements, has an upper end.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Evaluates points side by side, with the numbers that ``analyse`` gives for each of them."""
+"""Evaluates points side by side, with the numbers that ``analyze`` gives for each of them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -156,14 +156,14 @@ class _Timer:
         return rows
 
     def _engine(self, target: TimedDevice, batch: int) -> Snapshot:
-        """Return the engine that ``analyse`` uses: on a processor, threads share out the batch."""
+        """Return the engine that ``analyze`` uses: on a processor, threads share out the batch."""
         key = id(target), batch
         if key not in self._engines:
             self._engines[key] = as_used(_timing(target).engine, target.setting or "", batch)
         return self._engines[key]
 
     def _of(self, target: TimedDevice, network: CaseWork) -> _Known:
-        """Return what ``analyse`` uses: the target's parameters, and what is known of the network."""
+        """Return what ``analyze`` uses: the target's parameters, and what is known of the network."""
         shape = shape_if_calibrated(target.device, network.work)
         key = id(target), network.name, network.convolutions, shape
         if key not in self._known:

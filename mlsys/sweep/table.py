@@ -271,6 +271,10 @@ class SweepTable:
             return csv_text(({**row._asdict(), "own_numbers": own} for row in self), (*SweepRow._fields, "own_numbers"))
         return csv_text((row._asdict() for row in self), SweepRow._fields)
 
+    def record(self) -> dict[str, Any]:
+        """Return what ``mlsys sweep --json`` prints: where the points come from, and a record for each of them."""
+        return {"provenance": dict(self.provenance), "points": [row._asdict() for row in self]}
+
     def explain(self) -> str:
         """Return the best device of each model, the Pareto fronts and the reasons of missing answers, as text."""
         return _summary(self)

@@ -21,7 +21,7 @@ from mlsys.cli import main
 from mlsys.hardware import Hardware
 from mlsys.inputs import yaml_of
 from mlsys.mapping.fusion import as_kernels
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.models.calibrated.library import CALIBRATION, calibrated, fitted, parameters_of
 from mlsys.models.calibrated.own import calibrated_by, calibrated_network, decimal
 from mlsys.models.calibrated.ranges import range_of
@@ -149,9 +149,9 @@ def test_a_number_format_that_is_slow_here_keeps_its_own_factor(
     (setting,), twin = calibration.settings, Hardware["RaspberryPi5"]
     answers = {}
     for name in ("fp32", "int8"):
-        before = analyse(twin, network("resnet34", precision=name), setting=setting, precision=name).estimate
+        before = analyze(twin, network("resnet34", precision=name), software=setting, precision=name).estimate
         monkeypatch.setenv(CALIBRATION, str(out))
-        after = analyse(twin, network("resnet34", precision=name), setting=setting, precision=name).estimate
+        after = analyze(twin, network("resnet34", precision=name), software=setting, precision=name).estimate
         monkeypatch.delenv(CALIBRATION)
         answers[name] = float((after / before).m_as(""))
     assert answers["int8"] / answers["fp32"] == pytest.approx(1.6, rel=0.15), "of a network that no row names"
@@ -398,7 +398,7 @@ def test_what_was_measured_is_what_is_asked(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("MLSYS_CALIBRATION", str(out))
     asked = ["compare", "vgg16", "--devices", "Core_i7_12700H", "--precision", "fp32", "--json"]
     (beside,) = json.loads(CliRunner().invoke(main, asked).stdout)
-    python = analyse(Hardware["Core_i7_12700H"], as_kernels(load("vgg16")), precision="fp32")
+    python = analyze(Hardware["Core_i7_12700H"], as_kernels(load("vgg16")), precision="fp32")
     columns = sweep(
         SweepSpec(models=["vgg16"], devices=["Core_i7_12700H"], precisions=["fp32"]), tmp_path / "s"
     ).columns
@@ -542,7 +542,7 @@ def test_names_of_two_makers_are_not_mixed_up() -> None:
 def test_the_range_of_an_estimate_holds_it_and_keeps_above_the_bound() -> None:
     for device in ("A100", "T4", "EdgeTPU", "RaspberryPi5"):
         twin = Hardware[device]
-        analysis = analyse(twin, network("mobilenet-v2", batch=1, precision="fp16"), precision=twin.headline)
+        analysis = analyze(twin, network("mobilenet-v2", batch=1, precision="fp16"), precision=twin.headline)
         low, high = analysis.range
         assert analysis.bound <= low <= analysis.estimate <= high
         assert analysis.interval.why

@@ -10,13 +10,13 @@ from mlsys.claims.sensitivity import run_page
 SETUP = """
 from mlsys import Hardware, Q_, claim
 from mlsys.models.access import WARP
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.models.tiling import tile_sizes
 from mlsys.registry import start_chapter
 from mlsys.workloads import zoo
 start_chapter("demo")
 a100, v100 = Hardware.Cloud.A100, Hardware.Cloud.V100
-found = analyse(a100, zoo.network("resnet50", batch=8, precision="fp16"))
+found = analyze(a100, zoo.network("resnet50", batch=8, precision="fp16"))
 """
 
 
@@ -29,7 +29,7 @@ def claimed(tmp_path: Path, *cells: str):
 
 def test_a_share_of_a_result_names_the_model_its_arguments_and_every_fact_that_moves_it(tmp_path: Path) -> None:
     made = claimed(tmp_path, 'claim(memory=found.share_held_by("memory"), unit="%")')["memory"]
-    assert made.formula.startswith("found.share_held_by('memory'), of analyse(device=NVIDIA A100 80 GB SXM4, network=")
+    assert made.formula.startswith("found.share_held_by('memory'), of analyze(device=NVIDIA A100 80 GB SXM4, workload=")
     assert {"A100_80GB/memory/HBM/bandwidth", "A100_80GB/peaks/fp16/matrix/dense", "A100_80GB/power/tdp"} <= set(
         made.facts
     )
@@ -38,7 +38,7 @@ def test_a_share_of_a_result_names_the_model_its_arguments_and_every_fact_that_m
 def test_values_are_followed_through_the_cells_before(tmp_path: Path) -> None:
     cells = ("half = found.utilisation / 2", "other = [half]\nboth = other[0] * 2", "claim(both=both, unit='%')")
     made = claimed(tmp_path, *cells)["both"]
-    assert made.formula.startswith("other[0] * 2, of analyse(device=NVIDIA A100")
+    assert made.formula.startswith("other[0] * 2, of analyze(device=NVIDIA A100")
     assert "A100_80GB/memory/HBM/bandwidth" in made.facts
 
 

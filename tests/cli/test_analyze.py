@@ -175,11 +175,11 @@ def test_the_page_needs_nothing_beside_it(tmp_path: Path) -> None:
 def test_names_in_a_page_are_text_and_never_markup(tmp_path: Path) -> None:
     from mlsys import Hardware
     from mlsys.cli.analysis_page import analysis_page
-    from mlsys.models.analysis import analyse
+    from mlsys.models.analysis import analyze
     from mlsys.workloads import Network, gemm
 
     network = Network("<script>alert(1)</script>", (replace(gemm(8, 8, 8, name="<b onclick='x'>"), kind="<i>"),))
-    text = analysis_page(analyse(Hardware.Cloud.A100, network), Hardware.Cloud.A100)
+    text = analysis_page(analyze(Hardware.Cloud.A100, network), Hardware.Cloud.A100)
     assert not {"script", "b", "i"} & set(Page(text).tags)
 
 

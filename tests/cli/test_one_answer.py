@@ -12,9 +12,12 @@ from click.testing import CliRunner
 import mlsys
 from mlsys import Q_, Hardware
 from mlsys.cli import main
+from mlsys.edge import PowerPoint
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.mapping.fusion import as_kernels
 from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze as analyze_model
+from mlsys.planner.placement import example
 from mlsys.workloads import Network, gemm, zoo
 from sampled import drawn
 
@@ -84,10 +87,98 @@ def test_tiles_prints_the_record_of_the_call(network: str, device: str, batch: i
 def test_systolic_prints_the_record_of_the_call(
     shape: tuple[int, int, int], array: tuple[int, int], dataflow: Any
 ) -> None:
-    words: dict[str, Any] = dict.fromkeys(("ifmap_words", "filter_words", "ofmap_words"), 64 * 1024)
-    counts = mlsys.count_systolic(*shape, *array, dataflow, **words)
     arguments = ("systolic", *shape, "--array", "x".join(map(str, array)), "--dataflow", dataflow)
-    assert printed(*arguments) == plain(counts.record())
+    assert printed(*arguments) == plain(mlsys.systolic(*shape, array, dataflow).record())
+    smaller = mlsys.systolic(*shape, array, dataflow, sram=1, fold_overlap="load").record()
+    assert printed(*arguments, "--sram", 1, "--overlap", "load") == plain(smaller)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_device_and_devices_print_the_record_of_the_call(device: str) -> None:
+    assert printed("device", device) == plain(mlsys.device(device).record())
+    assert printed("devices", device, "H100") == plain(mlsys.devices(device, "H100").record())
+    kind = mlsys.device(device).kind
+    found = mlsys.devices(kind=kind, since=2020, sort="bandwidth")
+    assert printed("devices", "--kind", kind, "--since", 2020, "--sort", "bandwidth") == plain(found.record())
+    rates = [twin.memory_bw for twin in found if twin.glance()["bandwidth"] is not None]
+    assert rates == sorted(rates, reverse=True) and len(found) > 3
+
+
+@pytest.mark.parametrize(
+    ("network", "devices", "batch"),
+    drawn(list(product(("resnet8", "mobilenet-v2", "ds-cnn"), ("A100,T4", "T4,L4", "A100,L4"), BATCHES)), 2, "plan"),
+)
+def test_plan_prints_the_record_of_the_call(network: str, devices: str, batch: int) -> None:
+    answer = mlsys.plan(network, "efficiency", devices=devices.split(","), batch=batch)
+    arguments = ("plan", "--profiles-from", network, "--devices", devices, "--batch", batch, "--goal", "efficiency")
+    done = CliRunner().invoke(main, [*map(str, arguments), "--format", "json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout) == plain(answer.record())
+    loaded = mlsys.plan(mlsys.load(network), "efficiency", devices=devices.split(","), batch=batch)
+    assert loaded.record() == answer.record()
+
+
+def test_plan_of_a_file_prints_the_record_of_the_call(tmp_path: Any) -> None:
+    path = tmp_path / "pipeline.json"
+    path.write_text(json.dumps(example()), "utf-8")
+    done = CliRunner().invoke(main, ["plan", str(path), "--format", "json", "--top-k", "3"])
+    records = [mlsys.plan(source, top=3).record() for source in (path, example())]
+    assert records == [json.loads(done.stdout)] * 2
+
+
+@pytest.mark.parametrize(
+    ("layer", "device", "batch"),
+    drawn(list(product(("resnet8:1", "lenet5:all", "ds-cnn:2"), ("GenericTPU", "A100", "T4"), BATCHES)), 2, "mapper"),
+)
+def test_mapper_prints_the_record_of_the_call(layer: str, device: str, batch: int) -> None:
+    answer = mlsys.mapper(device, layer, batch=batch)
+    assert printed("mapper", layer, "--device", device, "--batch", batch) == plain(answer.record())
+    network, _, which = layer.partition(":")
+    assert (
+        mlsys.mapper(device, which, mlsys.load(network), batch=batch).record()[0]["words"]
+        == answer.record()[0]["words"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("network", "batch"), drawn(list(product(("resnet8", "ds-cnn", "lenet5"), BATCHES)), 2, "edge")
+)
+def test_edge_layers_and_arena_print_the_record_of_the_call(network: str, batch: int) -> None:
+    answer = mlsys.edge_layers(network, batch=batch, latency=Q_(5, "ms"), bandwidth=Q_(12.8, "GB/s"))
+    measured = ("--latency", "5 ms", "--bandwidth", "12.8 GB/s")
+    assert printed("edge", "layers", network, "--batch", batch, *measured) == plain(answer.record())
+    assert mlsys.edge_layers(mlsys.load(network, batch=batch)).totals == answer.totals
+    for device in ("STM32H743", "nRF52840", "STM32F746"):
+        fit = mlsys.edge_arena(network, device=device)
+        assert printed("edge", "arena", network, "--device", device) == plain(fit.record())
+    assert printed("edge", "arena", network, "--macs", 256) == plain(mlsys.edge_arena(network, macs=256).record())
+
+
+def test_edge_clock_prints_the_record_of_the_call() -> None:
+    points = [
+        PowerPoint(Q_(168, "MHz"), Q_(145, "ms"), Q_(18, "mJ")),
+        PowerPoint(Q_(80, "MHz"), Q_(305, "ms"), Q_(24, "mJ")),
+    ]
+    written = ("--point", "168 MHz, 145 ms, 18 mJ", "--point", "80 MHz, 305 ms, 24 mJ")
+    assert printed("edge", "clock", *written) == plain(mlsys.edge_clock(points).record())
+
+
+NO_CALL = {
+    "calibrate": "writes a file of fitted factors",
+    "check": "mlsys.hardware.load_device raises with every fault of a file; mlsys.check is of a condition",
+    "claims": "reads and compares the pages of a book",
+    "compile-bench": "measures this machine: mlsys.bench",
+    "edge": "its layers, arena and clock are edge_layers, edge_arena, edge_clock; run and report work on folders",
+    "explain": "measures this machine: mlsys.explain",
+    "measure": "measures this machine",
+    "validate": "grades the package, not a question about a device",
+}
+
+
+def test_every_command_has_a_call_of_its_name_or_a_reason() -> None:
+    for name in main.commands:
+        assert (name in NO_CALL) != callable(getattr(mlsys, name, None)) or name == "check", name
+    assert set(NO_CALL) < set(main.commands)
 
 
 def test_every_door_gives_resnet_50_on_an_a100_the_same_time_and_bound() -> None:
@@ -98,7 +189,8 @@ def test_every_door_gives_resnet_50_on_an_a100_the_same_time_and_bound() -> None
         mlsys.analyze("A100", "resnet50"),
         mlsys.analyze(Hardware.Cloud.A100, mlsys.load("resnet50")),
         mlsys.analyze("A100", mlsys.load("resnet50", precision="fp16")),
-        analyse(Hardware.Cloud.A100, kernels, precision="fp16"),
+        analyze_model(Hardware.Cloud.A100, kernels),
+        analyze_model(Hardware.Cloud.A100, mlsys.load("resnet50")),
     ]
     for answer in answers:
         assert answer.estimate.m_as("s") == pytest.approx(record["estimate_seconds"], rel=1e-12)
@@ -108,6 +200,22 @@ def test_every_door_gives_resnet_50_on_an_a100_the_same_time_and_bound() -> None
     assert written.estimate.m_as("s") == pytest.approx(record["estimate_seconds"], rel=1e-3)
     assert len(answers[0].operators) < len(mlsys.load("resnet50")), "kernels, not operators"
     assert (record["precision"], record["batch"], record["image"]) == ("fp16", 1, 224)
+
+
+@pytest.mark.parametrize(("network", "device", "batch"), drawn(QUESTIONS, 3, "model"))
+def test_the_model_answers_what_the_everyday_call_does(network: str, device: str, batch: int) -> None:
+    loaded = mlsys.load(network, batch=batch)
+    assert analyze_model(Hardware[device], loaded).record() == mlsys.analyze(device, loaded).record()
+    unfused = analyze_model(Hardware[device], loaded, loaded)
+    assert unfused.record() == mlsys.analyze(device, network, batch=batch, fusion=False).record()
+    assert len(unfused.operators) == len(loaded)
+
+
+def test_the_old_name_of_the_model_is_deprecated_and_answers_the_same() -> None:
+    network = mlsys.load("resnet8")
+    with pytest.warns(DeprecationWarning, match="write analyze"):
+        old = analyse(Hardware.Cloud.A100, network, setting="compiled network")
+    assert old.record() == mlsys.analyze("A100", network, software="compiled network").record()
 
 
 def test_a_format_that_was_chosen_is_kept_and_one_that_nobody_chose_is_fp16() -> None:
@@ -153,6 +261,14 @@ def test_samples_set_the_rate_alone() -> None:
         (lambda: mlsys.flops(zoo.network("gpt2"), precision="fp16"), ArgumentError, "made by hand, in their number"),
         (lambda: mlsys.compare("A100", "resnet50"), ArgumentError, "`devices` must be several, got 'A100' alone"),
         (lambda: mlsys.compare([], "resnet50"), ArgumentError, "`devices` must name at least one"),
+        (lambda: mlsys.plan(mlsys.load("lenet5")), ArgumentError, "a network needs `devices`"),
+        (lambda: mlsys.plan("a.json", batch=2), ArgumentError, "`batch` is for a network, which needs `devices`"),
+        (lambda: mlsys.mapper("A100", "gemm:8x8x8", batch=2), ArgumentError, "`batch` is of a network, not of gemm"),
+        (lambda: mlsys.mapper("A100", "lenet5:conv9"), UnknownNameError, "has no layer 'conv9'"),
+        (lambda: mlsys.systolic(8, 8, 8, 128), ArgumentError, "`array` must be rows and columns"),  # type: ignore[arg-type]
+        (lambda: mlsys.devices("A100", kind="GPU"), ArgumentError, "either names to compare or criteria"),
+        (lambda: mlsys.edge_layers("lenet5", latency=Q_(1, "ms")), ArgumentError, "go together"),
+        (lambda: mlsys.edge_arena(zoo.network("gpt2")), ArgumentError, "`network` must be a captured network"),
         (lambda: mlsys.memory(zoo.network("gpt2")), ArgumentError, "`network` must be a captured network"),  # type: ignore[arg-type]
     ],
 )
@@ -167,6 +283,9 @@ def test_a_sweep_is_called_by_the_name_of_its_command(tmp_path: Any) -> None:
     path = tmp_path / "small.yaml"
     path.write_text("models: [resnet8]\ndevices: [A100]\nbatches: [1, 2]\n", "utf-8")
     assert [row.batch for row in mlsys.sweep(path)] == [1, 2]
+    results = tmp_path / "results"
+    points = printed("sweep", path, "--out", results)["points"]
+    assert points == plain(mlsys.sweep(path, results).record()["points"]) and len(points) == 2
     first = "import mlsys; mlsys.SweepSpec; import mlsys.sweep; print(callable(mlsys.sweep), mlsys.sweep.SweepSpec)"
     done = subprocess.run([sys.executable, "-c", first], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("True <class")

@@ -9,7 +9,7 @@ from mlsys.calibration.estimates import estimated
 from mlsys.calibration.rows import Row
 from mlsys.calibration.times import stack_of
 from mlsys.mapping.fusion import as_run
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.models.calibrated.eager import run_as
 from mlsys.workloads import load, zoo
 from mlsys_evidence.questions import interpret
@@ -42,7 +42,7 @@ def milliseconds(machine: str, precision: str, name: str, batch: int, program: s
     setting = f"{program} network on {Hardware[machine].kind}"
     sizes = {} if zoo.entry(name).image else {"sequence": 128}
     network = as_run(load(name, batch=batch, precision=precision, **sizes), run_as(setting))
-    answer = analyse(Hardware[machine], network, precision=precision, setting=setting, samples=batch)
+    answer = analyze(Hardware[machine], network, precision=precision, software=setting, samples=batch)
     return float(answer.estimate.m_as("ms"))
 
 

@@ -11,7 +11,7 @@ import pytest
 from mlsys.choices import Phase
 from mlsys.hardware import Hardware
 from mlsys.mapping.fusion import as_kernels
-from mlsys.models.analysis import Analysis, analyse
+from mlsys.models.analysis import Analysis, analyze
 from mlsys.workloads import Network, load
 
 # Kernels come in whole tiles and threads in whole teams: so far a step may lie beside its law.
@@ -30,7 +30,7 @@ def asked(
     name: str, device: str, precision: str, phase: Phase | None = None, batch: int = 1, sequence: int | None = None
 ) -> Analysis:
     kernels = network(name, precision, phase, batch, sequence)
-    answer = analyse(Hardware[device], kernels, precision=precision, samples=batch)
+    answer = analyze(Hardware[device], kernels, precision=precision, samples=batch)
     low, high = answer.range
     assert answer.bound <= low <= answer.estimate <= high
     return answer

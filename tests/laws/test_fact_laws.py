@@ -17,7 +17,7 @@ from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.hardware import Device
 from mlsys.hardware.view import view
 from mlsys.models import roofline
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.models.architecture import architecture
 from mlsys.models.dataflow import nest_cost
 from mlsys.models.systolic import systolic
@@ -177,7 +177,7 @@ def quantities(value: object, path: str = "", depth: int = 3) -> dict[str, Quant
 
 
 def analysed(device, batch: int, name: str):
-    return analyse(device, network(name, batch, device.headline))
+    return analyze(device, network(name, batch, device.headline))
 
 
 READERS = {**MODELS, "analysis": analysed}
@@ -251,7 +251,7 @@ def test_no_estimate_is_below_its_bound_under_any_what_if() -> None:
             break
         net = network(name, batch, device.headline)
         try:
-            analysis = analyse(device, net)
+            analysis = analyze(device, net)
         except (ArgumentError, UnknownNameError):
             continue
         tried += 1
@@ -260,7 +260,7 @@ def test_no_estimate_is_below_its_bound_under_any_what_if() -> None:
         for fact in draw.sample(facts, min(4, len(facts))):
             factor = draw.choice(FACTORS)
             with perturbed(fact, factor):
-                again = analyse(device, net)
+                again = analyze(device, net)
             where = (f"seed {SEED}", device.id, name, batch, fact, factor)
             assert again.estimate.magnitude * ROOM >= again.bound.magnitude, where
             assert all(
@@ -277,18 +277,18 @@ def test_no_estimate_is_below_its_bound_under_any_what_if() -> None:
 
 def test_a_faster_clock_makes_no_other_kind_of_machine() -> None:
     """The case that escaped: a slow array of multipliers passed for a core that widens bytes, until its clock rose."""
-    before = analyse(Hardware.Tiny.EthosU55_128, network("resnet50", 32, "int8"))
+    before = analyze(Hardware.Tiny.EthosU55_128, network("resnet50", 32, "int8"))
     with perturbed("EthosU55_128/chip/clock", 4):
-        after = analyse(Hardware.Tiny.EthosU55_128, network("resnet50", 32, "int8"))
+        after = analyze(Hardware.Tiny.EthosU55_128, network("resnet50", 32, "int8"))
     assert 1 / 4 <= after.estimate / before.estimate <= 1
     assert before.estimate < 10 * before.bound
 
 
 def test_the_case_that_failed_a_quarter_of_the_bandwidth_moves_the_estimate_too() -> None:
     net = network("resnet50", 32, "fp16")
-    before = analyse(Hardware.Cloud.A100, net)
+    before = analyze(Hardware.Cloud.A100, net)
     with perturbed("A100_80GB/memory/HBM/bandwidth", 0.25):
-        after = analyse(Hardware.Cloud.A100, net)
+        after = analyze(Hardware.Cloud.A100, net)
     assert after.bound > 2 * before.bound
     assert after.estimate > 1.3 * before.estimate
     assert after.estimate >= after.bound

@@ -5,7 +5,7 @@ from itertools import pairwise, product
 import pytest
 
 from mlsys import Hardware
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.workloads import Network, gemm
 from sampled import drawn
 
@@ -21,7 +21,7 @@ def test_fewer_columns_take_no_longer(device: str, precision: str, m: int, k: in
     times = []
     for n in (1, 2, 3, 4, 8):
         network = Network("a product", (gemm(m, n, k, precision=precision),))
-        times.append(float(analyse(Hardware[device], network, precision=precision).estimate.m_as("s")))
+        times.append(float(analyze(Hardware[device], network, precision=precision).estimate.m_as("s")))
     assert all(one <= 1.001 * other for one, other in pairwise(times)), times
 
 
@@ -36,5 +36,5 @@ def test_twice_the_rows_take_no_more_than_twice_as_long(device: str, precision: 
     times = []
     for m in (1, 2, 4, 8, 16, 32):
         network = Network("a product", (gemm(m, n, k, precision=precision),))
-        times.append(float(analyse(Hardware[device], network, precision=precision).estimate.m_as("s")))
+        times.append(float(analyze(Hardware[device], network, precision=precision).estimate.m_as("s")))
     assert all(twice <= 2.02 * one for one, twice in pairwise(times)), times

@@ -9,7 +9,7 @@ import torch
 
 from mlsys import Hardware
 from mlsys.mapping.fusion import as_kernels, fuse
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.workloads import Network, Workload, load, zoo
 from mlsys.workloads.carried import carried
 from mlsys.workloads.torch_models import tiny
@@ -39,7 +39,7 @@ def kernels(name: str, batch: int) -> Workload:
 
 def times(network: Network) -> list[float]:
     return [
-        analyse(device, network, precision=device.headline, setting=setting).estimate.m_as("s")
+        analyze(device, network, precision=device.headline, software=setting).estimate.m_as("s")
         for device, setting in MACHINES
     ]
 

@@ -8,7 +8,7 @@ from mlsys.calibration.case import Case
 from mlsys.calibration.estimates import estimated, tuned
 from mlsys.calibration.rows import Row
 from mlsys.mapping.fusion import as_run
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.models.calibrated import MATMUL, Stack, kernel_times
 from mlsys.models.calibrated.eager import run_as
 from mlsys.workloads import load, zoo
@@ -73,7 +73,7 @@ def above_its_bound(case: Case) -> float:
 def told_alike(case: Case, precision: str, name: str, batch: int) -> None:
     sizes = {} if zoo.entry(name).image else {"sequence": 128}
     network = as_run(load(name, batch=batch, precision=precision, **sizes), run_as(case.setting))
-    told = analyse(Hardware[case.twin], network, precision=precision, setting=case.setting, samples=batch)
+    told = analyze(Hardware[case.twin], network, precision=precision, software=case.setting, samples=batch)
     assert case.setting == told.setting
     assert told.estimate.m_as("s") == pytest.approx(above_its_bound(case), rel=0.015)
     plain = float(estimated([case], Stack.of([(case.engine, case.work, case.stays)]))[0])

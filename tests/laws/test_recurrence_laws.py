@@ -9,7 +9,7 @@ import pytest
 from mlsys import Hardware
 from mlsys.hardware.view import view
 from mlsys.mapping.fusion import as_kernels
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.workloads import Network, load
 from mlsys.workloads.zoo import recurrent_layer
 from sampled import drawn
@@ -24,7 +24,7 @@ BATCHES = (1, 2, 3, 4, 6, 8, 16, 32)
 
 
 def seconds(device: str, precision: str, network: Network, batch: int) -> float:
-    answer = analyse(Hardware[device], network, precision=precision, samples=batch)
+    answer = analyze(Hardware[device], network, precision=precision, samples=batch)
     return float(answer.estimate.m_as("s"))
 
 

@@ -9,7 +9,7 @@ from mlsys import Hardware
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.formulas import amdahl_ceiling
 from mlsys.hardware import view
-from mlsys.models.analysis import Analysis, analyse
+from mlsys.models.analysis import Analysis, analyze
 from mlsys.models.analysis.changes import (
     HALF_WEIGHTS,
     NO_LAUNCH,
@@ -46,7 +46,7 @@ def usual(device: str) -> str:
 @pytest.fixture(scope="module", params=[(name, device) for name in NETWORKS for device in DEVICES], ids="-".join)
 def analysis(request: pytest.FixtureRequest) -> Analysis:
     name, device = request.param
-    return analyse(
+    return analyze(
         Hardware[device], network(name, **NETWORKS[name], precision="fp16"), precision=usual(device), stays=False
     )
 
@@ -86,7 +86,7 @@ def test_no_change_gains_more_than_amdahl_allows(analysis: Analysis) -> None:
 
 
 def test_of_all_there_is_no_saving_is_told() -> None:
-    answer = analyse(Hardware["RaspberryPi5"], network("yolov8n", precision="fp32"), precision="fp32")
+    answer = analyze(Hardware["RaspberryPi5"], network("yolov8n", precision="fp32"), precision="fp32")
     assert answer.groups[0].share == pytest.approx(1, abs=1e-9)
     assert all(change.change != NO_TIME and change.speedup < 100 for change in answer.changes)
     assert "inf×" not in answer.explain()
@@ -101,7 +101,7 @@ def test_half_the_weights_and_the_compute_peak_gain_no_more_than_no_time_at_all(
 
 def test_the_bound_is_the_roofline_and_the_estimate_the_validated_model() -> None:
     device, net = Hardware.Cloud.A100, network("resnet50", batch=16, precision="fp16")
-    analysis = analyse(device, net)
+    analysis = analyze(device, net)
     assert analysis.bound == roofline(device, net).time
     assert analysis.intensity.m_as("FLOP/byte") == pytest.approx(net.intensity.m_as("FLOP/byte"))
     parameters = parameters_of("compiled network on GPU", "A100_80GB", "resnet50")[0].vectorised()
@@ -120,7 +120,7 @@ def test_an_estimate_is_never_below_its_bound_whatever_the_cache_holds() -> None
     for device, name in (("EdgeTPU", "mobilenet-v2"), ("L40S", "resnet50"), ("CloudAI100", "mobilenet-v2")):
         twin = Hardware[device]
         for batch in (1, 32):
-            analysis = analyse(twin, network(name, batch=batch, precision="fp16"), precision=twin.headline)
+            analysis = analyze(twin, network(name, batch=batch, precision="fp16"), precision=twin.headline)
             assert analysis.estimate >= analysis.bound
             assert all(operator.estimate >= operator.bound for operator in analysis.operators)
 
@@ -129,9 +129,9 @@ def test_an_estimate_is_never_below_its_bound_whatever_the_cache_holds() -> None
 def test_the_order_of_operators_changes_nothing(name: str) -> None:
     net = network(name, **NETWORKS[name], precision="fp16")
     shuffled = np.random.default_rng(1).permutation(len(net))
-    straight = analyse(Hardware.Cloud.A100, net)
+    straight = analyze(Hardware.Cloud.A100, net)
     turned = replace(net, operators=tuple(net.operators[index] for index in shuffled))
-    other = analyse(Hardware.Cloud.A100, turned)
+    other = analyze(Hardware.Cloud.A100, turned)
     assert other.estimate.m_as("s") == pytest.approx(straight.estimate.m_as("s"))
     assert [straight.operators[index].share for index in shuffled] == pytest.approx(
         [each.share for each in other.operators]
@@ -198,7 +198,7 @@ def test_a_network_by_hand_is_held_by_what_must_hold_it() -> None:
             gemm(1024, 1024, 1024, name="between: a launch takes longer than its data, not than its work"),
         ),
     )
-    analysis = analyse(Hardware.Cloud.A100, net)
+    analysis = analyze(Hardware.Cloud.A100, net)
     assert [operator.held_by for operator in analysis.operators] == ["compute", "memory", "launch", "compute"]
     assert analysis.costliest(1)[0].operator.name == "large"
     launches = next(change for change in analysis.changes if change.change == NO_LAUNCH)
@@ -207,22 +207,22 @@ def test_a_network_by_hand_is_held_by_what_must_hold_it() -> None:
 
 
 def test_equal_layers_are_listed_once_with_their_number() -> None:
-    analysis = analyse(Hardware.Cloud.A100, network("bert-base", precision="fp16"))
+    analysis = analyze(Hardware.Cloud.A100, network("bert-base", precision="fp16"))
     assert {entry.times for entry in analysis.costliest(3)} == {12}
     assert "and 14 more" in analysis.explain(4)
 
 
 def test_depthwise_convolutions_stand_by_themselves() -> None:
-    kinds = {group.kind for group in analyse(Hardware.Cloud.A100, network("mobilenet-v2", precision="fp16")).groups}
+    kinds = {group.kind for group in analyze(Hardware.Cloud.A100, network("mobilenet-v2", precision="fp16")).groups}
     assert kinds == {"conv2d", "depthwise conv2d", "gemm"}
 
 
 def test_a_precision_recounts_every_byte() -> None:
     half, single = (network("resnet50", batch=4, precision=name) for name in ("fp16", "fp32"))
     device = Hardware.Cloud.A100
-    recounted = analyse(device, half, precision="fp32")
+    recounted = analyze(device, half, precision="fp32")
     assert recounted.data.m_as("byte") == pytest.approx(single.data.m_as("byte"))
-    assert recounted.estimate.m_as("s") == pytest.approx(analyse(device, single).estimate.m_as("s"))
+    assert recounted.estimate.m_as("s") == pytest.approx(analyze(device, single).estimate.m_as("s"))
     assert recounted.precision == "fp32"
     assert "every value is stored in fp32" in recounted.assumptions
 
@@ -231,34 +231,34 @@ def test_a_captured_workload_counts_all_its_work() -> None:
     net = network("resnet50", fused=False, precision="fp16")
     workload = Workload.from_network(net)
     assert [operator.products for operator in workload] == [operator.products for operator in net]
-    analysis = analyse(Hardware.Cloud.A100, workload)
-    assert analysis.estimate.m_as("s") == pytest.approx(analyse(Hardware.Cloud.A100, net).estimate.m_as("s"))
+    analysis = analyze(Hardware.Cloud.A100, workload)
+    assert analysis.estimate.m_as("s") == pytest.approx(analyze(Hardware.Cloud.A100, net).estimate.m_as("s"))
     assert analysis.flops == net.flops
 
 
 def test_the_rate_counts_samples_and_nothing_else_does() -> None:
     net = network("resnet50", batch=8, precision="fp16")
-    single, eight = (analyse(Hardware.Cloud.A100, net, samples=samples) for samples in (1, 8))
+    single, eight = (analyze(Hardware.Cloud.A100, net, samples=samples) for samples in (1, 8))
     assert eight.rate.m_as("1/s") == pytest.approx(8 / eight.estimate.m_as("s"))
     assert single.estimate == eight.estimate
 
 
 def test_parameters_of_another_machine_are_named() -> None:
-    analysis = analyse(Hardware["STM32H743"], network("resnet8", precision="int8"))
+    analysis = analyze(Hardware["STM32H743"], network("resnet8", precision="int8"))
     assert analysis.setting == "microcontroller runtime on MCU"
-    eager = analyse(Hardware.Cloud.A100, network("resnet50", precision="fp16"), setting="eager network on GPU")
+    eager = analyze(Hardware.Cloud.A100, network("resnet50", precision="fp16"), software="eager network on GPU")
     assert eager.calibration == "eager network on GPU"
-    assert eager.estimate != analyse(Hardware.Cloud.A100, network("resnet50", precision="fp16")).estimate
+    assert eager.estimate != analyze(Hardware.Cloud.A100, network("resnet50", precision="fp16")).estimate
 
 
 def test_recurrent_layers_say_how_they_are_timed() -> None:
     layer = replace(gemm(8, 64, 64), kind="recurrent")
-    analysis = analyse(Hardware.Cloud.A100, Network("recurrent", (layer,)))
+    analysis = analyze(Hardware.Cloud.A100, Network("recurrent", (layer,)))
     assert any(text.startswith("recurrent layers are timed on the vector units") for text in analysis.assumptions)
 
 
 def test_the_text_says_what_counts() -> None:
-    text = analyse(Hardware.Cloud.A100, network("resnet50", batch=32, precision="fp16"), precision="fp16").explain(3)
+    text = analyze(Hardware.Cloud.A100, network("resnet50", batch=32, precision="fp16"), precision="fp16").explain(3)
     for part in ("at least", "estimate", "above the ridge", "Fix first: ", "What if:", "Assumptions:", "and 51 more"):
         assert part in text
 
@@ -266,34 +266,34 @@ def test_the_text_says_what_counts() -> None:
 @pytest.mark.parametrize(
     ("change", "error", "text"),
     [
-        ({"network": Network("none", ())}, ArgumentError, r"analyse\(\): `network` must have at least one operator"),
+        ({"workload": Network("none", ())}, ArgumentError, r"analyze\(\): `workload` must have at least one operator"),
         (
-            {"network": "resnet50"},
+            {"workload": "resnet50"},
             ArgumentError,
-            r"`network` must be a network of kernels, such as as_kernels\(load\('resnet50'\)\); .*, got 'resnet50'",
+            r"`workload` must be a network, such as load\('resnet50'\); .*, got 'resnet50'",
         ),
-        ({"samples": 0}, ArgumentError, r"analyse\(\): `samples` must be a whole number >= 1, got 0"),
+        ({"samples": 0}, ArgumentError, r"analyze\(\): `samples` must be a whole number >= 1, got 0"),
         ({"samples": True}, ArgumentError, r"`samples` must be a whole number >= 1, got True"),
         ({"precision": "fp61"}, UnknownNameError, "unknown precision 'fp61'"),
         ({"precision": "fp8"}, UnknownNameError, "has no fp8 peak. It has: "),
         (
-            {"setting": "compiled network on GPUs"},
+            {"software": "compiled network on GPUs"},
             UnknownNameError,
             "never fitted. Did you mean 'compiled network on GP",
         ),
     ],
 )
 def test_bad_input_is_refused_in_words(change: dict[str, object], error: type[Exception], text: str) -> None:
-    wanted = {"network": network("resnet50", precision="fp16"), **change}
+    wanted = {"workload": network("resnet50", precision="fp16"), **change}
     with pytest.raises(error, match=text):
-        analyse(Hardware.Cloud.A100, **wanted)  # type: ignore[arg-type]
+        analyze(Hardware.Cloud.A100, **wanted)  # type: ignore[arg-type]
 
 
 def test_operators_in_other_formats_are_refused_by_name_not_mixed() -> None:
     operator = replace(conv2d(1, 3, 8, size=8, kernel=3), precision="fp8")
     with pytest.raises(UnknownNameError, match="has no fp8 peak"):
-        analyse(Hardware.Cloud.A100, Network("eight bits", (operator,)))
-    assert analyse(Hardware.Cloud.A100, Network("eight bits", (operator,)), precision="fp16").estimate > Q_(0, "s")
+        analyze(Hardware.Cloud.A100, Network("eight bits", (operator,)))
+    assert analyze(Hardware.Cloud.A100, Network("eight bits", (operator,)), precision="fp16").estimate > Q_(0, "s")
 
 
 def test_work_of_an_analysis_is_one_kernel_for_each_distinct_operator() -> None:
@@ -306,7 +306,7 @@ def test_work_of_an_analysis_is_one_kernel_for_each_distinct_operator() -> None:
 def test_a_network_on_one_device_leans_on_no_link() -> None:
     """What is sent nowhere is not named, and a link of half the speed changes nothing."""
     device, net = Hardware.Cloud.A100, network("resnet50", batch=2, precision="fp16")
-    analysis = analyse(device, net)
+    analysis = analyze(device, net)
     assert not [fact.name for fact in analysis.facts if "/links/" in fact.name]
     with perturbed("A100_80GB/links/NVLink/per_direction", 0.5):
-        assert analyse(device, net).estimate.magnitude == analysis.estimate.magnitude
+        assert analyze(device, net).estimate.magnitude == analysis.estimate.magnitude

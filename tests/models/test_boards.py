@@ -5,7 +5,7 @@ import pytest
 from mlsys import Hardware
 from mlsys.errors import ArgumentError
 from mlsys.mapping.fusion import fuse
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.models.energy.boards import fitted_powers, inference_energy, work_power
 from mlsys.units import Q_
 from mlsys.workloads import load
@@ -39,7 +39,7 @@ def test_keyword_spotting_takes_what_boards_were_metered_to_take(device: str, ke
         if row.metric == "energy per inference" and row.device.startswith(device) and row.model == "KWS DS-CNN"
     ]
     assert (min(published), max(published)) == PUBLISHED[device]
-    energy = analyse(Hardware[device], keyword_spotting, precision="int8").energy
+    energy = analyze(Hardware[device], keyword_spotting, precision="int8").energy
     low, high = (end.m_as("uJ") for end in energy.range)
     assert min(published) < energy.energy.m_as("uJ") < 1.1 * max(published)
     assert any(low <= value <= high for value in published), (low, high, published)

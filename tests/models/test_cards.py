@@ -5,7 +5,7 @@ import pytest
 from mlsys.errors import ArgumentError
 from mlsys.hardware import Hardware
 from mlsys.hardware.view import view
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.models.energy.boards import fitted_powers
 from mlsys.models.energy.cards import CARD, card_power, demands, watts_drawn
 from mlsys.units import Q_
@@ -33,7 +33,7 @@ def test_an_operation_is_half_a_multiply_accumulate_of_the_list() -> None:
 
 
 def test_the_energy_of_a_pass_is_static_and_dynamic_and_under_the_limit() -> None:
-    analysis = analyse(Hardware.Cloud.A100, network("resnet50", batch=32, precision="fp16"), precision="bf16")
+    analysis = analyze(Hardware.Cloud.A100, network("resnet50", batch=32, precision="fp16"), precision="bf16")
     assert analysis.energy is not None
     joules, seconds = analysis.energy.energy.m_as("J"), analysis.estimate.m_as("s")
     assert 0.2 * 400 < joules / seconds <= 400

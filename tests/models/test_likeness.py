@@ -10,7 +10,7 @@ import pytest
 from mlsys import Hardware
 from mlsys.calibration import averaging, learning
 from mlsys.hardware import view
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.models.calibrated import Parameters, snapshot
 from mlsys.models.calibrated.library import parameters_of
 from mlsys.models.calibrated.likeness import APART, ShapeEffects, likeness, shape_of_products
@@ -62,7 +62,7 @@ def test_an_analysis_takes_what_is_told_of_its_shape(tmp_path: Path, monkeypatch
     def answer(file: str, name: str) -> float:
         monkeypatch.setenv(CALIBRATION, str(tmp_path / file))
         asked = network(name, precision="fp32")
-        return float(analyse(twin, asked, setting=setting, precision="fp32").estimate.m_as("s"))
+        return float(analyze(twin, asked, software=setting, precision="fp32").estimate.m_as("s"))
 
     assert answer("one", "resnet50") == pytest.approx(1.5 * answer("none", "resnet50"), rel=5e-3)
     assert 1.02 < answer("one", "bert-base") / answer("none", "bert-base") < 1.48

@@ -3,7 +3,7 @@
 import pytest
 
 from mlsys import Hardware
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.workloads import load
 
 
@@ -17,7 +17,7 @@ from mlsys.workloads import load
 )
 def test_all_weights_must_lie_in_memory(name: str, device: str, precision: str, gigabytes: float, fits: bool) -> None:
     work = load(name, phase="decode", precision=precision)
-    answer = analyse(Hardware[device], work, precision=precision)
+    answer = analyze(Hardware[device], work, precision=precision)
     assert answer.memory.needed.m_as("GB") == pytest.approx(gigabytes, rel=0.01)
     assert answer.memory.fits is fits
     assert ("does not fit" in answer.explain()) is not fits
@@ -26,7 +26,7 @@ def test_all_weights_must_lie_in_memory(name: str, device: str, precision: str, 
 
 def test_keys_and_values_of_a_step_are_counted() -> None:
     few, many = (
-        analyse(Hardware["A100"], load("llama-2-7b", phase="decode", batch=batch, sequence=1024), precision="fp16")
+        analyze(Hardware["A100"], load("llama-2-7b", phase="decode", batch=batch, sequence=1024), precision="fp16")
         for batch in (1, 17)
     )
     # A token leaves two vectors of 4,096 in each of 32 layers.
@@ -36,5 +36,5 @@ def test_keys_and_values_of_a_step_are_counted() -> None:
 
 
 def test_a_microcontroller_keeps_its_weights_in_flash() -> None:
-    answer = analyse(Hardware["STM32F746"], load("ds-cnn", precision="int8"), precision="int8")
+    answer = analyze(Hardware["STM32F746"], load("ds-cnn", precision="int8"), precision="int8")
     assert answer.memory.capacity is None and answer.memory.fits is None

@@ -7,7 +7,7 @@ import pytest
 
 from mlsys import Hardware
 from mlsys.models import roofline
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.models.architecture import architecture
 from mlsys.models.tiling import Tiling, tiled_gemm
 from mlsys.provenance import traced, unrecorded
@@ -19,7 +19,7 @@ MADE = {
     "roofline": lambda: roofline(A100, zoo.network("resnet50", batch=2, precision="fp16")),
     "tiling": lambda: tiled_gemm(A100, gemm(1024, 1024, 1024), Tiling(96, "L1", buffers=2)),
     "architecture": lambda: architecture(A100, zoo.network("resnet50", batch=2, precision="fp16")),
-    "analysis": lambda: analyse(A100, zoo.network("resnet50", batch=2, precision="fp16")),
+    "analysis": lambda: analyze(A100, zoo.network("resnet50", batch=2, precision="fp16")),
 }
 NEEDED = {"A100_80GB/memory/HBM/bandwidth", "A100_80GB/peaks/fp16/matrix/dense"}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mlsys import Hardware
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.models.calibrated.lowering import kernels_of
 from mlsys.models.calibrated.resident import CACHED_BY_EDGE_TPU, Residence, held_on, resident
 from mlsys.models.calibrated.work import VECTOR, Kernel, Work
@@ -23,7 +23,7 @@ HAILO_8L = {"mobilenet_v2": 1738.0, "mobilenet_v1": 1866.0}
     ],
 )
 def test_small_networks_on_chips_without_a_memory(device: str, name: str, milliseconds: float) -> None:
-    answer = analyse(Hardware[device], network(name, precision="int8"), precision="int8")
+    answer = analyze(Hardware[device], network(name, precision="int8"), precision="int8")
     assert answer.bound.m_as("ms") < milliseconds
     low, high = (end.m_as("ms") for end in answer.range)
     assert low < milliseconds * 1.05 and high > milliseconds
@@ -32,7 +32,7 @@ def test_small_networks_on_chips_without_a_memory(device: str, name: str, millis
 
 def test_what_the_chip_cannot_hold_crosses_its_link() -> None:
     chip = Hardware["EdgeTPU"]
-    large = analyse(chip, network("resnet50", precision="int8"), precision="int8")
+    large = analyze(chip, network("resnet50", precision="int8"), precision="int8")
     sent = 25.5e6 - CACHED_BY_EDGE_TPU
     assert large.data.m_as("byte") == pytest.approx(sent, rel=0.02)
     assert large.bound.m_as("s") >= sent / 0.5e9
@@ -41,7 +41,7 @@ def test_what_the_chip_cannot_hold_crosses_its_link() -> None:
         for part in (1, 1.01)
     ]
     assert [held and held.times > 0 for held in sent_of] == [False, True]
-    four = analyse(chip, network("resnet50", batch=4, precision="int8"), precision="int8", samples=4)
+    four = analyze(chip, network("resnet50", batch=4, precision="int8"), precision="int8", samples=4)
     assert four.data.m_as("byte") == pytest.approx(4 * sent, rel=0.02)  # it takes one picture after the other
 
 
@@ -67,7 +67,7 @@ def test_a_network_that_a_dataflow_chip_holds_runs_at_one_rate(device: str, name
     alone, in_eights = ZOO[device, name]
     rates = []
     for batch in (1, 8):
-        answer = analyse(
+        answer = analyze(
             Hardware[device], network(name, batch=batch, precision="int8"), precision="int8", samples=batch
         )
         rates.append(batch / answer.estimate.m_as("s"))

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from mlsys import Hardware
 from mlsys.cli.main import main
 from mlsys.mapping.fusion import as_kernels
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.models.calibrated.library import fitted, machines
 from mlsys.models.calibrated.usual import machine_kind, setting_of
 from mlsys.sweep import SweepSpec, sweep
@@ -98,7 +98,7 @@ def test_commands_sweeps_and_python_ask_alike(phase: str | None, kind: str, tmp_
     alone, (beside,) = told("analyze", "--device", "A100"), told("compare", "--devices", "A100")
     given: dict[str, Any] = {} if phase is None else {"phase": phase}
     network = load("llama-3-8b", precision="bf16", **given)
-    python = analyse(Hardware["A100"], as_kernels(network), precision="bf16")
+    python = analyze(Hardware["A100"], as_kernels(network), precision="bf16")
     spec = SweepSpec(models=[{"model": "llama-3-8b", **given}], devices=["A100"], precisions=["bf16"])
     columns = sweep(spec, tmp_path).columns
     settings = {alone["setting"], beside["setting"], python.setting, *columns["setting"]}
@@ -134,5 +134,5 @@ def test_a_request_takes_one_core_of_a_neural_processor_of_three() -> None:
         row for row in shipped_rows() if row.device == "Rockchip RK3588 (NPU, 1 of 3 cores)" and row.model == "yolov5s"
     )
     stated = validate([row]).predictions[0].seconds
-    told = analyse(Hardware["RK3588_NPU"], zoo.network("yolov5s", precision="int8")).estimate.m_as("s")
+    told = analyze(Hardware["RK3588_NPU"], zoo.network("yolov5s", precision="int8")).estimate.m_as("s")
     assert told == pytest.approx(stated, rel=0.05)

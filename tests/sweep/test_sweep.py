@@ -1,4 +1,4 @@
-"""Sweeps: what may be asked, and numbers that are those of ``analyse`` for every single point."""
+"""Sweeps: what may be asked, and numbers that are those of ``analyze`` for every single point."""
 
 import re
 from dataclasses import replace
@@ -10,7 +10,7 @@ import pytest
 from mlsys import Hardware
 from mlsys.errors import SweepFileError, UnknownNameError
 from mlsys.models import roofline
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.provenance import perturbed
 from mlsys.sweep import COLUMNS, SweepSpec, SweepTable, load_results, sweep
 from mlsys.sweep.networks import network_of
@@ -189,7 +189,7 @@ def test_every_point_equals_analyse_and_roofline(mixed: SweepTable) -> None:
     for point, row in drawn(answered, 24, "points of a sweep"):
         case = point.case
         network = networks.setdefault(case, network_of(case))
-        analysis = analyse(Hardware[row.device], network, precision=case.precision, samples=case.batch)
+        analysis = analyze(Hardware[row.device], network, precision=case.precision, samples=case.batch)
         assert close(row.estimate_seconds, analysis.estimate.m_as("s"))
         assert close(row.bound_seconds, analysis.bound.m_as("s"))
         assert all(map(close, (row.low_seconds, row.high_seconds), (end.m_as("s") for end in analysis.range)))

@@ -257,7 +257,7 @@ def _call(case: Case, space: dict[str, Any], folder: Path) -> tuple[str, int | N
 # Where the names come from that calls of the library use.
 _NAMES = {
     "mlsys": "Hardware Q_ formulas", "mlsys.amounts": "amount parsed_number", "mlsys.formatting": "check fmt fmt_percent",
-    "mlsys.mapping.fusion": "fuse", "mlsys.models": "roofline", "mlsys.models.analysis": "analyse",
+    "mlsys.mapping.fusion": "fuse", "mlsys.models": "roofline", "mlsys.models.analysis": "analyze",
     "mlsys.models.architecture": "architecture", "mlsys.models.systolic": "count_systolic",
     "mlsys.models.tiling": "Tiling tiled_gemm", "mlsys.planner.mapper": "best_mapping best_two_level",
     "mlsys.planner.memory": "fits_on plan_memory", "mlsys.planner.memory.fixed": "FixedBuffers",

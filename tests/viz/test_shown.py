@@ -64,11 +64,11 @@ def test_a_picture_from_its_own_module_names_its_facts() -> None:
 
 
 def test_a_picture_made_of_pictures_is_announced_once() -> None:
-    from mlsys.models.analysis import analyse
+    from mlsys.models.analysis import analyze
     from mlsys.viz.analysis import analysis_figure
     from mlsys.workloads import load
 
-    analysis = analyse(Hardware.Cloud.A100, load("lenet5"))
+    analysis = analyze(Hardware.Cloud.A100, load("lenet5"))
     heard: list[Shown] = []
     stop = hear(heard.append)
     try:

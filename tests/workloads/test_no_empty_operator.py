@@ -4,7 +4,7 @@ import pytest
 
 from mlsys import Hardware
 from mlsys.mapping.fusion import as_run
-from mlsys.models.analysis import analyse
+from mlsys.models.analysis import analyze
 from mlsys.workloads import load, zoo
 from sampled import drawn
 
@@ -23,5 +23,5 @@ def test_norms_of_levels_that_share_their_products_are_timed_and_counted() -> No
     """3.9 million parameters: Tan et al. 2020, CVPR, table 2; however it runs."""
     networks = {way: as_run(load("efficientdet_d0", precision="fp16"), way) for way in WAYS}
     assert {round(sum(each.parameters for each in network.operators), -5) for network in networks.values()} == {3.9e6}
-    answer = analyse(Hardware.Cloud.A100, networks["one by one"], precision="fp16", setting="eager network on GPU")
+    answer = analyze(Hardware.Cloud.A100, networks["one by one"], precision="fp16", software="eager network on GPU")
     assert answer.estimate > answer.bound

@@ -56,10 +56,10 @@ class Analysis:
         The device itself.
     memory
         What must lie in its memory, and whether that fits: the times are as if it did.
+    network
+        How the network was sized and fused.
     kind
         Of the network, as :attr:`mlsys.workloads.Network.kind` has it.
-    network
-        How the network was sized and fused; None where the caller of :func:`mlsys.models.analysis.analyse` did that.
     """
 
     device: str
@@ -80,8 +80,8 @@ class Analysis:
     interval: Range = field(repr=False)
     twin: Device = field(repr=False)
     memory: MemoryNeed = field(repr=False)
+    network: NetworkRun = field(repr=False, compare=False)
     kind: str = NETWORK
-    network: NetworkRun | None = field(default=None, repr=False, compare=False)
 
     @property
     def energy(self) -> InferenceEnergy | None:
@@ -261,7 +261,7 @@ class Analysis:
         lines += ["", self.first, "What if:"]
         lines += [f"  {change}" for change in self.changes[:_CHANGES_SHOWN] if change.speedup >= _WORTH_SHOWING]
         lines += ["Assumptions:", *(f"  - {assumption}" for assumption in self.assumptions)]
-        lines += [str(self.network)] if self.network is not None else []
+        lines.append(str(self.network))
         return "\n".join(lines)
 
 

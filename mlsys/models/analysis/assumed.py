@@ -34,12 +34,12 @@ def beside_operators(running: Running) -> tuple[str, ...]:
 
 
 def unfused_operators(network: Network, way: str) -> tuple[str, ...]:
-    """Return that operators are timed one by one, and the call that fuses them, of a network that could be fused."""
+    """Return a note that every operator is a kernel of its own, where the software would fuse some of them."""
     if not isinstance(network, Workload) or way == "one by one" or not network.is_unfused:
         return ()
     return (
-        f"not fused: each of the {len(network)} operators is a kernel. `mlsys analyze` fuses them first; for its "
-        f"answer give as_run(network, {way!r}) of mlsys.mapping.fusion",
+        f"not fused: each of the {len(network)} operators is a kernel of its own, as was asked for; by default the "
+        "software fuses them",
     )
 
 
@@ -103,7 +103,7 @@ def ground_rules(
     assumptions = [
         f"bound: {result.assumptions[0]}, main memory at its peak; each operator reads its inputs and writes "
         "its outputs once",
-        "operators run one after the other, as the network lists them; what is not fused there is not fused here",
+        "kernels run one after the other, in the order of the network",
         f"estimate: {held}; no operator is faster than its bound",
         "gains are at most those: each what-if changes one thing and keeps all else",
     ]

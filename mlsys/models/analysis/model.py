@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from types import NoneType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from mlsys.door import checked_count, takes
 from mlsys.errors import ArgumentError
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
-from mlsys.mapping.fusion import has_convolutions
+from mlsys.mapping.fusion import as_run, has_convolutions
 from mlsys.models.analysis.answer import Analysis
 from mlsys.models.analysis.assumed import (
     beside_operators,
@@ -25,6 +26,7 @@ from mlsys.models.analysis.assumed import (
 )
 from mlsys.models.analysis.changes import TimingModel, changes_tried, fastest_rate, weights_of_twice_the_batch
 from mlsys.models.analysis.memory import memory_need
+from mlsys.models.analysis.network_run import NetworkRun, in_format, precision_of
 from mlsys.models.analysis.parts import BottleneckGroup, OperatorTime
 from mlsys.models.calibrated.eager import Ran, of_network, run_as
 from mlsys.models.calibrated.library import parameters_of
@@ -44,6 +46,7 @@ from mlsys.precision import element_size, precision_name
 from mlsys.provenance import Seen, Step, comparing, recording, traced, unrecorded, used_facts
 from mlsys.units import Q_, computed, number_in, ureg
 from mlsys.workloads.operator import Network, Operator
+from mlsys.workloads.used_sizes import network_batch
 
 _S, _FLOP = ureg.Unit("s"), ureg.Unit("FLOP")
 
@@ -51,38 +54,43 @@ _S, _FLOP = ureg.Unit("s"), ureg.Unit("FLOP")
 @traced
 @takes(
     device=(Device, "a device, such as Hardware.Cloud.A100"),
-    network=(Network, "a network of kernels, such as as_kernels(load('resnet50')); mlsys.analyze() takes a name"),
+    workload=(Network, "a network, such as load('resnet50'); mlsys.analyze() takes a name"),
+    mapping=((Network, NoneType), "the workload as kernels, such as fuse(workload), or None"),
 )
-def analyse(
+def analyze(
     device: Device,
-    network: Network,
+    workload: Network,
+    mapping: Network | None = None,
     *,
     precision: str | None = None,
-    setting: str | None = None,
-    samples: int | None = 1,
+    software: str | None = None,
+    samples: int | None = None,
     stays: bool = True,
     source: str = "",
 ) -> Analysis:
-    """Return where the time of ``network`` goes on ``device``, and what there is to gain.
+    """Return where the time of a network goes on a device, and what there is to gain.
 
     Parameters
     ----------
     device
         A twin with a peak in the precision.
-    network
-        Kernels that run one after the other. Nothing is fused here: :func:`mlsys.analyze` fuses operators as the
-        software does, and then calls this.
+    workload
+        A network. Its kernels run one after the other.
+    mapping
+        Kernels that the workload runs as, such as ``fuse(workload)``; the workload itself runs every operator as a
+        kernel of its own. By default the software fuses operators as it does in use. Operators made by hand, and a
+        workload that is fused already, are kernels as they stand.
     precision
-        Format in which every value is stored and computed; by default that of most of the
-        network's work, with bytes as the network counts them.
-    setting
+        Format in which every value is stored and computed; by default what the workload states, or else FP16; for
+        operators made by hand, that of most of the work.
+    software
         Kind of software on a class of machine, as in
         :func:`mlsys.models.calibrated.library.fitted`; by default the usual one for a network of this kind, see
         :func:`mlsys.models.calibrated.usual.setting_of`.
     samples
-        Images, sequences or rows that one pass of the network answers: its batch. Only the
-        rate of the answer divides by it, and on a processor threads share it out. None if the inputs have no batch
-        axis: one pass is one sample.
+        Images, sequences or rows that one pass of the network answers; by default its batch. Only the
+        rate of the answer divides by it, and on a processor threads share it out. A pass of inputs without a batch
+        axis is one sample.
     stays
         Whether data that fit stay in the last cache between kernels, as the parameters were
         fitted. False sends all of it to the main memory, as the roofline does. Either way the
@@ -101,7 +109,7 @@ def analyse(
     ArgumentError
         If the network is empty, or the device has no bandwidth on record.
     UnknownNameError
-        If the device lacks the precision, or the setting was never fitted.
+        If the device lacks the precision, or the software was never fitted.
 
     References
     ----------
@@ -110,21 +118,28 @@ def analyse(
     Examples
     --------
     >>> from mlsys import Hardware
-    >>> from mlsys.workloads import zoo
-    >>> answer = analyse(Hardware.Cloud.A100, zoo.network("resnet50", batch=32, precision="fp16"))
-    >>> print(f"at least {answer.bound.to('ms'):.2f}, held by {answer.held_by}, {len(answer.operators)} operators")
-    at least 1.05 ms, held by compute, 54 operators
+    >>> from mlsys.workloads import load
+    >>> network = load("resnet50", batch=32)
+    >>> fused, alone = analyze(Hardware.Cloud.A100, network), analyze(Hardware.Cloud.A100, network, network)
+    >>> [f"{answer.bound.to('ms'):.2f~}, {len(answer.operators)} kernels" for answer in (fused, alone)]
+    ['1.05 ms, 54 kernels', '2.91 ms, 174 kernels']
     """
-    if not len(network):
+    if not len(workload):
         raise ArgumentError(
-            f"analyse(): `network` must have at least one operator, got the empty network {network.name!r}"
+            f"analyze(): `workload` must have at least one operator, got the empty network {workload.name!r}"
         )
+    precision = precision_of(workload, precision)
+    given = in_format(workload, precision)
+    software = setting_of(device, software, workload.kind, precision or workload.precision)
+    network = as_run(given, run_as(software)) if mapping is None else in_format(mapping, precision)
+    run = NetworkRun.of(given, network)
+    samples = network_batch(workload) if samples is None else samples
     batched, samples = samples is not None, 1 if samples is None else samples
-    checked_count("analyse", "samples", samples)
+    checked_count("analyze", "samples", samples)
     recounted = _in_precision(network, precision)
     chosen = recounted.operators[0].precision
     peak = device.peak(chosen)
-    whose = of_network(setting_of(device, setting, network.kind, chosen), has_convolutions(network))
+    whose = of_network(software, has_convolutions(network))
     with comparing():
         running = usual_running(whose, device, engine_used(device, chosen, whose))
     recounted = as_counted(recounted, running)
@@ -173,8 +188,9 @@ def analyse(
         + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),
         interval=_interval(whose, device, network, source, estimate, result),
         twin=device,
-        kind=network.kind,
         memory=memory_need(network, device, chosen),
+        network=run,
+        kind=network.kind,
     )
     object.__setattr__(analysis, "_origin", origin)  # what the changes try leans on more
     return analysis
@@ -190,7 +206,7 @@ def _interval(setting: str, device: Device, network: Network, source: str, estim
 def timing_of(
     device: Device, precision: str, parameters: Parameters, stays: bool = True, setting: str = ""
 ) -> TimingModel:
-    """Return the calibrated model of a device in one precision, as :func:`analyse` uses it of a setting."""
+    """Return the calibrated model of a device in one precision, as :func:`analyze` uses it of a setting."""
     machine = view(device, precision)
     engine = engine_used(device, precision, setting)
     return TimingModel(engine, parameters, machine.require("rate"), machine.main.require("bandwidth"), machine, stays)
@@ -221,8 +237,8 @@ def _origin(network: Network, timing: TimingModel, work: Work, read: Seen) -> St
             getattr(timing.engine, name)
     for name in unused.keys() - held.keys() - kept.keys():
         read.pop(name, None)
-    words = {"device": timing.engine.name, "network": network.name}
-    return Step.told("analyse", words, used_facts(*held.values()), used_facts(*read.values()))
+    words = {"device": timing.engine.name, "workload": network.name}
+    return Step.told("analyze", words, used_facts(*held.values()), used_facts(*read.values()))
 
 
 def _narrower(device: Device, precision: str) -> str | None:

@@ -8,8 +8,13 @@ from typing import Any
 
 from mlsys.frozen import FrozenDict
 from mlsys.mapping.fusion import FusedWorkload
+from mlsys.precision import precision_name
 from mlsys.workloads.operator import Network
 from mlsys.workloads.used_sizes import sizes_in_words, sizes_used
+from mlsys.workloads.workload import Workload
+
+DEFAULT_PRECISION = "fp16"
+"""Number format of an estimate where neither the caller nor the network states one."""
 
 
 @dataclass(frozen=True)
@@ -77,3 +82,35 @@ def kernels_used(network: Network, kernels: Network) -> str:
     if len(kernels) == len(network):
         return f"{count}, one for each operator: not fused"
     return f"{count} for {len(network)} operators: fused as the software does, or as the catalogue lists them"
+
+
+def precision_of(workload: Network, precision: str | None) -> str | None:
+    """Return the number format of the arithmetic; None where operators made by hand say it themselves.
+
+    It is the requested one, or what the workload states, or else FP16.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import load
+    >>> precision_of(load("resnet50"), None), precision_of(load("resnet50", precision="int8"), None)
+    ('fp16', 'int8')
+    """
+    if precision is not None:
+        return precision_name(precision)
+    if not isinstance(workload, Workload):
+        return None
+    return DEFAULT_PRECISION if workload.default_format else workload.precision
+
+
+def in_format(workload: Network, precision: str | None) -> Network:
+    """Return a network with every value stored in a number format, where it can be converted.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import load
+    >>> in_format(load("resnet50"), "fp16").precision
+    'fp16'
+    """
+    if precision is None or not isinstance(workload, Workload) or not workload.is_convertible:
+        return workload
+    return workload if workload.precision == precision else workload.stored_as(precision)

@@ -44,8 +44,8 @@ def analysis_summary(analysis: Analysis, first: Analysis | None = None) -> dict[
 
 
 def _sized(record: dict[str, Any], analysis: Analysis) -> dict[str, Any]:
-    """Return a record with how the network was sized and fused, where that is known."""
-    return record if analysis.network is None else analysis.network.merged(record)
+    """Return a record with how the network was sized and fused."""
+    return analysis.network.merged(record)
 
 
 def _summary(analysis: Analysis, first: Analysis | None = None) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def scenario_of(
 ) -> dict[str, Any]:
     """Return a scenario whose stages are the operators of a network, as a file would say it.
 
-    The time of an operator on a device is the estimate of :func:`mlsys.models.analysis.analyse`. Meanwhile it draws
+    The time of an operator on a device is the estimate of :func:`mlsys.models.analysis.analyze`. Meanwhile it draws
     its power at work, where that is known (:func:`mlsys.models.energy.boards.work_power`), else its rated power. Two
     devices are joined by the link that both have on record, PCI Express before USB, as wide as the narrower end;
     where they have none, by PCI Express 4.0 with 16 lanes. Assumed: the memory of an operator is its weights; it hands
@@ -54,7 +54,7 @@ def scenario_of(
     (True, 15.75)
     """
     from mlsys.hardware import Hardware
-    from mlsys.models.analysis import analyse
+    from mlsys.models.analysis import analyze
 
     if not devices or len(set(devices)) < len(devices):
         raise ArgumentError(
@@ -76,7 +76,9 @@ def scenario_of(
                 f"({twin.level().note}). Copy its file into a folder that MLSYS_DEVICES names and add `capacity`"
             )
         powers[name] = power
-    analyses = {name: analyse(twin, network, precision=precision, samples=samples) for name, twin in twins.items()}
+    analyses = {
+        name: analyze(twin, network, network, precision=precision, samples=samples) for name, twin in twins.items()
+    }
     operators = next(iter(analyses.values())).operators
     often = Counter(operator.name for operator in operators)
     stages = []

@@ -77,6 +77,18 @@ class PlanResult:
             raise ArgumentError(f"PlanResult.best: no placement is allowed: {'; '.join(self.binding)}")
         return self.placements[0].placed
 
+    def record(self) -> dict[str, Any]:
+        """Return the plan as plain data: what ``mlsys plan --format json`` prints."""
+        from mlsys.planner.placement.report import record
+
+        return record(self)
+
+    def explain(self) -> str:
+        """Return the plan as text."""
+        from mlsys.planner.placement.report import plan_text
+
+        return plan_text(self)
+
     @property
     def why(self) -> tuple[str, ...]:
         """What speaks for the best placement, in sentences."""

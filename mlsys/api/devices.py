@@ -1,0 +1,141 @@
+"""``mlsys.device`` and ``mlsys.devices``: what the catalogue knows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from mlsys.api.arguments import device_of
+from mlsys.door import checked_choice
+from mlsys.errors import ArgumentError
+from mlsys.hardware import Hardware
+from mlsys.hardware.compare import comparison, listing, records
+from mlsys.hardware.device import Device
+from mlsys.tables import Table
+from mlsys.units import Quantity
+
+SortKey = Literal["peak", "bandwidth", "capacity", "ridge", "tdp", "year"]
+
+
+@dataclass(frozen=True)
+class DeviceList:
+    """Devices of the catalogue, in order.
+
+    Attributes
+    ----------
+    devices
+        The devices.
+    named
+        Whether the caller named them: then they are set side by side.
+    """
+
+    devices: tuple[Device, ...]
+    named: bool = False
+
+    def __iter__(self) -> Iterator[Device]:
+        return iter(self.devices)
+
+    def __len__(self) -> int:
+        return len(self.devices)
+
+    def record(self) -> list[dict[str, object]]:
+        """Return what ``mlsys devices --json`` prints: one record for each device, with the same keys."""
+        return records(self.devices)
+
+    def table(self) -> Table:
+        """Return a table: a column for each device that was named, or a row for each that was found."""
+        return (comparison if self.named else listing)(self.devices)
+
+    def explain(self) -> str:
+        """Return the table as text."""
+        return str(self.table())
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return self.table()._repr_mimebundle_(include, exclude)
+
+
+def device(name: str) -> Device:
+    """Return the device of the catalogue with this name, as the command ``mlsys device`` describes it.
+
+    Parameters
+    ----------
+    name
+        An id or alias.
+
+    Returns
+    -------
+    Device
+        Its ``record()`` is what ``mlsys device --json`` prints.
+
+    Raises
+    ------
+    UnknownNameError
+        If the catalogue has no such device.
+
+    Examples
+    --------
+    >>> device("A100").record()["id"]
+    'A100_80GB'
+    """
+    return device_of(name)
+
+
+def devices(
+    *names: str,
+    text: str = "",
+    kind: str | None = None,
+    vendor: str | None = None,
+    precision: str | None = None,
+    min_peak: Quantity | None = None,
+    min_bandwidth: Quantity | None = None,
+    since: int | None = None,
+    until: int | None = None,
+    sort: SortKey | None = None,
+) -> DeviceList:
+    """Return the devices that meet every criterion, or those that are named, as the command ``mlsys devices`` does.
+
+    Parameters
+    ----------
+    *names
+        Devices to set side by side, instead of criteria.
+    text, kind, vendor, precision, min_peak, min_bandwidth, since, until
+        As of :func:`mlsys.hardware.find.find`.
+    sort
+        Largest first.
+
+    Returns
+    -------
+    DeviceList
+        Its ``record()`` is what ``mlsys devices --json`` prints.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such device, kind, precision or sort key.
+    ArgumentError
+        If names and criteria are given.
+
+    Examples
+    --------
+    >>> [twin.id for twin in devices(kind="GPU", vendor="AMD", sort="peak")][:1]
+    ['MI355X']
+    >>> len(devices("A100", "T4").record())
+    2
+    """
+    criteria: dict[str, Any] = {
+        "text": text, "kind": kind, "vendor": vendor, "precision": precision, "min_peak": min_peak,
+        "min_bandwidth": min_bandwidth, "since": since, "until": until,
+    }  # fmt: skip
+    if names and any(value not in (None, "") for value in criteria.values()):
+        raise ArgumentError("devices(): give either names to compare or criteria to filter by, not both")
+    if sort is not None:
+        checked_choice("devices", "sort", sort, get_args(SortKey))
+    chosen = [device_of(name) for name in names] or Hardware.find(**criteria)
+    if sort == "year":
+        chosen.sort(key=lambda twin: -twin.release_year)
+    elif sort is not None:
+        chosen.sort(key=lambda twin: -_amount(twin.glance()[sort]))
+    return DeviceList(tuple(chosen), bool(names))
+
+
+def _amount(value: Quantity | None) -> float:
+    return float("-inf") if value is None else float(value.to_base_units().magnitude)
