@@ -1,4 +1,4 @@
-"""What makes an axis say something else than its marks: rules for every figure that a test draws."""
+"""What makes a figure mislead, or be read with a lens: rules for every figure that a test draws."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -7,9 +7,16 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+
+from mlsys.viz.style import WIDEST_FIGURE
 
 SMALLEST_BAR = 1e-3
 """Share of a linear axis below which a bar cannot be seen."""
+TEXT_WIDTH = (210 - 2 * 25) / 25.4
+"""Inches of an A4 page within the margins of ``_config.yml``; a wider figure is shrunk to it."""
+LEAST_PRINTED = 6.5
+"""Points of the smallest letters that are printed."""
 
 
 def faults(ax: Axes) -> Iterator[str]:
@@ -82,5 +89,14 @@ def _marks_off_the_roof(ax: Axes) -> Iterator[str]:
 
 
 def figure_faults(figure: Any) -> list[str]:
-    """Return what misleads on the axes of one figure."""
-    return [fault for ax in figure.axes for fault in faults(ax)]
+    """Return what misleads on the axes of one figure, and what cannot be read of it in print."""
+    return [fault for ax in figure.axes for fault in faults(ax)] + list(small_letters(figure))
+
+
+def small_letters(figure: Any) -> Iterator[str]:
+    """Yield the words that are too small in print, where any drawing may stand in the widest figure of a page."""
+    shrunk = min(1.0, TEXT_WIDTH / max(figure.get_figwidth(), WIDEST_FIGURE))
+    for text in figure.findobj(Text):
+        size = text.get_fontsize() * shrunk
+        if text.get_visible() and text.get_text().strip() and size < LEAST_PRINTED:
+            yield f"{text.get_text()!r} is printed in {size:.1f} points"

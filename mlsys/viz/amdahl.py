@@ -119,7 +119,7 @@ class TimeBars:
                 )
             )  # fmt: skip
         ax.legend(
-            handles=list(self.bars[0])[::-1], loc="upper right", fontsize=8.5, frameon=False, borderaxespad=0,
+            handles=list(self.bars[0])[::-1], loc="upper right", fontsize=9, frameon=False, borderaxespad=0,
             handlelength=1.6,
         )  # fmt: skip
         (self.guide,) = ax.plot([-0.32, len(names) - 0.68], [0, 0], ":", color=COLORS["OrangeLine"], zorder=3.5)

@@ -59,7 +59,7 @@ def estimates_under_roof(ax: Axes, analysis: Analysis, device: Device) -> Axes:
             )
     ax.set_ylim(bottom=min([ax.get_ylim()[0], *(low / 3 for low in rates)]))
     ax.set(ylabel=f"rate, TFLOP/s ({analysis.precision}, dense)")
-    ax.legend(loc="upper left", fontsize=8)
+    ax.legend(loc="upper left", fontsize=9)
     return ax
 
 
@@ -94,7 +94,7 @@ def estimate_ranges(ax: Axes, analyses: Sequence[Analysis]) -> Axes:
     ax.set(xlabel="time of one pass, ms", ylim=(len(analyses) - 0.5, -0.6), xscale="log" if wide else "linear")
     ax.set_xlim(min(bounds) / 2 if wide else 0, max(highs) * (12 if wide else 1.6))
     ax.grid(False, axis="y")
-    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, fontsize=8.5)
+    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, fontsize=9)
     return ax
 
 

@@ -68,7 +68,7 @@ def latency_energy(ax: Axes, pairs: Sequence[Sequence[tuple[ArchitectureResult, 
             ax.plot(*end, marker, color=color, markeredgecolor="white", markeredgewidth=0.5, markersize=8.5, zorder=4)
         for after in (row[0][1], row[-1][1]):  # who it is must not hang on its colour alone
             name = after.device.rpartition(" ")[2]
-            ax.annotate(name, _point(after), (7, -10), textcoords="offset points", color=color, fontsize=8)
+            ax.annotate(name, _point(after), (7, -10), textcoords="offset points", color=color, fontsize=9)
     ax.set(xscale="log", yscale="log", xlabel="time of one pass, ms", ylabel="energy of one pass, mJ")
     devices = [
         ax.plot([], [], "-", color=color, linewidth=5, label=row[0][0].device)[0]
@@ -99,7 +99,7 @@ def _power_lines(ax: Axes) -> None:
         label_x = 4 * max(left, bottom / watts)
         if label_x < right and watts * label_x < top:
             ax.annotate(
-                f"{watts:,g} W", (label_x, watts * label_x), fontsize=8, color=COLORS["note"], ha="center", va="center",
+                f"{watts:,g} W", (label_x, watts * label_x), fontsize=9, color=COLORS["note"], ha="center", va="center",
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0}, zorder=2,
             )  # fmt: skip
     ax.set(xlim=(left, right), ylim=(bottom, top))
@@ -132,7 +132,7 @@ def energy_split(ax: Axes, groups: Sequence[Sequence[ArchitectureResult]]) -> Ax
             ax.bar(places, shares, 0.8, bottom, color=color, hatch=hatch, edgecolor="white", linewidth=0.6, label=part)
         bottom += shares
     for index, result in zip(places, results, strict=True):
-        ax.annotate(f"{result.spent.to_compact():.3g~P}", (index, 101), ha="center", va="bottom", fontsize=8)
+        ax.annotate(f"{result.spent.to_compact():.3g~P}", (index, 101), ha="center", va="bottom", fontsize=9)
     ax.set_xticks(places, [result.device.removeprefix("Generic ") for result in results], fontsize=9)
     ax.set(ylim=(0, 109), ylabel="part of the energy, %")
     ax.grid(False, axis="x")
@@ -160,7 +160,7 @@ def bytes_by_level(ax: Axes, results: Sequence[ArchitectureResult]) -> Axes:
         )  # fmt: skip
     ax.set_xticks(range(deepest), ["main memory", *(f"level {index} inside" for index in range(1, deepest))])
     ax.set(yscale="log", ylabel="bytes that leave the level, MB", xlim=(-0.25, deepest - 0.75))
-    ax.legend(loc="upper left", fontsize=8)
+    ax.legend(loc="upper left", fontsize=9)
     bottom, top = ax.get_ylim()
     ax.set_ylim(bottom, top * 12)
     return ax

@@ -166,7 +166,7 @@ def kernel_bars(ax: Axes, results: Sequence[CompileResult]) -> Axes:
         places = np.arange(len(names)) + shift
         ax.barh(places, counts, height=0.26, color=color, edgecolor="white", hatch=hatch, label=label)
         for index, count in zip(places, counts, strict=True):
-            ax.text(count, index, f" {count}", va="center", fontsize=7.5)
+            ax.text(count, index, f" {count}", va="center", fontsize=9)
     ax.set_yticks(np.arange(len(names)), names)
     ax.set(xlabel="kernels of one call")
     ax.grid(False, axis="y")
@@ -211,7 +211,7 @@ def speedup_scatter(ax: Axes, results: Sequence[CompileResult], labels: Sequence
                     xytext=(-8 if kind else 8, -3),
                     textcoords="offset points",
                     ha="right" if kind else "left",
-                    fontsize=8,
+                    fontsize=9,
                     color=color,
                     bbox=_PLATE,
                     zorder=2,

@@ -59,7 +59,7 @@ def miss_rates(ax: Axes, log: Log, cache_kb: float = 32.0) -> Axes:
         bar.set_hatch("" if fit else "//")
     ax.axhline(10, color=COLORS["RedLine"], linestyle="--", linewidth=1)
     words = [f"{name}\n{sizes.get(name, 0):.3g} kB" for name in names]
-    ax.set_xticks(range(len(names)), words, fontsize=8)
+    ax.set_xticks(range(len(names)), words, fontsize=9)
     ax.set_ylabel(f"accesses that missed, % (hatched: above {cache_kb:g} kB)")
     return ax
 
@@ -88,11 +88,11 @@ def radar(ax: Axes, rows: Sequence[Platform]) -> Axes:
     ax.set_xticks(
         angles,
         [f"{_TITLES[name].split(',')[0]}\n({BETTER.get(name, 'less')} is better)" for name in columns],
-        fontsize=8,
+        fontsize=9,
     )
     ax.set_ylim(0, 1.05)
-    ax.set_yticks([0.25, 0.5, 0.75, 1.0], ["", "0.5", "", "best"], fontsize=7)
-    ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2)
+    ax.set_yticks([0.25, 0.5, 0.75, 1.0], ["", "0.5", "", "best"], fontsize=9)
+    ax.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2)
     return ax
 
 
@@ -113,7 +113,7 @@ def dashboard(axes: Sequence[Axes], rows: Sequence[Platform]) -> Sequence[Axes]:
         for index, row in enumerate(rows):
             value = getattr(row, name)
             if value is None:
-                ax.annotate("not known", (0.02, index), xycoords=("axes fraction", "data"), va="center", fontsize=7.5)
+                ax.annotate("not known", (0.02, index), xycoords=("axes fraction", "data"), va="center", fontsize=9)
             else:
                 ax.barh(
                     index,
@@ -121,7 +121,7 @@ def dashboard(axes: Sequence[Axes], rows: Sequence[Platform]) -> Sequence[Axes]:
                     color=CYCLE[index % len(CYCLE)],
                     height=0.65,
                 )
-        ax.set_yticks(range(len(rows)), [row.platform for row in rows], fontsize=7.5)
+        ax.set_yticks(range(len(rows)), [row.platform for row in rows], fontsize=9)
         ax.set_ylim(len(rows) - 0.4, -0.6)
         ax.set_xlabel("between runs, % of the median" if name == "between_runs" else _TITLES[name])
         ax.grid(False, axis="y")
@@ -155,7 +155,7 @@ def latency_timeline(ax: Axes, log: Log) -> Axes:
     ax.set_ylim(0, high)
     ax.set_xlabel("inference" + (f" ({above} above the frame)" if above else ""))
     ax.set_ylabel("latency, ms")
-    ax.legend(fontsize=8, loc="lower right", ncols=3)
+    ax.legend(fontsize=9, loc="lower right", ncols=3)
     return ax
 
 
@@ -176,8 +176,8 @@ def step_timeline(ax: Axes, logs: Sequence[Log]) -> Axes:
     for index, log in enumerate(logs):
         ax.plot([index, index], [min(log.run_medians), max(log.run_medians)], color=COLORS["RedLine"], linewidth=3)
         words = f"{log.median:.3g} ms" + (f"\n{sum(log.energies) / len(log.energies):.3g} mJ" if log.energies else "")
-        ax.annotate(words, (index, log.median), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=8)
-    ax.set_xticks(places, [f"{log.backend}\n{log.format}" for log in logs], fontsize=8)
+        ax.annotate(words, (index, log.median), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=9)
+    ax.set_xticks(places, [f"{log.backend}\n{log.format}" for log in logs], fontsize=9)
     ax.set_xlim(-0.5, len(logs) - 0.5)
     ax.set_ylim(0, max(middles) * 1.25)
     ax.set_ylabel("median latency, ms (thick: between runs)")

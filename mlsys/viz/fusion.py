@@ -75,7 +75,7 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], color
     ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": color, "linewidth": 1.6})
     x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
     side, align = (-0.1, "right") if label == "read" else (0.1, "left")
-    ax.text(x + side, y, label, fontsize=8, color=color, va="center", ha=align)
+    ax.text(x + side, y, label, fontsize=9, color=color, va="center", ha=align)
 
 
 @chart
@@ -165,7 +165,7 @@ def intensity_shift(ax: Axes, device: Device, fused: FusedWorkload, precision: s
     left = min((before for before, _ in ends), default=1.0) / 2
     ax.set(xscale="log", yscale="log", xlim=(left, 1000), ylim=(lowest / 2, 2 * peak))
     ax.set(xlabel="arithmetic intensity, FLOP/byte", ylabel=f"attainable, TFLOP/s ({precision}, dense)")
-    ax.legend(loc="upper left", fontsize=9, title="open: one by one, filled: fused", title_fontsize=8)
+    ax.legend(loc="upper left", fontsize=9, title="open: one by one, filled: fused", title_fontsize=9)
     return ax
 
 

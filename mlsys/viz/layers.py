@@ -155,7 +155,7 @@ def layers_under_roof(ax: Axes, device: Device, workload: Workload, result: Resu
         ax.scatter(x, y, s=24 + 2600 * share, marker=marker, color=color, edgecolor="white", alpha=0.85, zorder=3)
     for text in ax.texts:  # the roof's name stands where the largest marks are
         text.set(zorder=5, bbox=HALO)
-    ax.legend(loc="upper left", fontsize=8.5)
+    ax.legend(loc="upper left", fontsize=9)
     return ax
 
 

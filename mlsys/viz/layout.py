@@ -46,7 +46,7 @@ def layout_strip(
             ax.barh(row, 1, left=offsets[c, h, w], height=0.7, color=COLORS[_FILLS[c % len(_FILLS)]],
                     edgecolor=COLORS["primary"] if framed else "white", linewidth=2.0 if framed else 0.8,
                     zorder=3 if framed else 2)  # fmt: skip
-            ax.text(offsets[c, h, w] + 0.5, row, f"{c}\n{h}{w}", ha="center", va="center", fontsize=7, zorder=4)
+            ax.text(offsets[c, h, w] + 0.5, row, f"{c}\n{h}{w}", ha="center", va="center", fontsize=9, zorder=4)
     ax.set_yticks(range(len(layouts)), list(layouts))
     ax.invert_yaxis()
     ax.set_xlim(0, None)

@@ -49,7 +49,7 @@ def order_counts(ax: Axes, totals: AnyMapping[str, Sequence[int]]) -> list[Axes]
         gaps = np.diff(values, prepend=-right)
         for value, count, gap in zip(values, counts, gaps, strict=True):
             lift = (0, 12) if gap < right / 32 else (0, 3)  # neighbours would write over each other
-            ax.annotate(str(count), (value, count), xytext=lift, textcoords="offset points", ha="center", fontsize=8,
+            ax.annotate(str(count), (value, count), xytext=lift, textcoords="offset points", ha="center", fontsize=9,
                         bbox=HALO)  # fmt: skip
         ax.axvline(values[0], color=COLORS["RedLine"], linestyle="--", linewidth=1.2, zorder=0.5)
         ax.annotate(

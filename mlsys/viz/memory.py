@@ -119,7 +119,7 @@ def level_map(ax: Axes, devices: Sequence[Device]) -> Axes:
         ax.plot(xs, ys, marker=marker, markersize=9, color=color, markeredgecolor="white", label=device_name(device))
         for level, x, y in zip(levels, xs, ys, strict=True):
             ax.annotate(
-                _level_label(level), (x, y), xytext=(8, offset), textcoords="offset points", fontsize=8,
+                _level_label(level), (x, y), xytext=(8, offset), textcoords="offset points", fontsize=9,
                 color=color, bbox=HALO, zorder=5,
             )  # fmt: skip
     ax.set(

@@ -94,7 +94,7 @@ def plan_figure(result: PlanResult, rank: int = 1) -> Figure:
     """Return a figure of one placement by itself."""
     from mlsys.viz.style import setup_plot
 
-    fig, ax, _, plt = setup_plot(figsize=(9, 1.2 + 0.75 * len(result.scenario.devices)))
+    fig, ax, _, plt = setup_plot(figsize=(8.4, 1.2 + 0.75 * len(result.scenario.devices)))
     gantt(ax, result, rank)
     plt.close(fig)
     return fig

@@ -238,7 +238,7 @@ def device_map(ax: Axes, devices: Iterable[Device], labels: Collection[str] = ()
         ax.scatter(xs, ys, s=45, marker=marker, color=color, edgecolor="white", label=kind, zorder=3)
         for device, (x, y) in zip(members, points, strict=True):
             if device.id in labels:
-                ax.annotate(device.id, (x, y), xytext=(6, -4), textcoords="offset points", fontsize=8)
+                ax.annotate(device.id, (x, y), xytext=(6, -4), textcoords="offset points", fontsize=9)
     ax.set(xscale="log", yscale="log")
     left, right = ax.get_xlim()
     bottom, top = ax.get_ylim()
@@ -248,7 +248,7 @@ def device_map(ax: Axes, devices: Iterable[Device], labels: Collection[str] = ()
         edge = min(right, top * 1000 / ridge)
         if left < edge and ridge * edge / 1000 > bottom:
             corner = (edge * 0.92, ridge * edge * 0.92 / 1000)
-            ax.annotate(f"{ridge:,g}", corner, fontsize=8, color=COLORS["note"], ha="right", va="top")
+            ax.annotate(f"{ridge:,g}", corner, fontsize=9, color=COLORS["note"], ha="right", va="top")
     ax.set(xlim=(left, right), ylim=(bottom, top))
     ax.set(xlabel="bandwidth of the main memory, GB/s", ylabel="dense peak, headline precision, TFLOP/s")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)

@@ -93,7 +93,7 @@ def memory_map(
                 buffer.name,
                 ha="center",
                 va="center",
-                fontsize=8,
+                fontsize=9,
                 clip_on=True,
             )
     ax.axhline(peak, color=COLORS["OrangeLine"], linestyle=":", linewidth=1.5)
@@ -156,7 +156,7 @@ def stream_gantt(ax: Axes, schedule: Schedule, *, names: bool = True) -> Axes:
             name = schedule.graph.operators[task.operator].name
             if (task.end - task.start) / span > 0.013 * len(name):
                 middle = (task.start + task.end) / 2 / scale
-                ax.text(middle, task.stream, name, ha="center", va="center", fontsize=8, clip_on=True,
+                ax.text(middle, task.stream, name, ha="center", va="center", fontsize=9, clip_on=True,
                         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8})  # fmt: skip
     bound = schedule.lower_bound.m_as("s") / scale
     ax.axvline(bound, color=COLORS["GreenLine"], linestyle="--", label=f"no schedule ends before {bound:.4g} {unit}")

@@ -41,6 +41,11 @@ DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)))
 HALO: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.2}
 """The plate behind a label, so that lines do not cross its letters."""
 
+WIDEST_FIGURE = 8.4
+"""Inches of the widest figure of a page. Print shrinks it to the text, and labels of 9 points, the smallest, to 6.7."""
+SAVED_DPI = 160
+"""Pixels per inch of a saved figure that is not drawn in vectors."""
+
 _SETTINGS = {
     "font.size": 10,
     "font.family": "DejaVu Sans",
@@ -61,7 +66,7 @@ _SETTINGS = {
     "legend.frameon": False,
     "lines.linewidth": 2.0,
     "figure.dpi": 110,
-    "savefig.dpi": 160,
+    "savefig.dpi": SAVED_DPI,
     "svg.hashsalt": "mlsys",
     "pdf.fonttype": 42,  # letters stay letters
 }
@@ -110,9 +115,13 @@ def setup_plot(figsize: tuple[float, float] = (7.0, 4.2)) -> tuple[Figure, Axes,
     return fig, ax, COLORS, plt
 
 
+def wants_vectors() -> bool:
+    """Whether each figure of a notebook is kept as PDF beside its PNG (``MLSYS_FIGURES=vector``), as for print."""
+    return os.environ.get("MLSYS_FIGURES") == "vector"
+
+
 def _keep_vectors() -> None:
-    """Keep each figure of a notebook as PDF beside its PNG if ``MLSYS_FIGURES=vector``, as the book's build does."""
-    if os.environ.get("MLSYS_FIGURES") != "vector":
+    if not wants_vectors():
         return
     from IPython import get_ipython
 

@@ -56,10 +56,10 @@ def rate_map(ax: Axes, table: SweepTable, devices: Sequence[str] | None = None) 
         known = not np.isnan(rate)
         dark = known and shade[cell] < -1.2
         color = "white" if dark else COLORS["primary"]
-        ax.text(cell[1], cell[0], natural(float(rate)) if known else "×", ha="center", va="center", fontsize=8,
+        ax.text(cell[1], cell[0], natural(float(rate)) if known else "×", ha="center", va="center", fontsize=9,
                 color=color if known else COLORS["RedLine"])  # fmt: skip
-    ax.set_xticks(range(len(models)), models, rotation=25, ha="right", fontsize=8)
-    ax.set_yticks(range(len(named)), named, fontsize=8)
+    ax.set_xticks(range(len(models)), models, rotation=25, ha="right", fontsize=9)
+    ax.set_yticks(range(len(named)), named, fontsize=9)
     ax.grid(False)
     ax.set_title("Samples/s at the best point; yellow: near the best device, blue: far from it")
     return ax
@@ -116,12 +116,12 @@ def cost_front(ax: Axes, table: SweepTable, model: str, against: Cost = "energy"
     for index in chosen:
         row = front[index]
         offset: Any = {"xytext": (-7, -9), "textcoords": "offset points", "ha": "right"}
-        ax.annotate(f"{row.device}, {label(row)}", costs(row, against), fontsize=7, **offset)
+        ax.annotate(f"{row.device}, {label(row)}", costs(row, against), fontsize=9, **offset)
     unit = "energy at the design power, J/sample" if against == "energy" else "price of the device, USD"
     ax.set(xscale="log", yscale="log", xlabel="estimated time for each sample, s", ylabel=unit)
     ax.set_title(f"{model}: time against {against}")
     ax.margins(x=0.3, y=0.12)
-    ax.legend(loc="best", fontsize=8)
+    ax.legend(loc="best", fontsize=9)
     return ax
 
 

@@ -65,7 +65,7 @@ def array_frame(ax: Axes, run: Run, frame: Frame, dataflow: Stationary) -> Axes:
                 value = values[row, column]
                 if np.isnan(value):
                     continue
-                ax.text(column + 0.13, row + height, label, fontsize=8, color=color, va="center")
+                ax.text(column + 0.13, row + height, label, fontsize=9, color=color, va="center")
                 weight = "bold" if values is frame.sums else "normal"
                 size = 13 if values is frame.sums else 11
                 ax.text(

@@ -17,11 +17,17 @@ from mlsys.files import atomically, write_text
 from mlsys.inputs import shipped_text
 from mlsys.models.systolic import DATAFLOWS, Frame, simulate_array
 from mlsys.provenance.shown import announce, unheard
-from mlsys.viz.style import COLORS
+from mlsys.viz.style import COLORS, SAVED_DPI, WIDEST_FIGURE, wants_vectors
 from mlsys.viz.systolic import array_frame, plain_number
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from PIL.Image import Image
+
+_SCREEN_PE, _PAPER_PE = 1.15, 1.05
+"""Inches of a processing element; letters have one size in both."""
+_TITLE = 0.4
+"""Inches of the line above a frame."""
 
 
 class SystolicAnimation:
@@ -85,10 +91,9 @@ class SystolicAnimation:
         from matplotlib.figure import Figure
         from PIL import Image
 
-        rows, columns = self.shape
-        width, height = 1.15 * (columns + 0.95), 1.15 * (rows + 1.05)
-        figure = Figure(figsize=(max(width, 3.4), height + 0.4), dpi=130)
-        ax = figure.add_axes((0.02, 0.0, 0.96, height / (height + 0.4)))
+        width, height = self._frame_size(_SCREEN_PE)
+        figure = Figure(figsize=(width, height), dpi=130)
+        ax = figure.add_axes((0.02, 0.0, 0.96, 1 - _TITLE / height))
         canvas: Any = FigureCanvasAgg(figure)
         pictures = []
         for frame in self.run.frames:
@@ -105,35 +110,40 @@ class SystolicAnimation:
         self.pictures()[cycle].save(file, format="PNG", optimize=True)
         return file.getvalue()
 
-    def strip(self, frames: int = 6, across: int = 3) -> bytes:
-        """Return the animation for paper as PNG: frames from the first to the last cycle, side by side.
+    def strip(self, frames: int = 4) -> Figure:
+        """Return the animation for paper: frames from the first to the last cycle, as many to a row as stay legible.
 
         Parameters
         ----------
         frames
             How many at most; they lie evenly between the first cycle and the last.
-        across
-            How many to a row.
 
         Examples
         --------
         >>> animation = SystolicAnimation([[2, 4], [1, 3]], [[1, 3], [5, 7]], 2, 2, "os")
-        >>> animation.strip()[1:4]
-        b'PNG'
+        >>> len(animation.strip().axes)
+        4
         """
-        from PIL import Image
+        import matplotlib.style
+        from matplotlib.figure import Figure
 
         count = min(frames, len(self))
-        chosen = [
-            self.pictures()[round(at * (len(self) - 1) / max(1, count - 1))].convert("RGB") for at in range(count)
-        ]
-        width, height = chosen[0].size
-        strip = Image.new("RGB", (width * min(across, count), height * -(-count // across)), "white")
-        for at, picture in enumerate(chosen):
-            strip.paste(picture, (at % across * width, at // across * height))
-        file = io.BytesIO()
-        strip.quantize(64).save(file, format="PNG", optimize=True)
-        return file.getvalue()
+        width, height = self._frame_size(_PAPER_PE)
+        across = min(count, max(1, int(WIDEST_FIGURE // width)))
+        down = -(-count // across)
+        with matplotlib.style.context("default"), unheard():
+            figure = Figure(figsize=(across * width, down * height))
+            for at in range(count):
+                frame = self.run.frames[round(at * (len(self) - 1) / max(1, count - 1))]
+                left, bottom = at % across / across, 1 - (at // across + 1) / down
+                ax = figure.add_axes((left, bottom, 0.98 / across, (1 - _TITLE / height) / down))
+                array_frame(ax, self.run, frame, self.dataflow)
+        return figure
+
+    def _frame_size(self, side: float) -> tuple[float, float]:
+        """Return width and height of a frame in inches, from the side of a PE."""
+        rows, columns = self.shape
+        return max(side * (columns + 0.95), 3.4), side * (rows + 1.05) + _TITLE
 
     def save_gif(self, path: str | Path, seconds: float = 0.9) -> Path:
         """Write the animation as GIF, ``seconds`` for each cycle, the last one longer."""
@@ -176,8 +186,17 @@ class SystolicAnimation:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         """Show the player where HTML is shown, and a strip of its frames where it is not, as on paper."""
-        picture = base64.b64encode(self.strip()).decode("ascii")
-        return {"text/html": self.html(), "image/png": picture, "text/plain": self.alt}
+        shown = {"text/html": self.html(), "image/png": self._strip_as("png"), "text/plain": self.alt}
+        return shown | ({"application/pdf": self._strip_as("pdf")} if wants_vectors() else {})
+
+    def _strip_as(self, kind: str) -> str:
+        import matplotlib
+
+        file = io.BytesIO()
+        undated = {"CreationDate": None} if kind == "pdf" else None
+        with matplotlib.rc_context({"pdf.fonttype": 42}):  # letters stay letters
+            self.strip().savefig(file, format=kind, dpi=SAVED_DPI, metadata=undated)
+        return base64.b64encode(file.getvalue()).decode("ascii")
 
 
 def _sentence(frame: Frame) -> str:

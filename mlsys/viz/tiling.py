@@ -172,7 +172,7 @@ def tile_cache_map(
             value = ratio[row, column]
             dark = np.log(value) / np.log(top) > 0.45
             ax.text(column, row, f"{value:.1f}" if value < 9.95 else f"{value:.0f}", ha="center", va="center",
-                    fontsize=8, color="white" if dark else COLORS["primary"])  # fmt: skip
+                    fontsize=9, color="white" if dark else COLORS["primary"])  # fmt: skip
         edge = sum(tile <= lru_cliff(words) for tile in tiles) - 0.5
         ax.plot([edge, edge], [row - 0.5, row + 0.5], color=COLORS["primary"], linewidth=2)
     ax.set_xticks(range(len(tiles)), [str(tile) for tile in tiles])

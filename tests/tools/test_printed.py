@@ -6,6 +6,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
+import yaml
 from docutils import nodes
 from docutils.frontend import get_default_settings
 from docutils.utils import new_document
@@ -13,8 +14,10 @@ from nbformat import v4
 from sphinx import addnodes
 from sphinx_exercise.nodes import solution_node
 
+import axesfaults
 from claimsinprint import claims_of_a_page, facts_and_sources
-from pages import notebook_files, run_page
+from mlsys.viz.style import WIDEST_FIGURE
+from pages import ROOT, notebook_files, run_page
 from printed import LONG_TABLE, Printed
 
 FACT = {
@@ -170,15 +173,17 @@ def test_numbers_of_a_table_stand_at_the_right(transform):
     assert transform.document[2]["spec"] == "TRT"
 
 
-TEXT_WIDTH = 160 / 25.4  # inches of an A4 page within the margins of _config.yml
-SMALLEST = 8  # points, of the smallest labels of mlsys.viz
+def test_the_text_is_as_wide_as_figures_are_measured_against():
+    setup = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["sphinx"]["config"]["latex_elements"]
+    margins = re.search(r"hmargin=\{(\d+)mm,(\d+)mm\}", setup["sphinxsetup"]).groups()
+    assert setup["papersize"] == "a4paper"
+    assert axesfaults.TEXT_WIDTH == pytest.approx((210 - sum(map(int, margins))) / 25.4)
 
 
 @pytest.mark.parametrize("page", notebook_files(), ids=lambda page: page.stem)
-def test_labels_of_a_figure_stay_legible_in_print(page):
-    """A figure wider than the text is shrunk to it, and its letters with it: 6 points are the least."""
+def test_no_figure_of_a_page_is_wider_than_its_letters_allow(page):
     widths = [float(width) for width in re.findall(r"figsize=\(([\d.]+),", page.read_text(encoding="utf-8"))]
-    assert [width for width in widths if SMALLEST * TEXT_WIDTH / width < 6] == []
+    assert [width for width in widths if width > WIDEST_FIGURE] == []
 
 
 def test_a_figure_of_a_page_is_kept_as_vectors_for_print(tmp_path, monkeypatch):

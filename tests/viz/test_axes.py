@@ -58,6 +58,16 @@ def test_a_mark_below_the_roof_is_a_fault_where_heights_are_attainable(ax: Axes)
     assert figure_faults(ax.figure) == ["a mark at 5 stands at 3, where 10 is attainable"]
 
 
+def test_letters_that_print_shrinks_too_far_are_a_fault(ax: Axes) -> None:
+    ax.annotate("ridge", (0.5, 0.5), fontsize=9)
+    assert figure_faults(ax.figure) == []
+    small = ax.annotate("cliff", (0.2, 0.5), fontsize=8)
+    assert figure_faults(ax.figure) == ["'cliff' is printed in 6.0 points"]
+    small.set_visible(False)
+    ax.figure.set_figwidth(9.3)
+    assert figure_faults(ax.figure)[0] == "'ridge' is printed in 6.1 points"
+
+
 def test_pictures_that_only_pages_drew(ax: Axes) -> None:
     viz.intensity_by_batch(ax, width=2048, devices=[A100, H100])
     ax.clear()

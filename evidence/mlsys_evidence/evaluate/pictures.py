@@ -52,7 +52,7 @@ def measured_against_predicted(ax: Axes, predictions: Sequence[Prediction], lege
     ax.plot(ends, ends, color=COLORS["primary"], linewidth=1, zorder=2)
     ax.set(xlim=ends, ylim=ends, xlabel="measured time, s", ylabel="predicted time, s")
     if legend:
-        ax.legend(loc="upper left", fontsize=8, handletextpad=0.2)
+        ax.legend(loc="upper left", fontsize=9, handletextpad=0.2)
     return ax
 
 
@@ -81,7 +81,7 @@ def validation_panels(validation: Validation, kinds: Sequence[str], columns: int
     panels["other kinds"] = [each for each in done if each.kind not in kinds]
     panels = {kind: chosen for kind, chosen in panels.items() if chosen}
     rows = -(-len(panels) // columns)
-    fig, first, _, _ = setup_plot(figsize=(3.1 * columns, 3.0 * rows))
+    fig, first, _, _ = setup_plot(figsize=(2.75 * columns, 2.8 * rows))
     first.remove()
     axes = fig.subplots(rows, columns, squeeze=False)
     handles: dict[str, Artist] = {}
