@@ -177,7 +177,7 @@ def test_the_text_is_as_wide_as_figures_are_measured_against():
     setup = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["sphinx"]["config"]["latex_elements"]
     margins = re.search(r"hmargin=\{(\d+)mm,(\d+)mm\}", setup["sphinxsetup"]).groups()
     assert setup["papersize"] == "a4paper"
-    assert axesfaults.TEXT_WIDTH == pytest.approx((210 - sum(map(int, margins))) / 25.4)
+    assert pytest.approx((210 - sum(map(int, margins))) / 25.4) == axesfaults.TEXT_WIDTH
 
 
 @pytest.mark.parametrize("page", notebook_files(), ids=lambda page: page.stem)
