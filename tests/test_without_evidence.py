@@ -42,6 +42,26 @@ def test_commands_answer(words: tuple[str, ...], tmp_path: Path) -> None:
     assert told.returncode == 0, told.stderr
 
 
+HEADS = "device,device_class,precision,batch,metric,value,unit,software,network,image,stack,processor,threads\n"
+ROW = "Xeon_8480,CPU,fp32,1,latency,{},ms,PyTorch 2.6 eager,{},224,eager,cpu,56\n"
+MEASURED = {"resnet18": 6.0, "resnet50": 14.0, "vgg11": 30.0, "mobilenet-v2": 9.0}
+
+
+def test_measurements_calibrate(tmp_path: Path) -> None:
+    """Rows in typed columns teach; rows in words are refused with what to do."""
+    rows = "".join(ROW.format(value, name) for name, value in MEASURED.items())
+    (tmp_path / "mine.csv").write_text(HEADS + rows, encoding="utf-8")
+    told = alone(command("calibrate", "mine.csv"), tmp_path)
+    assert told.returncode == 0 and "4 measurements of Xeon_8480" in told.stdout, told.stderr
+    assert (tmp_path / "calibration.yaml").is_file()
+    words = "device,device_class,workload,model,precision,seq_or_shape,metric,value,unit\n"
+    row = "Xeon_8480,CPU,CNN inference on CPU,{},fp32,224x224 image,latency,{},ms\n"
+    rows = "".join(row.format(name, value) for name, value in MEASURED.items())
+    (tmp_path / "words.csv").write_text(words + rows, encoding="utf-8")
+    told = alone(command("calibrate", "words.csv"), tmp_path)
+    assert told.returncode == 1 and "line 2" in told.stderr and "pip install mlsys-evidence" in told.stderr
+
+
 @pytest.mark.parametrize("words", [("validate",), ("validate", "--exam", "6"), ("validate", "--data", "mine.csv")])
 def test_the_command_of_the_measurements_says_what_to_install(words: tuple[str, ...], tmp_path: Path) -> None:
     told = alone(command(*words), tmp_path)

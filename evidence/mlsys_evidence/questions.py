@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from mlsys.calibration.case import Case, Inexpressible, without_zeros
+from mlsys.calibration.questions import typed_case
 from mlsys.calibration.rows import Row
 from mlsys.errors import ArgumentError
 from mlsys.provenance import remembered
@@ -115,6 +116,8 @@ def _reader_of(metric: str, workload: str) -> tuple[str, Reader]:
 @functools.lru_cache(maxsize=1 << 14)
 def kind_of(row: Row) -> str:
     """Return the kind of workload that a row is counted under."""
+    if row.typed:
+        return "network inference" if row.network else "copy and stream"
     kind, _ = _reader(row)
     if kind:
         return kind
@@ -131,6 +134,8 @@ def interpret(row: Row) -> Case:
     Inexpressible
         If no model can express it; the text is the reason.
     """
+    if row.typed:
+        return typed_case(row)
     answer = _answer(row)
     if isinstance(answer, str):
         raise Inexpressible(answer)

@@ -32,7 +32,7 @@ def cases() -> list[Case]:
     row = next(row for row in shipped_rows() if "AI Hub" in row.software and row.device_class == "NPU")
     made = replace(interpret(row), setting=SETTING)
     return [
-        replace(made, twin=twin, row=replace(row, id=f"{twin}{sweep}{name}", model=name, group=f"{twin}{sweep}"))
+        replace(made, twin=twin, network=name, row=replace(row, id=f"{twin}{sweep}{name}", group=f"{twin}{sweep}"))
         for twin in TWINS
         for sweep in range(2)
         for name in NETWORKS
@@ -42,7 +42,7 @@ def cases() -> list[Case]:
 def drawn(cases: list[Case], seed: int = 0) -> tuple[np.ndarray, dict[str, float]]:
     random = np.random.default_rng(seed)
     truth = {name: float(random.normal(0, 0.4)) for name in NETWORKS}
-    return np.array([truth[case.row.model] + random.normal(0, 0.05) for case in cases]), truth
+    return np.array([truth[case.network] + random.normal(0, 0.05) for case in cases]), truth
 
 
 def test_what_networks_have_in_common_comes_out_again(cases: list[Case]) -> None:
@@ -176,9 +176,7 @@ def test_intervals_cover_four_in_five_of_what_the_fit_has_not_seen() -> None:
 def test_versions_of_a_software_are_told_apart(cases: list[Case]) -> None:
     """Two versions, a third apart, in turn: what is known of a version on other machines mends a sweep left out."""
     versions = ["2.1" if case.row.group.endswith("1") else "1.1" for case in cases]
-    stated = [
-        replace(case, row=replace(case.row, software=version)) for case, version in zip(cases, versions, strict=True)
-    ]
+    stated = [replace(case, version=version) for case, version in zip(cases, versions, strict=True)]
     random = np.random.default_rng(3)
     y = np.where(np.array(versions) == "2.1", 0.15, -0.15) + random.normal(0, 0.05, len(cases))
     pool = fit_pool(POOL, stated, {}, y, y)

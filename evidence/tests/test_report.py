@@ -226,7 +226,7 @@ def test_the_command_doubts_rows_that_contradict_each_other_and_grades_them(tmp_
 
 
 def test_figures_are_written(tmp_path: Path, validation: Validation) -> None:
-    from mlsys.viz.validation import save_all
+    from mlsys_evidence.evaluate.pictures import save_all
 
     few = Validation(tuple(each for each in validation.predictions if each.kind in ("gemm", "llm decode")))
     paths = save_all(few, tmp_path / "figures")

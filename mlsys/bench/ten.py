@@ -16,7 +16,8 @@ from mlsys.units import ureg
 
 COLUMNS = (
     "device", "device_class", "n_devices", "workload", "model", "precision", "batch", "seq_or_shape", "metric", "value",
-    "unit", "software", "note",
+    "unit", "software", "note", "network", "operator", "elements", "image", "tokens", "stack", "processor", "threads",
+    "tf32", "spread", "busy", "clock_mhz",
 )  # fmt: skip
 # Networks and their batches, from one whose launches hold it to one that arithmetic holds, and one of language.
 _NETWORKS = {
@@ -50,9 +51,9 @@ def ten_measurements(
 
     Each is warmed up, called often enough for a sample of some milliseconds, and timed in at least
     six samples; on a processor, which has neighbours, so once and once more after all others. The median of the
-    quicker round is the value, and the middle half of the samples and the clock stand in
-    the note, on a CPU also how much of its threads' time PyTorch had. It takes less than three
-    minutes: on a machine so slow or busy that ten would take longer, there are fewer.
+    quicker round is the value; the middle half of the samples and the clock have columns of their own, on a CPU also
+    how much of its threads' time PyTorch had. It takes less than three minutes: on a machine so slow or busy that ten
+    would take longer, there are fewer.
 
     Parameters
     ----------
@@ -97,18 +98,17 @@ def ten_measurements(
                 continue
             seconds = float(timed.median.m_as("s")) / calls
             value = moved / seconds / 1e9 if moved else seconds * 1e3
-            note = (
-                f"median of {len(timed.samples)} samples after {timed.warmup * calls} warm-up calls, "
-                f"middle half within {timed.spread:.1%}; {_clock(on)}"
-            )
+            note = f"median of {len(timed.samples)} samples after {timed.warmup * calls} warm-up calls"
+            measured = {"spread": f"{timed.spread:.3g}", "clock_mhz": _clock(on), "processor": on, "stack": "eager"}
             if on == "cuda":
-                note += f"; {torch.cuda.get_device_name()}{_in_tf32(torch) if precision == 'fp32' else ''}"
-            if on == "cpu":
-                note += f"; {held:.0%} of {torch.get_num_threads()} threads"
+                note += f"; {torch.cuda.get_device_name()}"
+                measured["tf32"] = "convolutions" if precision == "fp32" and _in_tf32(torch) else "none"
+            else:
+                measured |= {"busy": f"{held:.3g}", "threads": str(torch.get_num_threads())}
             always = {"device": device, "device_class": device_class, "n_devices": "1", "precision": precision}
             software = {"software": f"PyTorch {torch.__version__} eager", "note": note, "value": f"{value:.5g}"}
             if what not in quickest or seconds < quickest[what][0]:
-                quickest[what] = seconds, always | cells | software
+                quickest[what] = seconds, always | cells | software | measured
             tick()
             if time.perf_counter() - begun > LONGEST:
                 break
@@ -165,14 +165,15 @@ def _runs(
         shape = f"seq {inputs.shape[1]}" if language else f"{inputs.shape[2]}x{inputs.shape[3]} image"
         cells = {
             "workload": f"{words} on CPU" if on == "cpu" else words, "model": name, "batch": str(batch),
-            "seq_or_shape": shape, "metric": "latency", "unit": "ms",
+            "seq_or_shape": shape, "metric": "latency", "unit": "ms", "network": name,
+            **({"tokens": str(inputs.shape[1])} if language else {"image": str(inputs.shape[2])}),
         }  # fmt: skip
         yield cells, partial(_network, module, inputs, fixed), 0.0
     for count in _ELEMENTS[on]:
         cells = {
             "workload": "STREAM Add (PyTorch eager torch.add)", "model": "", "batch": "1",
             "seq_or_shape": f"{count * size / 1e6:.6g} MB per array (2 loads + 1 store)",
-            "metric": "memory bandwidth", "unit": "GB/s",
+            "metric": "memory bandwidth", "unit": "GB/s", "operator": "add", "elements": str(count),
         }  # fmt: skip
         yield cells, partial(_addition, count, fixed), 3.0 * count * size
 
@@ -212,10 +213,10 @@ def _finished(run: Callable[[], object], calls: int, waits: Callable[[], object]
     return many
 
 
-def _in_tf32(torch: Any) -> str:
+def _in_tf32(torch: Any) -> bool:
     """Return whether PyTorch's convolutions may take TF32 for FP32, as they do from Ampere on unless told otherwise."""
     able = torch.cuda.get_device_capability()[0] >= 8 and torch.version.hip is None
-    return ", convolutions may take TF32" if able and torch.backends.cudnn.allow_tf32 else ""
+    return bool(able and torch.backends.cudnn.allow_tf32)
 
 
 def gpu_name() -> str:
@@ -235,17 +236,17 @@ def _clock_errors() -> tuple[type[Exception], ...]:
 
 
 def _clock(on: str) -> str:
-    """Return the clock just now, in words."""
+    """Return the clock just now, MHz; empty where it is not known."""
     if on == "cuda":
         import torch
 
         try:
-            return f"clock {torch.cuda.clock_rate()} MHz"
+            return str(torch.cuda.clock_rate())
         except _clock_errors():
-            return "clock not told"
+            return ""
     from pathlib import Path
 
     facts = Path("/proc/cpuinfo")
     lines = facts.read_text(errors="replace").splitlines() if facts.is_file() else []
     clocks = [float(line.partition(":")[2]) for line in lines if line.startswith("cpu MHz")]
-    return f"clock {max(clocks):.0f} MHz" if clocks else "clock not told"
+    return f"{max(clocks):.0f}" if clocks else ""

@@ -1,7 +1,12 @@
 """The part of a machine that a measurement kept at work: number format, threads and their clock."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from mlsys.hardware import Device, Hardware, view
 from mlsys.models.calibrated import Snapshot, snapshot
+from mlsys.models.calibrated.laws import MATRIX_UNITS
+from mlsys.models.calibrated.lowering import Format
 from mlsys.models.calibrated.teams import sharing_layers
 from mlsys.provenance import as_recorded, comparing, remembered
 
@@ -109,3 +114,38 @@ def on_threads(engine: Snapshot, twin: Device, threads: int, samples: int = 1) -
         cache_bandwidth=lambda: some.cache_bandwidth * clock_ratio(twin, used),
         clock=lambda: some.clock * clock_ratio(twin, used),
     )
+
+
+def moving_engine(twin: Device) -> Snapshot:
+    """Return the machine that moves data and hardly computes: in the format that its vector rate is read in anyway."""
+    return engine_for(twin, "fp32" if "fp32" in twin.precisions else twin.headline, vector_unit=True)
+
+
+# With this part of its operations in convolutions a network is one of convolutions: what is left is its last layer.
+MOST_CONVOLUTIONS = 0.9
+
+
+def tf32_gain(device: Device) -> float:
+    """Return how many times as fast matrix units multiply TF32 as vector units multiply FP32."""
+    return engine_for(device, "tf32").matmul / engine_for(device, "fp32", vector_unit=True).matmul
+
+
+def with_narrow_convolutions(fmt: Format, device: Device, part: Callable[[], float]) -> Format:
+    """Return the format of a network in FP32 whose convolutions may be computed in TF32.
+
+    GeForce cards multiply TF32 no faster than FP32: nothing is told apart there.
+
+    Parameters
+    ----------
+    fmt, device
+        FP32, and a GPU with matrix units for TF32.
+    part
+        Returns the part of the operations that convolutions have.
+    """
+    faster = tf32_gain(device)
+    if faster <= MATRIX_UNITS:
+        return fmt
+    of_convolutions = part()
+    if of_convolutions >= MOST_CONVOLUTIONS:
+        return Format("tf32", 4, 4)
+    return replace(fmt, convolutions=faster) if of_convolutions > 0 else fmt

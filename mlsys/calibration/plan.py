@@ -91,4 +91,5 @@ def _cell(row: Row, name: str) -> str:
         return ""
     if name == "n_devices":
         return str(row.n_devices or "?")
-    return str(getattr(row, name))
+    cell = getattr(row, name)
+    return "" if cell is None else str(cell)

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from mlsys.amounts import parsed_number
 from mlsys.errors import did_you_mean
@@ -23,6 +24,13 @@ EXTRA = ("source_type", "confidence", "licence")
 # What rows count that is no unit of the registry.
 _COUNTED = ("%", "x", "PEs", "CPU ticks", "fps", "FPS", "qps", "QPS")
 REQUIRED = ("device", "device_class", "workload", "precision", "seq_or_shape", "metric", "value", "unit")
+# A file with one of these columns need not have those in words.
+TYPED, IN_WORDS = ("network", "operator"), ("workload", "seq_or_shape")
+ARRAYS = {"copy": 2, "scale": 2, "add": 3, "triad": 3}
+"""Operators that stream arrays, and how many arrays each reads or writes."""
+_CHOICES = {"operator": tuple(ARRAYS), "processor": ("cpu", "cuda"), "tf32": ("none", "convolutions")}
+_WHOLE = ("elements", "image", "tokens", "threads")
+_PARTS = ("spread", "busy", "clock_mhz")
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,25 @@ class Row:
         What else the source says of it.
     line
         Where it stands in its file, for errors; 0 if it was in none.
+    network
+        Name of the network in the catalogue, with ``image`` or ``tokens``.
+    operator
+        ``"copy"``, ``"scale"``, ``"add"`` or ``"triad"`` of arrays of ``elements`` numbers each.
+    elements, image, tokens
+        Numbers of an array, pixels of the side of an image, tokens of a sequence.
+    stack
+        What runs a network: ``"eager"`` for PyTorch as it is, ``"compiled"``, ``"ncnn"``, …; with ``software`` as its
+        version.
+    processor, threads
+        ``"cpu"`` or ``"cuda"``, and how many threads of a CPU.
+    tf32
+        ``"convolutions"`` where those in FP32 may be computed in TF32; ``"none"`` where none may.
+    spread
+        Middle half of the samples, over their median.
+    busy
+        Part of its threads' time that a program had of the CPU.
+    clock_mhz
+        Clock after the measurement.
     """
 
     id: str
@@ -72,6 +99,23 @@ class Row:
     group: str
     note: str
     line: int = field(default=0, compare=False)
+    network: str = ""
+    operator: str = ""
+    elements: int | None = None
+    image: int | None = None
+    tokens: int | None = None
+    stack: str = ""
+    processor: str = ""
+    threads: int | None = None
+    tf32: str = ""
+    spread: float | None = None
+    busy: float | None = None
+    clock_mhz: float | None = None
+
+    @property
+    def typed(self) -> bool:
+        """Whether columns of their own say what was measured, and nothing is read out of words."""
+        return bool(self.network or self.operator)
 
     @property
     def measured_by(self) -> str:
@@ -80,7 +124,7 @@ class Row:
         Examples
         --------
         >>> from dataclasses import replace
-        >>> row = shipped_rows()[0]
+        >>> row = Row(*[""] * 3, 1, *[""] * 6, 1.0, *[""] * 7)
         >>> replace(row, source="https://github.com/Tencent/ncnn@a4d2ea1").measured_by
         'Tencent/ncnn'
         >>> replace(row, source="mlcommons/inference_results_v4.1").measured_by  # one rule book, one load generator
@@ -126,7 +170,8 @@ def read_rows(path: Path, *, measured: bool = True) -> list[Row]:
     ----------
     path
         A file whose first line names at least the columns device, device_class, workload,
-        precision, seq_or_shape, metric, value and unit.
+        precision, seq_or_shape, metric, value and unit; with a column network or operator, workload and seq_or_shape
+        may be absent.
     measured
         False for a list of what could be measured: no value is read, and each row has that of one unit.
 
@@ -193,7 +238,8 @@ def _records(path: Path, measured: bool = True) -> tuple[list[str], list[tuple[i
     twice = sorted(name for name, times in Counter(heads).items() if times > 1)
     if twice:
         raise ValueError(f"{path}: line 1: columns named twice: {', '.join(twice)}. Give each column a name of its own")
-    required = [name for name in REQUIRED if measured or name != "value"]
+    needless = {*(() if measured else ("value",)), *(IN_WORDS if set(heads) & set(TYPED) else ())}
+    required = [name for name in REQUIRED if name not in needless]
     missing = [name for name in required if name not in heads]
     if not heads:
         raise ValueError(f"{path}: the file is empty. The first line must name at least {', '.join(required)}")
@@ -237,16 +283,42 @@ def _row(number: int, record: dict[str, str]) -> Row:
             + _as_written(text["value"])
         )
     devices = _devices(text["n_devices"])
+    typed = _typed(text)
     for name in ("device", "workload", "metric", "unit"):
-        if not text[name]:
+        if not text[name] and not (name == "workload" and (text["network"] or text["operator"])):
             raise ValueError(f"`{name}` must not be empty")
     if not _is_unit(text["unit"]):
         raise ValueError(
             f"`unit` must be one of time, rate, bandwidth, energy or power, such as ms, got {text['unit']!r}"
         )
     _batch(text["batch"])
-    plain = {name: content for name, content in text.items() if name not in ("value", "n_devices", "id")}
-    return Row(id=text["id"] or f"row{number}", n_devices=devices, value=value, line=number, **plain)
+    plain: dict[str, Any] = {
+        name: content for name, content in text.items() if name not in ("value", "n_devices", "id", *typed)
+    }
+    return Row(id=text["id"] or f"row{number}", n_devices=devices, value=value, line=number, **plain, **typed)
+
+
+def _typed(text: dict[str, str]) -> dict[str, Any]:
+    """Return the numbers among the typed columns, and refuse what is none, or no choice of its column."""
+    for name, choices in _CHOICES.items():
+        if text[name] not in ("", *choices):
+            raise ValueError(f"`{name}` must be {' or '.join(choices)}, or empty, got {text[name]!r}")
+    if text["network"] and text["operator"]:
+        raise ValueError(f"`operator` must be empty where `network` is not, got {text['operator']!r}")
+    numbers: dict[str, Any] = dict.fromkeys((*_WHOLE, *_PARTS))
+    for name in numbers:
+        if not text[name]:
+            continue
+        try:
+            number = parsed_number(text[name])
+        except ValueError:
+            number = math.nan
+        least = 1 if name in _WHOLE else 0
+        if not (least <= number < _MOST_NUMBER) or (name in _WHOLE and number != math.floor(number)):
+            kind = "whole number above zero" if name in _WHOLE else "number from zero on"
+            raise ValueError(f"`{name}` must be a {kind}, or empty, got {text[name]!r}")
+        numbers[name] = int(number) if name in _WHOLE else number
+    return numbers
 
 
 @lru_cache(maxsize=256)
@@ -262,6 +334,7 @@ def _is_unit(text: str) -> bool:
 
 # No machine holds a larger batch.
 MOST_BATCH = 10**9
+_MOST_NUMBER = 1e15
 
 
 def _batch(text: str) -> None:

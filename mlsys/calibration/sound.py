@@ -58,7 +58,8 @@ def check_classes(rows: Sequence[Row], where: str) -> None:
 def what_was_measured(row: Row) -> tuple[str | int, ...]:
     """Return what tells one measurement of a machine from the others."""
     what = (row.workload, row.model, row.precision, row.batch, row.seq_or_shape)
-    return *what, row.metric, row.software, row.n_devices
+    typed = (row.network, row.operator, row.elements or 0, row.image or 0, row.tokens or 0, row.stack, row.threads or 0)
+    return *what, row.metric, row.software, row.n_devices, *typed, row.processor, row.tf32
 
 
 def contradiction(line: int, case: Case, seen: Seen) -> str:

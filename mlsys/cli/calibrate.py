@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -72,8 +71,9 @@ def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None
         mlsys calibrate mine.csv            # writes calibration.yaml
         mlsys analyze resnet50 --device Xeon_8480 --precision fp32 --calibration calibration.yaml
 
-    DATA may be written by hand, too, in the columns that `mlsys measure` writes. What was learned is said, and
-    goes into a small file for --calibration, or the environment variable MLSYS_CALIBRATION.
+    DATA may be written by hand, too, in the columns that `mlsys measure` writes: `network` with `batch`, `image` or
+    `tokens`, `stack` and `processor`; or `operator` and `elements`. What was learned is said, and goes into a small
+    file for --calibration, or the environment variable MLSYS_CALIBRATION.
 
     Which ten? List what you will ask about in the same columns, values left empty: --plan ten.csv names the ten rows
     that tell most of the list, and writes them to be filled in. Without a list: of every software, version and number
@@ -195,7 +195,10 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
     write_text(out, csv_text(rows, COLUMNS))
     for row in rows:
         what = f"{row['workload']}, {row['model']}, batch {row['batch']}" if row["model"] else row["workload"]
-        say(f"{what:<50} {row['seq_or_shape']:<42} {row['value']:>8} {row['unit']:<4} {row['note']}")
+        say(
+            f"{what:<50} {row['seq_or_shape']:<42} {row['value']:>8} {row['unit']:<4} "
+            f"middle half within {float(row['spread']):.1%}; {row['note']}"
+        )
     if len(rows) < planned(on):
         full = ", or its memory was full" if on == "cuda" else ""
         say(
@@ -204,21 +207,21 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
         )
     if on == "cuda" and (other := _other_twin(twin)):
         say(f"PyTorch runs on {other}, and the rows say {twin.name}: is --device right?", err=True)
-    restless = sum(_scatter(row["note"]) > RESTLESS for row in rows)
+    restless = sum(float(row["spread"]) > RESTLESS for row in rows)
     if restless:
         say(
             f"{restless} of {len(rows)} measurements scatter by more than {RESTLESS:.0%}: the machine was busy. "
             "Stop what else runs and measure again, before what it attains is learned from them",
             err=True,
         )
-    held = [share for row in rows if (share := _held(row["note"])) is not None]
+    held = [float(row["busy"]) for row in rows if row.get("busy")]
     if held and max(held) < STARVED:
         say(
             f"PyTorch's threads had the processor for {max(held):.0%} of the time at most: other programs held it. "
             "Stop them and measure again; what was measured is their waiting",
             err=True,
         )
-    if twin.kind == "CPU" and (few := _few_threads(twin, rows[0]["note"])):
+    if twin.kind == "CPU" and (few := _few_threads(twin, int(rows[0].get("threads") or 0))):
         say(few, err=True)
     say(f"written: {out}. Next: mlsys calibrate {out}", err=True)
 
@@ -230,15 +233,15 @@ def _runs(twin: Device, on: Processor) -> bool:
     return twin.kind in ("CPU", "SoC")
 
 
-def _few_threads(twin: Device, note: str) -> str:
+def _few_threads(twin: Device, threads: int) -> str:
     """Return that PyTorch had far fewer threads than the processor has cores, in words; empty where it had not."""
     from mlsys.hardware.view import view
 
-    threads, cores = re.search(r"% of (\d+) threads", note), view(twin, "fp32").units
-    if threads is None or cores is None or int(threads.group(1)) >= cores / 2:
+    cores = view(twin, "fp32").units
+    if not threads or cores is None or threads >= cores / 2:
         return ""
     return (
-        f"PyTorch ran {threads.group(1)} threads, and {twin.name} has {cores:.0f} cores: what `mlsys calibrate` learns "
+        f"PyTorch ran {threads} threads, and {twin.name} has {cores:.0f} cores: what `mlsys calibrate` learns "
         "of it holds for so many threads. Is it a part of that processor, as a virtual machine is?"
     )
 
@@ -257,13 +260,3 @@ def _other_twin(twin: Device) -> str:
 RESTLESS = 0.25
 # Part of its threads' time that a large product has where nothing else runs: they wait for each other hardly at all.
 STARVED = 0.7
-
-
-def _scatter(note: str) -> float:
-    spread = re.search(r"middle half within ([\d.]+)%", note)
-    return float(spread.group(1)) / 100 if spread else 0.0
-
-
-def _held(note: str) -> float | None:
-    held = re.search(r"; (\d+)% of \d+ threads", note)
-    return float(held.group(1)) / 100 if held else None

@@ -119,11 +119,11 @@ def test_the_bandwidth_counts_two_loads_and_a_store(gpu: Callable[..., Gpu]) -> 
     assert float(last["value"]) == pytest.approx(3 * (1 << 27) * 4 / 2e-3 / 1e9, rel=0.02)
 
 
-def test_notes_say_clock_machine_and_tf32(gpu: Callable[..., Gpu], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_state_clock_machine_and_tf32(gpu: Callable[..., Gpu], monkeypatch: pytest.MonkeyPatch) -> None:
     gpu()
-    note = _rows("fp32")[0]["note"]
-    assert "clock 1410 MHz" in note and "NVIDIA A100-SXM4-80GB, convolutions may take TF32" in note
-    assert "TF32" not in _rows("fp16")[0]["note"]
+    row = _rows("fp32")[0]
+    assert row["clock_mhz"] == "1410" and row["note"].endswith("NVIDIA A100-SXM4-80GB")
+    assert (row["tf32"], _rows("fp16")[0]["tf32"]) == ("convolutions", "none")
 
     class NVMLError(Exception):
         pass
@@ -134,7 +134,7 @@ def test_notes_say_clock_machine_and_tf32(gpu: Callable[..., Gpu], monkeypatch: 
         raise NVMLError("Not Supported")
 
     monkeypatch.setattr(torch.cuda, "clock_rate", refused)
-    assert "clock not told" in _rows()[0]["note"]
+    assert _rows()[0]["clock_mhz"] == ""
 
 
 @pytest.mark.parametrize(("device", "doubted"), [("A100_80GB", False), ("T4", True)])

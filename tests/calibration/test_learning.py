@@ -112,9 +112,9 @@ def _of_tiny() -> list[Case]:
 def test_rows_of_a_version_teach_each_other(drawn: bool) -> None:
     """Half of a machine's rows are of a build that leaves its board on: they take 1.7 times as much."""
     cases = [case if drawn else replace(case, power=0.0) for case in _of_tiny()]
-    named = [replace(case.row, software=f"X-CUBE-AI {index % 2}") for index, case in enumerate(cases)]
+    named = [f"X-CUBE-AI {index % 2}" for index in range(len(cases))]
     taken = [1.7 ** (index % 2) for index in range(len(cases))]
-    ones = [replace(case, row=row, seconds=s) for case, row, s in zip(cases, named, taken, strict=True)]
+    ones = [replace(case, version=name, seconds=s) for case, name, s in zip(cases, named, taken, strict=True)]
     base = np.array([plain_of(case.setting)[0].vectorised() for case in ones])
     learned = learn(ones, np.ones(len(ones)), base)
     thrifty, spender = (learned.versions[ones[index].setting, f"X-CUBE-AI {index}"] for index in (0, 1))
@@ -146,10 +146,10 @@ def test_ten_energies_of_a_microcontroller_bring_the_others_nearer() -> None:
 
 def test_one_version_alone_is_the_software() -> None:
     """Asked for with no version named, or with another, what it taught still holds."""
-    cases = [replace(case, row=replace(case.row, software="X-CUBE-AI"), seconds=2.0) for case in _of_tiny()]
+    cases = [replace(case, version="X-CUBE-AI", seconds=2.0) for case in _of_tiny()]
     base = np.array([plain_of(case.setting)[0].vectorised() for case in cases])
     learned = learn(cases, np.ones(len(cases)), base)
-    newer = [replace(case, row=replace(case.row, software="X-CUBE-AI 9")) for case in cases]
+    newer = [replace(case, version="X-CUBE-AI 9") for case in cases]
     times = [learned.seconds(ones, np.ones(len(cases)), base).tolist() for ones in (cases, newer)]
     assert learned.versions == {} and times[0] == times[1]
     assert np.log(times[0]) == pytest.approx(np.log(2.0), abs=0.2)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from mlsys.calibration.case import Case, Inexpressible
 from mlsys.calibration.engines import engine_for, summing_in_half
 from mlsys.calibration.rows import Row
+from mlsys.calibration.values import seconds_each
 from mlsys.hardware import Device
 from mlsys.hardware.view import view
 from mlsys.models.calibrated import CALLED, MATMUL, QUEUED, RING_REDUCE, VECTOR, Kernel, Snapshot, Work
@@ -20,7 +21,6 @@ from mlsys_evidence.ingest.reading import (
     number_format,
     numbers_in,
     operations_a_second,
-    seconds_each,
     twin_of,
     whole_number,
 )

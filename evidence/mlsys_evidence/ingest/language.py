@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mlsys.calibration.case import Case, Inexpressible
 from mlsys.calibration.engines import engine_for, on_threads
 from mlsys.calibration.rows import Row
+from mlsys.calibration.values import seconds_each
 from mlsys.hardware import view
 from mlsys.models.calibrated import ALL_REDUCE, COLLECTIVE, MATMUL, RING_REDUCE, Snapshot, Work
 from mlsys.models.calibrated.blocks import in_blocks
@@ -56,7 +57,7 @@ from mlsys_evidence.ingest.neuron import (
     since_july_2024,
     widened_weights,
 )
-from mlsys_evidence.ingest.reading import batch_of, number_format, seconds_each, twin_of, whole_number
+from mlsys_evidence.ingest.reading import batch_of, number_format, twin_of, whole_number
 from mlsys_evidence.ingest.shapes import language_shape, usual_name
 from mlsys_evidence.ingest.threads import threads_of
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 from mlsys.calibration.case import Case, Inexpressible
 from mlsys.calibration.engines import engine_for
 from mlsys.calibration.rows import Row
+from mlsys.calibration.values import seconds_each
 from mlsys.hardware import Device
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.lowering import Format, kernels_of
 from mlsys_evidence.ingest.built import built
 from mlsys_evidence.ingest.networks import inference
-from mlsys_evidence.ingest.reading import number_format, seconds_each, twin_of
+from mlsys_evidence.ingest.reading import number_format, twin_of
 from mlsys_evidence.ingest.software import TENSORFLOW_LITE
 from mlsys_evidence.ingest.threads import clocked
 

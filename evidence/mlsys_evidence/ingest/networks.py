@@ -8,6 +8,7 @@ from functools import partial
 from mlsys.calibration.case import Case, Inexpressible
 from mlsys.calibration.engines import engine_for, on_threads, summing_in_half
 from mlsys.calibration.rows import Row
+from mlsys.calibration.values import seconds_each
 from mlsys.hardware import Hardware
 from mlsys.models.calibrated import MATMUL, Snapshot, Work
 from mlsys.models.calibrated.blocks import in_blocks
@@ -43,7 +44,7 @@ from mlsys_evidence.ingest.programs import (
     tensorflow_on,
     winograd_on,
 )
-from mlsys_evidence.ingest.reading import batch_of, number_format, operations_a_second, seconds_each, twin_of
+from mlsys_evidence.ingest.reading import batch_of, number_format, operations_a_second, twin_of
 from mlsys_evidence.ingest.rewritten import batch_statistics, own_name
 from mlsys_evidence.ingest.scores import scores_apart, writes_scores
 from mlsys_evidence.ingest.slides import window_of, windows

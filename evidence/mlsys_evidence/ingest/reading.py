@@ -18,17 +18,11 @@ __all__ = [
     "number_format",
     "numbers_in",
     "operations_a_second",
-    "seconds_each",
     "twin_of",
     "whole_number",
 ]
 
 _PLACE = Path(__file__).parents[1] / "data" / "devices.yaml"
-_SECONDS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0}
-_RATES = (
-    "samples/s", "images/s", "queries/s", "sequences/s", "sentences/s", "inferences/s", "frames/s", "tokens/s",
-    "iterations/s", "tokens/s/GPU", "tokens/s/chip",
-)  # fmt: skip
 # Rates of arithmetic: operations of integers are counted like FLOP, two a multiply-add.
 _ARITHMETIC = {f"{prefix}{kind}/s": scale for kind in ("FLOP", "OP") for prefix, scale in (("G", 1e9), ("T", 1e12))}
 
@@ -133,15 +127,6 @@ def batch_of(row: Row, otherwise: int | None = None) -> int:
     if otherwise is None:
         raise Inexpressible("batch not stated")
     return otherwise
-
-
-def seconds_each(row: Row, per_unit: float = 1.0) -> tuple[float, bool]:
-    """Return the time of ``per_unit`` units of output, and whether the row states a rate."""
-    if row.unit in _SECONDS:
-        return row.value * _SECONDS[row.unit], False
-    if row.unit in _RATES:
-        return per_unit / row.value, True
-    raise Inexpressible(f"{row.metric} in {row.unit} is not a time or a rate of work, such as ms or samples/s")
 
 
 def operations_a_second(row: Row) -> float:

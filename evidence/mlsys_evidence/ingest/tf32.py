@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 
-from mlsys.calibration.engines import engine_for
+from mlsys.calibration.engines import tf32_gain, with_narrow_convolutions
 from mlsys.calibration.rows import Row
 from mlsys.hardware import Device
 from mlsys.models.calibrated.laws import MATRIX_UNITS
@@ -17,8 +16,6 @@ from mlsys_evidence.ingest.reading import number_format
 _ALL = r"^TensorFlow 2\.([4-9]|[1-9]\d)|^TensorRT (7\.[1-9]|[89]|[1-9]\d)\b|PyTorch 1\.([7-9]|1[01])\b"
 _CONVOLUTIONS = r"PyTorch|torch"
 _TOLD_NOT_TO = r"TF32 off|without TF32|no TF32"
-# With this part of its operations in convolutions a network is one of convolutions: what is left is its last layer.
-MOST = 0.9
 
 
 def multiplied_in(row: Row, fmt: Format, twin: Device, part: Callable[[], float]) -> Format:
@@ -37,14 +34,10 @@ def multiplied_in(row: Row, fmt: Format, twin: Device, part: Callable[[], float]
     if not plain or not twin.has_peak("tf32", unit="matrix") or re.search(_TOLD_NOT_TO, row.note):
         return fmt
     narrow = number_format("tf32")
-    faster = engine_for(twin, "tf32").matmul / engine_for(twin, "fp32", vector_unit=True).matmul
-    if faster <= MATRIX_UNITS:
+    if tf32_gain(twin) <= MATRIX_UNITS:
         return fmt
     if re.search(_ALL, row.software):
         return narrow
     if not re.search(_CONVOLUTIONS, row.software) or re.search(r"PyTorch 1\.[0-6]\b|Torch7", row.software):
         return fmt
-    of_convolutions = part()
-    if of_convolutions >= MOST:
-        return narrow
-    return replace(fmt, convolutions=faster) if of_convolutions > 0 else fmt
+    return with_narrow_convolutions(fmt, twin, part)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from mlsys.calibration.case import Case, Inexpressible
 from mlsys.calibration.engines import engine_for
 from mlsys.calibration.rows import Row
+from mlsys.calibration.values import seconds_each
 from mlsys.hardware import Device, view
 from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.calibrated.blocks import in_blocks
@@ -43,7 +44,7 @@ from mlsys_evidence.ingest.networks import (
     shape_of,
 )
 from mlsys_evidence.ingest.pipelines import Stages
-from mlsys_evidence.ingest.reading import batch_of, number_format, seconds_each, twin_of, whole_number
+from mlsys_evidence.ingest.reading import batch_of, number_format, twin_of, whole_number
 from mlsys_evidence.ingest.tf32 import multiplied_in
 
 if TYPE_CHECKING:

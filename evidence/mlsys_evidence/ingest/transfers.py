@@ -3,8 +3,9 @@
 import re
 
 from mlsys.calibration.case import Case, Inexpressible
-from mlsys.calibration.engines import engine_for
+from mlsys.calibration.engines import engine_for, moving_engine
 from mlsys.calibration.rows import Row
+from mlsys.calibration.values import bytes_a_second
 from mlsys.hardware import Device, view
 from mlsys.models.calibrated import (
     ALL_GATHER,
@@ -31,18 +32,6 @@ def message(size: float, peers: float, count: float = 1, pattern: int = ALL_REDU
     return Kernel(COLLECTIVE, flops=0.0, moved=size, k=pattern, peers=peers, count=count)
 
 
-def _rate(row: Row) -> float:
-    scale = {"GB/s": 1e9, "TB/s": 1e12, "MB/s": 1e6}.get(row.unit)
-    if scale is None:
-        raise Inexpressible(f"{row.metric} in {row.unit} is not a bandwidth: write GB/s, TB/s or MB/s")
-    return row.value * scale
-
-
-def _moving(twin: Device) -> Snapshot:
-    """Return the machine that moves data and hardly computes: in the format that its vector rate is read in anyway."""
-    return engine_for(twin, "fp32" if "fp32" in twin.precisions else twin.headline, vector_unit=True)
-
-
 def stream(row: Row) -> Case:
     """Return the case of a copy, scale, triad or stencil over arrays far larger than the caches.
 
@@ -50,7 +39,7 @@ def stream(row: Row) -> Case:
     of bandwidth times latency; the rate is then in proportion, by Little's law.
     """
     twin, share = twin_of(row.device, several=True)
-    engine, sockets = _moving(twin), max(1.0, share)
+    engine, sockets = moving_engine(twin), max(1.0, share)
     if share < 1:
         engine = engine.share(share, share)
     moved = 2.1e9
@@ -69,7 +58,7 @@ def stream(row: Row) -> Case:
     if occupied and "Little" in row.workload:
         waiting = moved / _in_flight_rate(engine, twin, float(occupied.group(1)) / 100)
     setting = f"stream on {twin.kind}"
-    seconds = moved * sockets / _rate(row)
+    seconds = moved * sockets / bytes_a_second(row)
     return Case(row, "copy and stream", setting, twin.id, engine, work, seconds, True, stays=False, at_least=waiting)
 
 
@@ -89,9 +78,9 @@ def _in_flight_rate(engine: Snapshot, twin: Device, occupancy: float) -> float:
 def beyond_cache(row: Row) -> Case:
     """Return the case of reading a data set that no cache holds, again and again."""
     twin, _ = twin_of(row.device)
-    engine = _moving(twin)
+    engine = moving_engine(twin)
     work = Work.of([Kernel(VECTOR, flops=READ_OFTEN / 16, moved=READ_OFTEN)])
-    seconds = READ_OFTEN / _rate(row)
+    seconds = READ_OFTEN / bytes_a_second(row)
     return Case(row, "copy and stream", f"stream on {twin.kind}", twin.id, engine, work, seconds, True, stays=False)
 
 

@@ -155,7 +155,7 @@ def kernels_run(network: Network, running: Running, fmt: Format | None = None) -
     ran = own(network, fmt, running.written_out or way == "kernels", running.winograd)
     work = ran.work
     if running.winograd <= 1:  # which leaves products that are fewer than their weights
-        work = expert_by_expert(work, element_size(network.precision).m_as("byte"))
+        work = expert_by_expert(work, fmt.weight if fmt else element_size(network.precision).m_as("byte"))
     if running.machine:
         machine = Hardware[running.machine]
         work = in_blocks(rows_read_again(work, machine, element_size("fp32").m_as("byte")), machine, "fp32")
