@@ -194,7 +194,8 @@ class Api(SphinxDirective):
         self.state.nested_parse(StringList(lines, source=self.env.doc2path(self.env.docname)), 0, holder)
         for name in holder.findall(nodes.field_name):
             if name.astext() == "Variables":  # Sphinx's word for them
-                name.children = [nodes.Text("Attributes")]
+                name.clear()
+                name += nodes.Text("Attributes")
         return list(holder.children)
 
 
