@@ -7,7 +7,7 @@ what they are.
 import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "Q_": "mlsys.units",

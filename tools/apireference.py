@@ -24,6 +24,7 @@ from docutils import nodes  # type: ignore[import-untyped]
 from docutils.statemachine import StringList  # type: ignore[import-untyped]
 from sphinx import addnodes
 from sphinx.domains.python import PythonDomain
+from sphinx.ext.napoleon import Config, NumpyDocstring
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
@@ -191,6 +192,10 @@ class Api(SphinxDirective):
         """Return the nodes of reStructuredText."""
         holder = nodes.container()
         self.state.nested_parse(StringList(lines, source=self.env.doc2path(self.env.docname)), 0, holder)
+        for name in holder.findall(nodes.field_name):
+            if name.astext() == "Variables":  # Sphinx's word for them
+                name.clear()
+                name += nodes.Text("Attributes")
         return list(holder.children)
 
 
@@ -245,6 +250,34 @@ def helps(width: int) -> Iterator[tuple[str, str]]:
                     yield from walk(inner, f"{name} {sub}", context)
 
     yield from walk(main, "mlsys", None)
+
+
+NUMPY_STYLE = Config(napoleon_use_ivar=True, napoleon_use_rtype=False)
+_SEVERAL = re.compile(r"(\w+(?:, \w+)+)( : .*)?$")
+
+
+def read_docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Turn the sections of a docstring into reStructuredText, those of a property like those of a method."""
+    style = "method" if what == "property" else what
+    lines[:] = NumpyDocstring(one_attribute_each(lines), NUMPY_STYLE, app, style, name, obj, options).lines()
+
+
+def one_attribute_each(lines: list[str]) -> list[str]:
+    """Return the lines of a docstring with attributes that share a text listed one by one."""
+    if "Attributes" not in lines:
+        return lines
+    start = lines.index("Attributes") + 2
+    made, at = lines[:start], start
+    while at < len(lines):
+        end = at + 1
+        while end < len(lines) and (not lines[end] or lines[end].startswith(" ")):
+            end += 1
+        several = _SEVERAL.match(lines[at])
+        heads = [name + (several[2] or "") for name in several[1].split(", ")] if several else [lines[at]]
+        for head in heads:
+            made += [head, *lines[at + 1 : end]]
+        at = end
+    return made
 
 
 def resolve(app: Any, env: Any, node: nodes.Element, contnode: nodes.Node) -> nodes.Node | None:
@@ -334,5 +367,7 @@ def setup(app: Any) -> dict[str, bool]:
     app.add_directive("constants", Constants)
     app.add_directive("commands", Commands)
     app.add_post_transform(LinkCalls)
+    app.setup_extension("sphinx.ext.autodoc")
+    app.connect("autodoc-process-docstring", read_docstring)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""The table of exit codes in the README is that of the package, and the commands keep to it."""
+"""The table of exit codes on the page of commands is that of the package, and the commands keep to it."""
 
 import json
 import re
@@ -25,7 +25,9 @@ def run(*words: object) -> tuple[int, str, str]:
 
 
 def test_the_readme_has_the_table() -> None:
-    rows = re.findall(r"^\| (\d+) \| (.+) \|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (\d+) \| (.+) \|$", (ROOT / "book" / "reference" / "commands.md").read_text("utf-8"), re.MULTILINE
+    )
     assert {int(code): text.replace("`", "") for code, text in rows} == EXIT_CODES
 
 

@@ -1,12 +1,15 @@
 """What others get: a source distribution with its papers, and names that a type checker knows (see tests/typing)."""
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 
 import pytest
+import yaml
 
 import mlsys
 from pages import ROOT
@@ -46,6 +49,17 @@ def test_the_source_distribution_holds_the_whole_package(sdist: set[str]) -> Non
 
 def test_the_source_distribution_holds_no_tests_that_cannot_run(sdist: set[str]) -> None:
     assert not [name for name in sdist if name.startswith("tests")]
+
+
+def test_one_version_stands_everywhere_and_the_changelog_has_its_notes() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    releases = re.findall(
+        r"^## \[(\d+\.\d+\.\d+)\] - ([\d-]+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert mlsys.__version__ == project["version"] == citation["version"]
+    assert releases[0] == (mlsys.__version__, citation["date-released"])
+    assert [version for version, _ in releases] == sorted((version for version, _ in releases), reverse=True)
 
 
 def test_the_stub_names_what_the_package_gives() -> None:
