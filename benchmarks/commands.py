@@ -64,6 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one round; writes nothing")
     quick = parser.parse_args().quick
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # bytecode that is not kept would be made anew in every round
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
     seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -105,6 +105,7 @@ print(json.dumps(found))
 def measured(python: Path, code: str, *given: Any) -> dict[str, Any]:
     """Run code in a fresh interpreter on one core and return what it prints."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # modules that are loaded on the way would be compiled each time
     command = [str(python), "-c", code, *map(json.dumps, given)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True, cwd=HERE.parent)
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -3,7 +3,8 @@
 Every size that depends on the batch grows in proportion to it, and what is decided on the way to a network's kernels
 compares such sizes. Two straight lines cross once at most: what is decided alike at two batches is decided alike
 between them. So where a network comes to the same kernels at three batches, with numbers on one line, it is on that
-line between them; the numbers are whole, so that the line gives them exactly. Where a number bends, as the part of a
+line between them. Whole numbers the line gives exactly, and to twelve digits those of which an algorithm leaves a part,
+as Winograd's does of multiplications. Where a number bends, as the part of a
 table of words that is read at all, there are two lines. Any other batch is made.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from mlsys.precision import element_size
 from mlsys.workloads import Network
 
 _EXACT = 2.0**53  # up to which floats hold every whole number
+_ROUNDING = 1e-12  # that a number on a line, which is not whole, is off it at most
 _POINTS = 3  # that make sure of a line
 _COUNT = Work.FIELDS.index("count")
 
@@ -96,7 +98,7 @@ class CountedKernels:
         >>> kernels.columns.shape[1], kernels.distinct().columns.shape[1], int(kernels.distinct().times.sum())
         (16, 12, 16)
         """
-        return _together(self, np.zeros(self.columns.shape, dtype=np.int64))[0]
+        return _together(self, np.zeros(self.columns.shape))[0]
 
     @property
     def value_bytes(self) -> NDArray[np.float64]:
@@ -112,22 +114,23 @@ class CountedKernels:
         ]
         return plain[0] == plain[1]
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether every number is whole and exact."""
-        return bool((self.columns == np.rint(self.columns)).all() and (np.abs(self.columns) < _EXACT).all())
+
+def _whole(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which numbers are whole, and exact."""
+    whole: NDArray[np.bool_] = (numbers == np.rint(numbers)) & (np.abs(numbers) < _EXACT)
+    return whole
 
 
-def _together(kernels: CountedKernels, slope: NDArray[np.int64]) -> tuple[CountedKernels, NDArray[np.int64]]:
+def _together(kernels: CountedKernels, slope: NDArray[np.float64]) -> tuple[CountedKernels, NDArray[np.float64]]:
     """Return kernels, and what each batch adds to them, with those in one column that are equal at every batch."""
     labels = list(zip(kernels.precisions, kernels.kinds, strict=True))
     numbered = {label: number for number, label in enumerate(sorted(set(labels)))}
-    number = [numbered[label] for label in labels]
-    parts = [np.delete(kernels.columns, _COUNT, axis=0), np.delete(slope, _COUNT, axis=0), [number]]
+    number = np.array([[float(numbered[label]) for label in labels]])
+    parts = [np.delete(kernels.columns, _COUNT, axis=0), np.delete(slope, _COUNT, axis=0), number]
     first, which = distinct_columns(np.concatenate(parts))
 
-    def summed(values: NDArray[Any]) -> NDArray[np.float64]:
-        return np.bincount(which, weights=values, minlength=len(first))
+    def summed(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.bincount(which, weights=values, minlength=len(first)).astype(np.float64, copy=False)
 
     columns, rise = kernels.columns[:, first], slope[:, first]
     columns[_COUNT], rise[_COUNT] = summed(kernels.columns[_COUNT]), summed(slope[_COUNT])
@@ -141,12 +144,11 @@ class Line(NamedTuple):
     first: int
     last: int
     start: CountedKernels
-    slope: NDArray[np.int64]
+    slope: NDArray[np.float64]
 
     def at(self, batch: int) -> CountedKernels:
         """Return the kernels at a batch."""
-        columns = self.start.columns.astype(np.int64) + self.slope * (batch - self.first)
-        return replace(self.start, columns=columns.astype(float))
+        return replace(self.start, columns=self.start.columns + self.slope * (batch - self.first))
 
 
 class AcrossBatches:
@@ -225,11 +227,13 @@ class AcrossBatches:
         if len({first, second, last}) < _POINTS:
             return False
         points = [self._make(batch) for batch in (first, second, last)]
-        if not all(point.is_like(points[0]) and point.is_whole for point in points):
+        if not all(point.is_like(points[0]) for point in points):
             return False
-        x, y, z = (point.columns.astype(np.int64) for point in points)
-        slope, rest = np.divmod(y - x, second - first)
-        if rest.any() or (z != x + slope * (last - first)).any():
+        x, y, z = (point.columns for point in points)
+        slope = (y - x) / (second - first)
+        off = np.abs(x + slope * (last - first) - z)
+        whole = np.logical_and.reduce([_whole(numbers) for numbers in (x, y, z)])
+        if np.where(whole, (off > 0) | (slope != np.rint(slope)), off > _ROUNDING * np.abs(z)).any():
             return False
         self._lines.append(Line(first, last, *_together(points[0], slope)))
         return True

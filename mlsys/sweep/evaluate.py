@@ -14,8 +14,9 @@ from mlsys.models.analysis.changes import TimingModel
 from mlsys.models.calibrated import Snapshot
 from mlsys.models.calibrated.eager import of_network
 from mlsys.models.calibrated.library import parameters_of
+from mlsys.models.calibrated.likeness import shape_of_products
 from mlsys.models.calibrated.model import KernelTimes, kernel_times
-from mlsys.models.calibrated.own import shape_if_calibrated
+from mlsys.models.calibrated.own import calibrated_device
 from mlsys.models.calibrated.ranges import RangeWithoutTime, range_without_time
 from mlsys.models.calibrated.resident import resident
 from mlsys.models.calibrated.stack import Stack
@@ -104,6 +105,7 @@ class _Timer:
     def __init__(self) -> None:
         self._known: dict[tuple[Any, ...], _Known] = {}
         self._engines: dict[tuple[int, int], Snapshot] = {}
+        self._calibrated = calibrated_device()[0]
 
     def fill(self, rows: list[SweepRow | None], points: Sequence[Point], held: Sequence[tuple[int, CaseWork]]) -> None:
         """Put the rows of some points, by their places, where they belong."""
@@ -164,7 +166,7 @@ class _Timer:
 
     def _of(self, target: TimedDevice, network: CaseWork) -> _Known:
         """Return what ``analyze`` uses: the target's parameters, and what is known of the network."""
-        shape = shape_if_calibrated(target.device, network.work)
+        shape = shape_of_products(network.work) if target.device == self._calibrated else None
         key = id(target), network.name, network.convolutions, shape
         if key not in self._known:
             assert target.setting is not None

@@ -137,6 +137,8 @@ def fewer_multiplications(network: Network, winograd: float) -> Network:
     if winograd <= 1:
         return network
     places = _places_of_tiles(network, _LARGER_TILE if winograd >= LARGER_WINOGRAD else _TILE)
+    if not places.any():
+        return network
     changed: list[Operator] = []
     for in_tiles, operator in zip(places.tolist(), network.distinct, strict=True):
         saved = (1.0 - in_tiles / winograd) if in_tiles else 0.0
