@@ -10,11 +10,10 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from mlsys.viz.style import WIDEST_FIGURE
+from printing import TEXT_WIDTH
 
 SMALLEST_BAR = 1e-3
 """Share of a linear axis below which a bar cannot be seen."""
-TEXT_WIDTH = (210 - 2 * 25) / 25.4
-"""Inches of an A4 page within the margins of ``_config.yml``; a wider figure is shrunk to it."""
 LEAST_PRINTED = 6.5
 """Points of the smallest letters that are printed."""
 

@@ -41,7 +41,7 @@ from pages import (
     run_page,
     workers,
 )
-from printing import edition, missing, printed_contents
+from printing import FINE, coarse_figures, edition, missing, printed_contents
 
 STRICT = ("-W", "-n", "--keep-going")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -269,7 +269,22 @@ def build_pdf(solutions: bool = True, committed: bool = False) -> Path:
         jupyter_book(BOOK, ROOT, "--builder", "pdflatex", "--config", str(settings), "--toc", str(contents), *STRICT)
         made = BOOK.build / "latex" / "book.pdf"
         refuse_missing_characters(made.with_suffix(".log"))
-        return Path(shutil.copy(made, BOOK.build / ("book.pdf" if solutions else "book-without-solutions.pdf")))
+        refuse_coarse_figures(made.parent, draft=committed)
+        name = "book" if solutions else "book-without-solutions"
+        return Path(shutil.copy(made, BOOK.build / f"{name}{'-draft' if committed else ''}.pdf"))
+
+
+def refuse_coarse_figures(folder: Path, *, draft: bool) -> None:
+    """Fail on figures of too few pixels for print; a draft, whose figures are those of the notebooks, says so."""
+    coarse = coarse_figures(folder)
+    if coarse and draft:
+        print(
+            f"A draft: {len(coarse)} figures are the pixels of the notebooks, {min(coarse.values())} an inch at least. "
+            "`make pdf` runs the pages and prints vectors"
+        )
+    elif coarse:
+        listed = [f"{name}: {pixels} pixels per inch" for name, pixels in sorted(coarse.items())]
+        raise BookError("\n".join([f"Figures in print are vectors, or have {FINE} pixels per inch:", *listed]))
 
 
 def refuse_missing_characters(log: Path) -> None:
@@ -305,7 +320,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["html", "test", "pdf", "page"])
     parser.add_argument("name", nargs="?", help="the page, for `page`")
-    parser.add_argument("--committed", action="store_true", help="for `pdf`: take the outputs of the notebooks")
+    parser.add_argument(
+        "--committed", action="store_true", help="for `pdf`: a draft, from the outputs of the notebooks"
+    )
     parser.add_argument("--solutions", choices=["yes", "no"], default="yes", help="whether to print them, for `pdf`")
     options = parser.parse_args(arguments)
     if options.what == "page" and not options.name:

@@ -4,6 +4,7 @@ Folded cells lose their code, a table keeps its caption, solutions and claims mo
 """
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,10 @@ BOX_ROOM = "\\needspace{9\\baselineskip}"
 BOX_SKIP = "\\vspace{-1.2\\baselineskip}"
 OUTPUT_ROOM = 8
 """Lines of an output that stay with the code above it."""
-FIGURE_ROOM = 20
-"""Lines that a figure takes."""
-CELL_ROOM = 36
-"""Lines beyond which a cell may break over pages: it would leave too much of one empty."""
+FIGURE_ROOM = 24
+"""Lines of code that a figure is as high as."""
+ROW_ROOM = 1.3
+"""Lines of code that a row of a table is as high as."""
 LONG_TABLE = 25
 """Rows that fit on a page with their caption; a longer table may break."""
 SPHINX_LONG = 30
@@ -94,18 +95,15 @@ class Printed(SphinxPostTransform):
                                 picture.parent.remove(picture)
 
     def keep_cells(self) -> None:
-        """Keep the code of a cell on one page with the beginning of what it prints; long cells may break."""
+        """Keep the end of the code of a cell on one page with the beginning of what it prints."""
         for cell in list(self.document.findall(nodes.container)):
             if cell.get("nb_element") != "cell_code":
                 continue
             parts = {part.get("nb_element"): part for part in cell if isinstance(part, nodes.Element)}
             source, output = parts.get("cell_code_source"), parts.get("cell_code_output")
-            if source is None or output is None:
-                continue
-            shown = FIGURE_ROOM if any(output.findall(nodes.image)) else min(_lines(output), OUTPUT_ROOM)
-            room = _lines(source) + shown + 3  # what stands above, between and below
-            if room <= CELL_ROOM:
-                cell.parent.insert(cell.parent.index(cell), _raw(f"\\needspace{{{room}\\baselineskip}}"))
+            if source is not None and output is not None:
+                room = f"\\keepcell{{{_lines(source)}}}{{{_room(output)}}}"
+                cell.parent.insert(cell.parent.index(cell), _raw(room))
 
     def keep_captions(self) -> None:
         """Hold the title that stands over a table of a cell together with it, and set its numbers at the right."""
@@ -147,7 +145,7 @@ class Printed(SphinxPostTransform):
                 chapter += [_raw(f"{closer}{BOX_ROOM}\\phantomsection\\label{{{label}}}"), solution]
                 exercise = exercises.get(solution["target_label"])
                 if exercise is not None:
-                    exercise += _raw(f"\\par\\nopagebreak{{\\small\\itshape Solution on page~\\pageref{{{label}}}.}}")
+                    _last(exercise).append(_raw(f"\\atlineend{{Solution on page~\\pageref{{{label}}}.}}"))
             # References inside a solution are to its own chapter.
             appendix += addnodes.start_of_file("", chapter, docname=file["docname"])
         return appendix
@@ -237,6 +235,24 @@ def _in_a_lab(node: nodes.Node) -> bool:
 def _lines(node: nodes.Element) -> int:
     text: str = node.astext()
     return text.count("\n") + 1
+
+
+def _room(output: nodes.Element) -> int:
+    """Return the lines of code that the part of an output is as high as which must not part from its code."""
+    if any(output.findall(nodes.image)):
+        return FIGURE_ROOM
+    rows = max((sum(1 for _ in table.findall(nodes.row)) for table in output.findall(nodes.table)), default=0)
+    if rows:  # a short table is not broken
+        return math.ceil(ROW_ROOM * rows) + 3 if rows <= LONG_TABLE else OUTPUT_ROOM + 3
+    return min(_lines(output), OUTPUT_ROOM)
+
+
+def _last(box: nodes.Element) -> nodes.Element:
+    """Return the paragraph that ends a box, or the box where it ends in something else."""
+    last = box
+    while isinstance(last, nodes.Element) and len(last) and not isinstance(last, nodes.paragraph):
+        last = last[-1]
+    return last if isinstance(last, nodes.paragraph) else box
 
 
 def _raw(text: str) -> nodes.raw:

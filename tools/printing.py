@@ -1,5 +1,6 @@
 """What printing needs: programs and fonts, looked for before the pages are set, and the settings of an edition."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -7,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from PIL import Image
 
 from mlsys.files import write_text
 
-__all__ = ["PROGRAMS", "SETTINGS", "edition", "missing", "printed_contents"]
+__all__ = ["FINE", "PROGRAMS", "SETTINGS", "TEXT_WIDTH", "coarse_figures", "edition", "missing", "printed_contents"]
 
 PROGRAMS = {"xelatex": "texlive-xetex", "latexmk": "latexmk", "xindy": "xindy", "kpsewhich": "texlive-xetex"}
 """Programs, each with the Debian package that has it."""
@@ -28,6 +30,11 @@ STYLES = {
 """Files that TeX must find, each with its Debian package."""
 SETTINGS = "_config.yml"
 CONTENTS = "_toc.yml"
+TEXT_WIDTH = (210 - 2 * 25) / 25.4
+"""Inches of an A4 page within the margins of the settings; a wider figure is shrunk to it."""
+FINE = 300
+"""Pixels per inch from which a printed picture looks like one of vectors."""
+_INCLUDED = re.compile(r"includegraphics(?:\[[^]]*\])?\{\{([^{}]+)\}(\.\w+)\}")
 
 
 def missing(
@@ -74,6 +81,25 @@ def edition(root: Path, folder: Path, *, solutions: bool) -> Path:
     target = folder / f"config-{'with' if solutions else 'without'}-solutions.yml"
     write_text(target, yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
     return target
+
+
+def coarse_figures(folder: Path) -> dict[str, int]:
+    """Return the pixels per inch of each bitmap that a book in TeX includes, where they are too few for print.
+
+    Parameters
+    ----------
+    folder
+        Where Sphinx wrote ``book.tex`` and the pictures.
+    """
+    found = {}
+    for stem, suffix in _INCLUDED.findall((folder / "book.tex").read_text(encoding="utf-8")):
+        if suffix.lower() in (".png", ".jpg", ".jpeg"):
+            with Image.open(folder / f"{stem}{suffix}") as picture:
+                own = picture.info.get("dpi", (72.0, 72.0))[0]  # without a word of its own, TeX takes 72
+                pixels = round(max(own, picture.width / TEXT_WIDTH))
+            if pixels < FINE:
+                found[f"{stem}{suffix}"] = pixels
+    return found
 
 
 def _answer(command: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import re
 from types import SimpleNamespace
 
@@ -12,13 +13,13 @@ from docutils.frontend import get_default_settings
 from docutils.utils import new_document
 from nbformat import v4
 from sphinx import addnodes
-from sphinx_exercise.nodes import solution_node
+from sphinx_exercise.nodes import exercise_enumerable_node, solution_node
 
-import axesfaults
 from claimsinprint import claims_of_a_page, facts_and_sources
 from mlsys.viz.style import WIDEST_FIGURE
 from pages import ROOT, notebook_files, run_page
-from printed import LONG_TABLE, Printed
+from printed import FIGURE_ROOM, LONG_TABLE, OUTPUT_ROOM, Printed
+from printing import TEXT_WIDTH
 
 FACT = {
     "name": "A100/clock",
@@ -55,15 +56,52 @@ def test_folded_code_is_not_printed_and_its_output_is(transform, mode, kept):
     assert ("check" in text) == kept and "shown" in text
 
 
-@pytest.mark.parametrize(("code", "printed", "room"), [(3, 2, 8), (3, 400, 14), (60, 2, None), (3, 0, None)])
-def test_code_stays_on_one_page_with_the_beginning_of_its_output(transform, code, printed, room):
+def cell_that_prints(code, *shown):
     source = nodes.container("", nodes.literal_block("", "\n".join("x" * code)), nb_element="cell_code_source")
-    output = nodes.container("", nodes.literal_block("", "\n".join("y" * printed)), nb_element="cell_code_output")
-    made = nodes.container("", *([source, output] if printed else [source]), nb_element="cell_code")
-    transform.document += made
+    output = nodes.container("", *shown, nb_element="cell_code_output")
+    return nodes.container("", *([source, output] if shown else [source]), nb_element="cell_code")
+
+
+def table_of(rows):
+    return nodes.table("", nodes.tgroup("", nodes.tbody("", *(nodes.row() for _ in range(rows)))))
+
+
+@pytest.mark.parametrize(
+    ("shown", "room"),
+    [
+        ([nodes.literal_block("", "one\ntwo")], 2),
+        ([nodes.literal_block("", "\n".join("y" * 400))], OUTPUT_ROOM),
+        ([nodes.image(uri="a.pdf")], FIGURE_ROOM),
+        ([nodes.strong("", "Ridges"), table_of(10)], 16),
+        ([table_of(LONG_TABLE + 1)], OUTPUT_ROOM + 3),
+        ([], None),
+    ],
+)
+def test_code_ends_on_the_page_where_its_output_begins(transform, shown, room):
+    transform.document += cell_that_prints(60, *shown)
     transform.keep_cells()
     before = [node.astext() for node in transform.document.children[:-1]]
-    assert before == ([] if room is None else [f"\\needspace{{{room}\\baselineskip}}\n"])
+    assert before == ([] if room is None else [f"\\keepcell{{60}}{{{room}}}\n"])
+
+
+def test_where_the_solution_is_stands_at_the_end_of_the_last_line_of_an_exercise(transform):
+    exercise = exercise_enumerable_node("", nodes.title("", "Which?"), label="ex")
+    exercise += nodes.section("", nodes.paragraph("", "First."), nodes.paragraph("", "What share?"))
+    solution = solution_node("", nodes.paragraph("", "Half."), label="solution-1", target_label="ex", hidden=False)
+    chapter = nodes.section("", nodes.title("", "Far"), exercise, solution)
+    transform.document += addnodes.start_of_file("", chapter, docname="book/far")
+    transform.gathered_solutions()
+    last = list(exercise.findall(nodes.paragraph))[-1]
+    assert last.astext().startswith("What share?\\atlineend{Solution on page")
+
+
+def test_the_macros_that_pages_call_are_defined():
+    preamble = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["sphinx"]["config"]["latex_elements"][
+        "preamble"
+    ]
+    called = set(re.findall(r"\\\\(keepcell|atlineend|needspace)", (ROOT / "tools/printed.py").read_text("utf-8")))
+    assert called == {"keepcell", "atlineend", "needspace"}
+    assert all(re.search(rf"(newcommand|usepackage){{\\?{name}}}", preamble) for name in called)
 
 
 def test_an_edition_without_solutions_has_none_of_their_cells(transform):
@@ -177,7 +215,8 @@ def test_the_text_is_as_wide_as_figures_are_measured_against():
     setup = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["sphinx"]["config"]["latex_elements"]
     margins = re.search(r"hmargin=\{(\d+)mm,(\d+)mm\}", setup["sphinxsetup"]).groups()
     assert setup["papersize"] == "a4paper"
-    assert pytest.approx((210 - sum(map(int, margins))) / 25.4) == axesfaults.TEXT_WIDTH
+    width = (210 - sum(map(int, margins))) / 25.4
+    assert math.isclose(TEXT_WIDTH, width)
 
 
 @pytest.mark.parametrize("page", notebook_files(), ids=lambda page: page.stem)

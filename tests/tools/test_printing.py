@@ -1,7 +1,10 @@
 """Printing looks for its programs and fonts first, and makes an edition without solutions."""
 
+import pytest
 import yaml
+from PIL import Image
 
+from book import BookError, refuse_coarse_figures
 from pages import ROOT
 from printing import FONTS, PROGRAMS, STYLES, edition, missing
 
@@ -44,3 +47,23 @@ def test_editions_differ_in_the_solutions_alone(tmp_path):
     assert with_ == without
     with_["sphinx"]["config"]["extensions"].remove("printed")  # what print does differently from the HTML book
     assert with_ == load((ROOT / "_config.yml").read_text())
+
+
+def pictures(folder, **saved):
+    lines = []
+    for name, (width, dpi) in saved.items():
+        Image.new("1", (width, 10)).save(folder / f"{name}.png", **({"dpi": (dpi, dpi)} if dpi else {}))
+        lines.append(rf"\noindent\sphinxincludegraphics[height=3cm]{{{{{name}}}.png}}")
+    (folder / "book.tex").write_text("\n".join([*lines, r"\sphinxincludegraphics{{drawn}.pdf}"]))
+
+
+def test_a_bitmap_of_too_few_pixels_stops_the_book_and_is_said_of_a_draft(tmp_path, capsys):
+    pictures(tmp_path, small=(300, 300), wide=(1900, None))  # 160 mm, in print, are 6.3 inches: 302 an inch
+    refuse_coarse_figures(tmp_path, draft=False)
+    refuse_coarse_figures(tmp_path, draft=True)
+    assert capsys.readouterr().out == ""
+    pictures(tmp_path, screen=(782, 110), wide=(1900, None))
+    with pytest.raises(BookError, match=r"screen\.png: 124 pixels per inch"):
+        refuse_coarse_figures(tmp_path, draft=False)
+    refuse_coarse_figures(tmp_path, draft=True)
+    assert "A draft: 1 figures" in capsys.readouterr().out

@@ -1,5 +1,6 @@
 """Pictures of systolic arrays: what is drawn is what the machine did, and the exports stand alone."""
 
+import base64
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,6 +12,7 @@ pytest.importorskip("matplotlib")
 
 from PIL import Image
 
+from axesfaults import figure_faults
 from mlsys.errors import UnknownNameError
 from mlsys.models.systolic import count_systolic, energy_baselines
 from mlsys.viz import SystolicAnimation, energy_per_mac_levels, utilisation_teeth
@@ -96,9 +98,13 @@ def test_the_gif_has_a_frame_for_each_cycle(animation: SystolicAnimation, tmp_pa
     assert (tmp_path / "array.gif").stat().st_size < 300_000
 
 
-def test_print_takes_a_picture(animation: SystolicAnimation) -> None:
+def test_print_takes_a_picture(animation: SystolicAnimation, monkeypatch: pytest.MonkeyPatch) -> None:
     bundle = animation._repr_mimebundle_()
     assert set(bundle) == {"text/html", "image/png", "text/plain"} and bundle["text/plain"] == animation.alt
+    assert figure_faults(animation.strip()) == [], "shrunk to the page, its letters can still be read"
+    monkeypatch.setenv("MLSYS_FIGURES", "vector")
+    vectors = base64.b64decode(animation._repr_mimebundle_()["application/pdf"])
+    assert vectors.startswith(b"%PDF") and b"/Type3" not in vectors, "letters stay letters"
     first, last = animation.png(0), animation.png(len(animation) - 1)
     assert first != last and first.startswith(b"\x89PNG")
 
