@@ -1,14 +1,16 @@
 """What fusion buys: a network's bound one operator at a time against kernel by kernel."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from mlsys.errors import ArgumentError
+from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.mapping import Mapping
 from mlsys.mapping.fusion import FusedWorkload
 from mlsys.models.result import Result
 from mlsys.models.roofline import roofline
-from mlsys.provenance import traced
+from mlsys.provenance import Fact, traced
 from mlsys.units import Quantity
 
 
@@ -30,6 +32,41 @@ class FusionGain:
     fused: Result
     kernels: tuple[int, int]
     saved: Quantity
+
+    @property
+    def time(self) -> Quantity:
+        """Least time of the fused network, s."""
+        return self.fused.time
+
+    @property
+    def bound_by(self) -> str:
+        """What bounds the fused network."""
+        return self.fused.bound_by
+
+    @property
+    def range(self) -> tuple[Quantity, Quantity]:
+        """Range of the fused network's time, s; as of :attr:`mlsys.models.Result.range`."""
+        return self.fused.range
+
+    @property
+    def parts(self) -> FrozenDict[str, Quantity]:
+        """Seconds of the fused network by cause; they sum to ``time``."""
+        return self.fused.parts
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """Every fact that the two times lean on, each once."""
+        return tuple(dict.fromkeys((*self.unfused.facts, *self.fused.facts)))
+
+    def record(self) -> dict[str, Any]:
+        """Return the gain as plain data, for JSON: both results, and what fusion saves."""
+        return {
+            "unfused": self.unfused.record(),
+            "fused": self.fused.record(),
+            "kernels": list(self.kernels),
+            "saved_bytes": self.saved.m_as("byte"),
+            "speedup": self.speedup,
+        }
 
     @property
     def speedup(self) -> float:
