@@ -4,18 +4,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsys.errors import ArgumentError
-from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.mapping import Mapping
 from mlsys.mapping.fusion import FusedWorkload
-from mlsys.models.result import Result
+from mlsys.models.result import Result, ResultMembers
 from mlsys.models.roofline import roofline
 from mlsys.provenance import Fact, traced
 from mlsys.units import Quantity
 
 
 @dataclass(frozen=True)
-class FusionGain:
+class FusionGain(ResultMembers):
     """The same work in more kernels and in fewer.
 
     Attributes
@@ -34,24 +33,9 @@ class FusionGain:
     saved: Quantity
 
     @property
-    def time(self) -> Quantity:
-        """Least time of the fused network, s."""
-        return self.fused.time
-
-    @property
-    def bound_by(self) -> str:
-        """What bounds the fused network."""
-        return self.fused.bound_by
-
-    @property
-    def range(self) -> tuple[Quantity, Quantity]:
-        """Range of the fused network's time, s; as of :attr:`mlsys.models.Result.range`."""
-        return self.fused.range
-
-    @property
-    def parts(self) -> FrozenDict[str, Quantity]:
-        """Seconds of the fused network by cause; they sum to ``time``."""
-        return self.fused.parts
+    def result(self) -> Result:
+        """The result of the fused network."""
+        return self.fused
 
     @property
     def facts(self) -> tuple[Fact, ...]:

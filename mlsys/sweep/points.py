@@ -216,13 +216,13 @@ def _target(name: str, precision: str, setting: str | None, kind: str) -> TimedD
     from mlsys.hardware import Hardware, view
     from mlsys.models.analysis.model import timing_of
     from mlsys.models.calibrated.library import parameters_of
-    from mlsys.models.calibrated.usual import setting_of
+    from mlsys.models.software import software_of
 
     device = Hardware[name]
     who = (device.id, Hardware.class_of(device.id), device.kind, precision)
     try:
         device.peak(precision)  # which says best what the device has instead
-        whose = setting_of(device, setting, kind, precision)
+        whose = str(software_of(device, setting, kind, precision))
         parameters, calibration = parameters_of(whose, device.id, precision=precision)
         timing = timing_of(device, precision, parameters, setting=whose)
         # One device alone sends nothing to another.

@@ -35,6 +35,14 @@ def test_a_stack_and_its_name_get_one_answer_and_the_result_says_which() -> None
     assert compared.analyses[0].software == eager
 
 
+def test_a_sweep_takes_stacks_and_names_alike() -> None:
+    eager = mlsys.analyze("A100", "resnet8", software="eager").estimate.m_as("s")
+    for each in (SoftwareStack("eager"), "eager", "eager network", "eager network on GPU"):
+        (row,) = mlsys.sweep(mlsys.SweepSpec(models=["resnet8"], devices=["A100"], settings=[each]))
+        assert row.setting == "eager network on GPU"
+        assert row.estimate_seconds == pytest.approx(eager, rel=1e-6)
+
+
 def test_work_and_machine_left_open_are_those_of_the_question() -> None:
     assert str(software_of(Hardware.Edge.Pi5, "llama.cpp", "llm decode")) == "llama.cpp llm decode on CPU"
     assert str(software_of(Hardware.Tiny.STM32L4R5, "microcontroller runtime")) == "microcontroller runtime on MCU"
