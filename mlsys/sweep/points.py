@@ -192,7 +192,7 @@ def _version(package: str) -> str:
 
 def targets(spec: SweepSpec, precision: str, kind: str = NETWORK) -> list[TimedDevice]:
     """Return every device and kind of software of a specification, in one precision, for networks of a kind."""
-    settings = tuple(spec.settings) or (None,)
+    settings: tuple[str | None, ...] = tuple(map(str, spec.settings)) or (None,)
     timed = [_with_facts(device, precision, setting, kind) for device in spec.device_ids for setting in settings]
     return list({target.digest: target for target in timed}.values())  # two spellings of one setting are one
 
