@@ -124,7 +124,7 @@ class ResultMembers:
 
     @property
     def bound_by(self) -> str:
-        """The cause that bounds the time: ``"compute"``, ``"memory"`` or ``"launch"``."""
+        """The cause that bounds the time, such as ``"compute"`` or ``"memory"``."""
         return str(self.result.bound_by)
 
     @property
