@@ -39,6 +39,7 @@ _HOMES = {
     "memory": "mlsys.api.memory",
     "plan_memory": "mlsys.planner.memory",
     "plan": "mlsys.api.plan",
+    "SoftwareStack": "mlsys.models.software",
     "SweepSpec": "mlsys.sweep",
 }
 _MODULES = ("claims", "constants", "formulas", "hardware", "mapping", "models", "sweep", "viz", "widgets", "workloads")

@@ -30,6 +30,7 @@ from mlsys.hardware import Hardware as Hardware
 from mlsys.mapping.fusion import fuse as fuse
 from mlsys.models.fusion import fusion_gain as fusion_gain
 from mlsys.models.roofline import roofline as roofline
+from mlsys.models.software import SoftwareStack as SoftwareStack
 from mlsys.models.systolic import count_systolic as count_systolic
 from mlsys.planner.memory import plan_memory as plan_memory
 from mlsys.sweep import SweepSpec as SweepSpec

@@ -20,6 +20,8 @@ Goal = Literal["latency", "efficiency", "balanced", "throughput"]
 """What a placement of a pipeline is the best of."""
 Strategy = Literal["auto", "exact", "beam"]
 """How a placement is searched for."""
+PackingStrategy = Literal["size", "breadth", "lifetime", "first-come", "best", "exact"]
+"""How buffers are placed in one block: by a rule, by the best of the rules, or by a search that mostly proves it."""
 Processor = Literal["cpu", "cuda"]
 """What PyTorch runs on."""
 TimedFormat = Literal["fp32", "fp16", "bf16"]

@@ -10,7 +10,7 @@ from mlsys.models.analysis.answer import Analysis
 from mlsys.models.analysis.model import analyze as estimate
 from mlsys.models.analysis.network_run import DEFAULT_PRECISION
 from mlsys.models.calibrated.eager import run_as
-from mlsys.models.calibrated.usual import setting_of
+from mlsys.models.software import SoftwareStack, software_of
 from mlsys.workloads.operator import Network
 
 
@@ -23,7 +23,7 @@ def analyze(
     image: int | None = None,
     phase: Phase | None = None,
     precision: str | None = None,
-    software: str | None = None,
+    software: SoftwareStack | str | None = None,
     fusion: bool = True,
     samples: int | None = None,
     sizes: Mapping[str, int] | None = None,
@@ -45,8 +45,8 @@ def analyze(
     precision
         Number format of every value and of the arithmetic; by default what the network states, or else FP16.
     software
-        Software that runs the network, such as ``"eager network on GPU"``; by default what usually runs such work on
-        such a device.
+        Software that runs the network, such as ``SoftwareStack("eager")``, or its name, such as
+        ``"eager network on GPU"``; by default what usually runs such work on such a device.
     fusion
         Whether operators share kernels, as a compiler arranges it. Eager software on GPUs runs them one by one
         either way. A network that is fused already stays as it is.
@@ -96,12 +96,12 @@ def analysis_of(
     device: Device,
     network: Network,
     precision: str | None,
-    software: str | None,
+    software: SoftwareStack | str | None,
     fusion: bool,
     samples: int | None,
     source: str,
 ) -> Analysis:
     """Return the analysis of a network that was read for a device, fused as its software does unless told not to."""
-    setting = setting_of(device, software, network.kind, precision or network.precision)
-    mapping = network if not fusion and run_as(setting) != "one by one" else None
-    return estimate(device, network, mapping, precision=precision, software=setting, samples=samples, source=source)
+    stack = software_of(device, software, network.kind, precision or network.precision)
+    mapping = network if not fusion and run_as(str(stack)) != "one by one" else None
+    return estimate(device, network, mapping, precision=precision, software=stack, samples=samples, source=source)

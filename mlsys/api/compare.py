@@ -15,6 +15,7 @@ from mlsys.models.analysis.answer import SAMPLES, Analysis
 from mlsys.models.analysis.record import analysis_summary
 from mlsys.models.calibrated.ranges import ALL_SOURCES
 from mlsys.models.record import with_units
+from mlsys.models.software import SoftwareStack
 from mlsys.tables import Table
 from mlsys.workloads.operator import Network
 
@@ -67,7 +68,7 @@ class DeviceComparison:
         """Return the table, and below it the software, what does not fit, the sizes and the fusion, as text."""
         lines = [str(self.table())]
         software = dict.fromkeys(analysis.setting for analysis in self.analyses)
-        lines.append(f"software: {', '.join(software)}" + ("; --setting names another" if len(software) > 1 else ""))
+        lines.append(f"software: {', '.join(software)}" + ("; --software names another" if len(software) > 1 else ""))
         lines += [f"{each.device}: {each.memory}" for each in self.analyses if each.memory.fits is False]
         lines.append(
             "ranges are for one who measures all of them alike; `mlsys analyze` tells the wider one of each alone"
@@ -91,7 +92,7 @@ def compare(
     image: int | None = None,
     phase: Phase | None = None,
     precision: str | None = None,
-    software: str | None = None,
+    software: SoftwareStack | str | None = None,
     fusion: bool = True,
     samples: int | None = None,
     sizes: Mapping[str, int] | None = None,

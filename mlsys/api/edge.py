@@ -288,9 +288,9 @@ def edge_clock(points: Sequence[PowerPoint]) -> EnergySplit:
     >>> f"{edge_clock([fast, slow]).split.static:.3g}"
     '37.5 mW'
     """
-    read = tuple(points)
-    if len(read) < 2:
-        raise ArgumentError(f"edge_clock(): `points` must be two at least, got {len(read)}")
+    read = tuple(points) if isinstance(points, Sequence) else ()
+    if len(read) < 2 or not all(isinstance(point, PowerPoint) for point in read):
+        raise ArgumentError(f"edge_clock(): `points` must be two PowerPoint or more, got {short(points)}")
     return EnergySplit(read, split_energy(list(read)))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.api.arguments import NetworkRequest, device_of
-from mlsys.choices import Phase
+from mlsys.choices import PackingStrategy, Phase
 from mlsys.errors import ArgumentError
 from mlsys.hardware.device import Device
 from mlsys.mapping.fusion import FusedWorkload, fuse
@@ -124,7 +124,7 @@ def memory(
     image: int | None = None,
     phase: Phase | None = None,
     precision: str | None = None,
-    strategy: str = "best",
+    strategy: PackingStrategy = "best",
     alignment: Quantity | None = None,
     fusion: bool = False,
     in_place: bool = False,

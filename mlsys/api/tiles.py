@@ -11,6 +11,7 @@ from mlsys.hardware.device import Device
 from mlsys.mapping.fusion import as_run
 from mlsys.models.architecture import ArchitectureResult, StrategyName, TilingStrategy, architecture
 from mlsys.models.record import with_units
+from mlsys.models.result import ResultMembers
 from mlsys.tables import Table
 from mlsys.units import Quantity
 from mlsys.workloads.operator import Network
@@ -20,7 +21,7 @@ _COLUMNS = ("operator", "times", "share", "tile", "tiles", "of peak", "bound by"
 
 
 @dataclass(frozen=True)
-class TiledNetwork:
+class TiledNetwork(ResultMembers):
     """Time and energy of a network whose operators are cut into tiles.
 
     Attributes
@@ -36,16 +37,6 @@ class TiledNetwork:
     device: Device
     network: Network
     result: ArchitectureResult
-
-    @property
-    def time(self) -> Quantity:
-        """Time of one pass, s."""
-        return self.result.time
-
-    @property
-    def bound_by(self) -> str:
-        """The cause that bounds the time."""
-        return self.result.bound_by
 
     def record(self) -> dict[str, Any]:
         """Return what ``mlsys tiles --json`` prints."""

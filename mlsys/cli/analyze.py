@@ -15,15 +15,18 @@ from mlsys.files import together
 
 def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     command = click.option(
+        "--software",
         "--setting",
-        help='Whose software: "eager network on GPU" or another fitted setting; by default what usually runs such '
-        "work on such a device, or what a calibration of it measured. A wrong name is answered by a list.",
+        "software",
+        help='Software that runs the network: "eager", "eager network on GPU", …; by default what usually runs such '
+        "work on such a device, or what a calibration of it measured. A wrong name is answered by a list. "
+        "--setting is its old name.",
     )(command)
     command = click.option(
         "--fusion/--no-fusion",
         default=True,
         show_default=True,
-        help="Whether operators share kernels, as a compiler arranges it; not under an eager setting of GPUs.",
+        help="Whether operators share kernels, as a compiler arranges it; not under eager software on GPUs.",
     )(command)
     return network_options("Of every value and of the arithmetic; by default fp16, or what a config.json says.")(
         command
@@ -50,7 +53,7 @@ def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def analyze(
     model: str,
     name: str,
-    setting: str | None,
+    software: str | None,
     fusion: bool,
     top: int,
     as_json: bool,
@@ -70,7 +73,7 @@ def analyze(
 
     \b
         mlsys analyze resnet50 --device A100 --batch 32
-        mlsys analyze llama-3-8b --device RTX_4090 --phase decode --setting "llama.cpp llm decode"
+        mlsys analyze llama-3-8b --device RTX_4090 --phase decode --software "llama.cpp llm decode"
     """  # noqa: D301
     from mlsys.api.analyze import analyze as analyzed
     from mlsys.models.analysis.record import operator_rows
@@ -79,7 +82,7 @@ def analyze(
     one_form(as_json, as_csv)
     if figure is not None:
         checked_picture(figure)
-    analysis = analyzed(name, model, software=setting, fusion=fusion, **network_arguments(options))
+    analysis = analyzed(name, model, software=software, fusion=fusion, **network_arguments(options))
     twin = analysis.twin
     own = own_numbers([twin], estimates=True, asked=[analysis.setting])
     with together() as files:
@@ -121,7 +124,7 @@ def analyze(
 def compare(
     model: str,
     names: str,
-    setting: str | None,
+    software: str | None,
     fusion: bool,
     as_json: bool,
     as_csv: bool,
@@ -144,7 +147,7 @@ def compare(
         checked_picture(figure)
     if not wanted:
         raise WrongUsage("--devices must be names with commas, such as A100,H100,T4")
-    comparison = compared(wanted, model, software=setting, fusion=fusion, **network_arguments(options))
+    comparison = compared(wanted, model, software=software, fusion=fusion, **network_arguments(options))
     analyses = comparison.analyses
     own = own_numbers([each.twin for each in analyses], estimates=True, asked=[each.setting for each in analyses])
     if figure is not None:

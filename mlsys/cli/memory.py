@@ -2,10 +2,11 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
+from mlsys.choices import PackingStrategy
 from mlsys.cli.common import (
     WrongUsage,
     checked_picture,
@@ -20,15 +21,13 @@ from mlsys.cli.common import (
 from mlsys.cli.networks import network_arguments, network_options
 from mlsys.cli.parameters import FILE, Finite, Output, Whole, complete_device, complete_model
 
-_STRATEGIES = ("best", "size", "breadth", "lifetime", "first-come", "exact")
-
 
 @click.command()
 @click.argument("model", required=False, shell_complete=complete_model)
 @network_options("Number format of every value; by default fp32, or what a factory or an ONNX file says.")
 @click.option(
     "--strategy",
-    type=click.Choice(_STRATEGIES),
+    type=click.Choice(get_args(PackingStrategy)),
     default="best",
     show_default=True,
     help="In which order buffers get their place; best tries them all, exact proves the least block.",
@@ -49,7 +48,7 @@ _STRATEGIES = ("best", "size", "breadth", "lifetime", "first-come", "exact")
 @speak_plainly
 def memory(
     model: str | None,
-    strategy: str,
+    strategy: PackingStrategy,
     alignment: int,
     fused: bool,
     in_place: bool,

@@ -1,19 +1,20 @@
 """What fusion buys: a network's bound one operator at a time against kernel by kernel."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from mlsys.errors import ArgumentError
 from mlsys.hardware.device import Device
 from mlsys.mapping import Mapping
 from mlsys.mapping.fusion import FusedWorkload
-from mlsys.models.result import Result
+from mlsys.models.result import Result, ResultMembers
 from mlsys.models.roofline import roofline
-from mlsys.provenance import traced
+from mlsys.provenance import Fact, traced
 from mlsys.units import Quantity
 
 
 @dataclass(frozen=True)
-class FusionGain:
+class FusionGain(ResultMembers):
     """The same work in more kernels and in fewer.
 
     Attributes
@@ -30,6 +31,26 @@ class FusionGain:
     fused: Result
     kernels: tuple[int, int]
     saved: Quantity
+
+    @property
+    def result(self) -> Result:
+        """The result of the fused network."""
+        return self.fused
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """Every fact that the two times lean on, each once."""
+        return tuple(dict.fromkeys((*self.unfused.facts, *self.fused.facts)))
+
+    def record(self) -> dict[str, Any]:
+        """Return the gain as plain data, for JSON: both results, and what fusion saves."""
+        return {
+            "unfused": self.unfused.record(),
+            "fused": self.fused.record(),
+            "kernels": list(self.kernels),
+            "saved_bytes": self.saved.m_as("byte"),
+            "speedup": self.speedup,
+        }
 
     @property
     def speedup(self) -> float:

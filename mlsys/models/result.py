@@ -109,3 +109,37 @@ class Result:
         lines.append("Assumptions:")
         lines += [f"  - {assumption}" for assumption in self.assumptions]
         return "\n".join(lines)
+
+
+class ResultMembers:
+    """Members of the ``result`` that a larger answer holds: time, what bounds it, range, parts and facts."""
+
+    result: Any
+
+    @property
+    def time(self) -> Quantity:
+        """Time of the whole, s."""
+        time: Quantity = self.result.time
+        return time
+
+    @property
+    def bound_by(self) -> str:
+        """The cause that bounds the time, such as ``"compute"`` or ``"memory"``."""
+        return str(self.result.bound_by)
+
+    @property
+    def range(self) -> tuple[Quantity, Quantity]:
+        """Between which times four measurements in five should lie, s."""
+        low, high = self.result.range
+        return low, high
+
+    @property
+    def parts(self) -> FrozenDict[str, Quantity]:
+        """Seconds by cause; they sum to ``time``."""
+        parts: FrozenDict[str, Quantity] = self.result.parts
+        return parts
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """Every fact that the result leans on, each once."""
+        return tuple(self.result.facts)

@@ -180,9 +180,27 @@ def _sum(device: Device, network: Network, results: tuple[Result, ...], assumpti
                 "memory-bound share": (by_bound["memory"] / time).to(""),
             }
         ),
-        assumptions=(*assumptions, "operators run one after the other; data returns to memory between them"),
+        assumptions=(
+            *assumptions,
+            "operators run one after the other; data returns to memory between them",
+            *_kernels_counted(network),
+        ),
         children=results,
     )
+
+
+def _kernels_counted(network: Network) -> tuple[str, ...]:
+    """Return as what kernels, at which sizes and in which format a captured network is counted."""
+    from mlsys.mapping.fusion import FusedWorkload
+    from mlsys.workloads import Workload
+
+    if not isinstance(network, Workload):
+        return ()
+    sizes = ", ".join([*(f"{name} {size}" for name, size in network.sizes.items()), network.precision])
+    if isinstance(network, FusedWorkload):
+        return (f"{len(network)} kernels for {len(network.unfused)} operators, fused by the caller; {sizes}",)
+    hint = ". mlsys.analyze() fuses them as software does" if network.is_unfused else ""
+    return (f"{len(network)} operators, each a kernel of its own; {sizes}{hint}",)
 
 
 def _assumptions(how: Mapping, compute: float, bandwidth: float, launch: Quantity) -> tuple[str, ...]:

@@ -192,7 +192,7 @@ def _version(package: str) -> str:
 
 def targets(spec: SweepSpec, precision: str, kind: str = NETWORK) -> list[TimedDevice]:
     """Return every device and kind of software of a specification, in one precision, for networks of a kind."""
-    settings = tuple(spec.settings) or (None,)
+    settings: tuple[str | None, ...] = tuple(map(str, spec.settings)) or (None,)
     timed = [_with_facts(device, precision, setting, kind) for device in spec.device_ids for setting in settings]
     return list({target.digest: target for target in timed}.values())  # two spellings of one setting are one
 
@@ -216,13 +216,13 @@ def _target(name: str, precision: str, setting: str | None, kind: str) -> TimedD
     from mlsys.hardware import Hardware, view
     from mlsys.models.analysis.model import timing_of
     from mlsys.models.calibrated.library import parameters_of
-    from mlsys.models.calibrated.usual import setting_of
+    from mlsys.models.software import software_of
 
     device = Hardware[name]
     who = (device.id, Hardware.class_of(device.id), device.kind, precision)
     try:
         device.peak(precision)  # which says best what the device has instead
-        whose = setting_of(device, setting, kind, precision)
+        whose = str(software_of(device, setting, kind, precision))
         parameters, calibration = parameters_of(whose, device.id, precision=precision)
         timing = timing_of(device, precision, parameters, setting=whose)
         # One device alone sends nothing to another.

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -167,10 +168,12 @@ def _filter_faults(entry: Mapping[str, Any]) -> list[str]:
 
 def _setting_faults(keys: Place, entry: Any) -> list[tuple[Place, str]]:
     from mlsys.models.calibrated.library import fitted
+    from mlsys.models.software import SoftwareStack
 
     if not isinstance(entry, str):
         return []
-    software = sorted({name.rpartition(" on ")[0] for name in fitted()})
+    stacks = SoftwareStack.known()
+    software = sorted({str(replace(stack, machine="", **left)) for stack in stacks for left in ({}, {"work": ""})})
     if entry in fitted() or entry in software:
         return []
     return [(keys, f"setting {entry!r} was never fitted.{did_you_mean(entry, (*fitted(), *software))}")]

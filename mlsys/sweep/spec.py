@@ -9,12 +9,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsys.choices import Phase
 from mlsys.errors import SweepFileError
 from mlsys.sweep.devices import matching
 from mlsys.sweep.schema import listed, spec_faults
+
+if TYPE_CHECKING:
+    from mlsys.models.software import SoftwareStack
 
 MOST_POINTS = 1_000_000
 
@@ -46,6 +49,15 @@ class Variant:
     fused: bool
 
 
+def _names(settings: Sequence[Any]) -> list[Any]:
+    """Return software by name, as a file has it."""
+    if all(isinstance(entry, str) for entry in settings):
+        return list(settings)
+    from mlsys.models.software import SoftwareStack
+
+    return [str(entry) if isinstance(entry, SoftwareStack) else entry for entry in settings]
+
+
 @dataclass(frozen=True)
 class SweepSpec:
     """The points of a sweep: every combination of what is listed.
@@ -67,7 +79,7 @@ class SweepSpec:
     fusion
         ``"on"``, ``"off"`` or both.
     settings
-        Kinds of software: ``"eager network"``, or with the class of machine, ``"eager network on GPU"``.
+        Software, as :class:`mlsys.SoftwareStack` or by name: ``"eager"``, ``"eager network on GPU"``.
         By default what usually runs such work on each device. Operators run as the software has
         them: under eager settings of GPUs one by one, with ``fusion="on"``, too.
     folder
@@ -94,10 +106,11 @@ class SweepSpec:
     batches: Sequence[int] = (1,)
     precisions: Sequence[str] = ("fp16",)
     fusion: Sequence[str] = ("on",)
-    settings: Sequence[str] = ()
+    settings: Sequence[SoftwareStack | str] = ()
     folder: Path = Path()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", _names(listed(self.settings)))
         data = {key: value for key, value in self.as_data().items() if value != []}
         complaints = [f"{'.'.join(map(str, keys))}: {text}" for keys, text in spec_faults(data, self.folder)]
         axes = ("models", "devices", "batches", "precisions", "fusion")

@@ -56,7 +56,7 @@ def test_a_network_is_listed_layer_by_layer() -> None:
 
 
 def test_seconds_are_those_of_all_layers(monkeypatch: pytest.MonkeyPatch) -> None:
-    import mlsys.planner.mapper as home
+    import mlsys.api.mapper as home
 
     given: list[float] = []
     best = home.best_mapping

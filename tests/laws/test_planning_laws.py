@@ -179,9 +179,9 @@ def test_layouts_never_cost_more_than_one_for_all(drawn: list[int], seed: int) -
     def traffic(_: OperatorGraph, operator: int, layout: str) -> float:
         return float(prices[operator, int(layout == "NHWC")])
 
-    plan = choose_layouts(graph, Q_(1, "GB/s"), traffic=traffic)
+    plan = choose_layouts(Q_(1, "GB/s"), graph, traffic=traffic)
     assert plan.method == "tree"
     assert all(plan.moved <= moved for moved in plan.uniform.values())
     assert (
-        plan.moved.magnitude == choose_layouts(graph, Q_(1, "GB/s"), traffic=traffic, method="solver").moved.magnitude
+        plan.moved.magnitude == choose_layouts(Q_(1, "GB/s"), graph, traffic=traffic, method="solver").moved.magnitude
     )

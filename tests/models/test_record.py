@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 
+import mlsys
 from mlsys import Hardware
 from mlsys.models import roofline
 from mlsys.models.analysis import analyze
@@ -31,6 +32,23 @@ def test_a_record_survives_json_and_names_its_version_its_units_and_its_facts(mo
     assert record["record"] == 1
     assert set(record["facts"]) == {fact.name for fact in result.facts} >= NEEDED
     assert record["device"] == A100.name
+
+
+ANSWERS = {
+    **MADE,
+    "fusion": lambda: mlsys.fusion_gain(A100, mlsys.fuse(mlsys.load("resnet8", precision="fp16"))),
+    "tiles": lambda: mlsys.tiles(A100, "resnet8"),
+    "mapper": lambda: mlsys.mapper("GenericTPU", "gemm:64x64x64").layers[0],
+}
+
+
+@pytest.mark.parametrize("model", ANSWERS)
+def test_every_answer_has_the_same_members(model: str) -> None:
+    answer = ANSWERS[model]()
+    assert sum(part.m_as("s") for part in answer.parts.values()) == pytest.approx(answer.time.m_as("s"))
+    assert answer.range[0] <= answer.time <= answer.range[1]
+    assert answer.bound_by in ("compute", "memory", "launch", "on-chip memory")
+    assert answer.facts and json.dumps(answer.record()) and answer.explain()
 
 
 @pytest.mark.parametrize("model", ["roofline", "tiling", "architecture"])

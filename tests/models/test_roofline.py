@@ -9,10 +9,11 @@ from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware import Device, Hardware, load_device
 from mlsys.mapping import Mapping
+from mlsys.mapping.fusion import fuse
 from mlsys.models import roofline
 from mlsys.testing import assert_leans_on, assert_quantity_close
 from mlsys.units import Q_
-from mlsys.workloads import Network, Operator, dense, gemm, relu, zoo
+from mlsys.workloads import Network, Operator, dense, gemm, load, relu, zoo
 
 ROUND = """\
 id: Round
@@ -167,3 +168,14 @@ def test_results_and_operators_are_frozen(machine: Device) -> None:
     ):
         with pytest.raises(AttributeError):
             setattr(thing, name, None)
+
+
+def test_a_captured_network_says_what_is_fused_in_which_format_and_at_which_size() -> None:
+    network = load("resnet50", batch=32, precision="fp16")
+    alone, fused = (roofline(Hardware.Cloud.A100, each) for each in (network, fuse(network)))
+    assert alone.assumptions[-1].startswith(
+        "174 operators, each a kernel of its own; batch 32, image 224, fp16. mlsys.ana"
+    )
+    assert fused.assumptions[-1] == "56 kernels for 174 operators, fused by the caller; batch 32, image 224, fp16"
+    by_hand = roofline(Hardware.Cloud.A100, Network("mine", (gemm(64, 64, 64),)))
+    assert by_hand.assumptions[-1].startswith("operators run one after the other")

@@ -280,7 +280,7 @@ def test_tiles_larger_than_the_memory_are_refused(machines: tuple[Device, Device
     inner, work = machines[1], gemm(512, 512, 512)
     assert tiled_gemm(inner, work, Tiling(64, "SRAM")).time > Q_(0, "s")
     with pytest.raises(
-        ArgumentError, match=r"`tiling.tile` 65×65×65 needs 24\.76 KiB in fp16, but SRAM of Inner machine"
+        ArgumentError, match=r"`mapping.tile` 65×65×65 needs 24\.76 KiB in fp16, but SRAM of Inner machine"
     ):
         tiled_gemm(inner, work, Tiling(65, "SRAM"))
     with pytest.raises(

@@ -122,12 +122,12 @@ def test_exact_methods_agree_with_all_choices(seed: int, layouts: tuple[str, ...
     tree = bool(seed % 2)
     graph = drawn(seed, tree)
     methods = ("brute force", "solver", "tree") if tree else ("brute force", "solver")
-    plans = [choose_layouts(graph, BANDWIDTH, layouts=layouts, traffic=preference, method=m) for m in methods]
+    plans = [choose_layouts(BANDWIDTH, graph, layouts=layouts, traffic=preference, method=m) for m in methods]
     for plan in plans:
         assert plan.moved.m_as("byte") == pytest.approx(plans[0].moved.m_as("byte"), abs=1e-6), plan.method
         assert plan.moved.m_as("byte") == pytest.approx(recounted(plan, graph), abs=1e-6)
         assert all(plan.moved <= moved * (1 + 1e-12) for moved in plan.uniform.values())
-    auto = choose_layouts(graph, BANDWIDTH, layouts=layouts, traffic=preference)
+    auto = choose_layouts(BANDWIDTH, graph, layouts=layouts, traffic=preference)
     assert auto.moved.m_as("byte") == pytest.approx(plans[0].moved.m_as("byte"), abs=1e-6)
 
 
@@ -145,7 +145,7 @@ def recounted(plan: LayoutPlan, graph: OperatorGraph) -> float:
 def test_convolutions_on_matrix_units_prefer_nhwc() -> None:
     """NVIDIA, Convolutional Layers User's Guide: tensors in NHWC avoid transposes of input and output."""
     work = workload("resnet50", batch=32, precision="fp16")
-    plan = choose_layouts(work, Hardware.Cloud.A100)
+    plan = choose_layouts(Hardware.Cloud.A100, work)
     assert plan.method == "solver"
     assert {layout for layout in plan.layouts if layout} == {"NHWC"}
     image = 32 * 3 * 224 * 224 * 2
@@ -160,7 +160,7 @@ def test_one_transpose_of_the_worked_example() -> None:
     x = Value("x", "input", size, (32, 256, 56, 56), consumers=(0,))
     y = Value("y", "made", 64, (32, 1, 1, 1), producer=0, output=True)
     graph = OperatorGraph("one", (conv2d(32, 256, 1, 56, 56, padding=0),), (x, y))
-    plan = choose_layouts(graph, Hardware.Cloud.A100)
+    plan = choose_layouts(Hardware.Cloud.A100, graph)
     assert plan.moved.m_as("MB") == pytest.approx(2 * 51.4, abs=0.05)
     assert plan.time.m_as("us") == pytest.approx(50.4, abs=0.05)
 
@@ -168,7 +168,7 @@ def test_one_transpose_of_the_worked_example() -> None:
 def test_a_lone_convolution_may_as_well_stay() -> None:
     chain = images([100, 100], [], ["conv"], {0})
     for method in ("tree", "solver", "brute force"):
-        plan = choose_layouts(chain, BANDWIDTH, method=method)
+        plan = choose_layouts(BANDWIDTH, chain, method=method)
         assert plan.moved == 4 * 100 * Q_(1, "byte"), "in and out, wherever it is done"
 
 
@@ -176,13 +176,13 @@ def test_images_of_one_pixel_or_one_channel_are_never_turned() -> None:
     x = Value("x", "input", 100, (1, 1, 10, 10), consumers=(0,))
     y = Value("y", "made", 100, (1, 100, 1, 1), producer=0, output=True)
     graph = OperatorGraph("one", (conv2d(1, 1, 100, 10, 10, padding=0),), (x, y))
-    assert choose_layouts(graph, BANDWIDTH).moved.magnitude == 0
-    assert "cost nothing" in choose_layouts(graph, BANDWIDTH).explain()
+    assert choose_layouts(BANDWIDTH, graph).moved.magnitude == 0
+    assert "cost nothing" in choose_layouts(BANDWIDTH, graph).explain()
 
 
 def test_a_product_after_an_image_wants_it_as_it_was_trained() -> None:
     graph = images([100, 60, 80], [(0, 1)], ["conv", "gemm"], {1})
-    plan = choose_layouts(graph, BANDWIDTH)
+    plan = choose_layouts(BANDWIDTH, graph)
     assert plan.layouts[1] is None
     assert plan.moved.magnitude == 2 * 100 + 2 * 80
 
@@ -193,10 +193,10 @@ def test_depthwise_convolutions_have_no_preference() -> None:
 
 
 def test_attention_is_no_image() -> None:
-    plan = choose_layouts(workload("vit-b16", batch=1), BANDWIDTH)
+    plan = choose_layouts(BANDWIDTH, workload("vit-b16", batch=1))
     assert sum(layout is not None for layout in plan.layouts) == 1, "only the patches are"
     with pytest.raises(ArgumentError, match="has no operator on images"):
-        choose_layouts(workload("mlp", batch=1), BANDWIDTH)
+        choose_layouts(BANDWIDTH, workload("mlp", batch=1))
 
 
 GRAPH = images([9, 9, 9, 9], [(0, 1), (0, 2), (1, 2)], ["conv", "relu", "relu"], {2})
@@ -209,16 +209,16 @@ GRAPH = images([9, 9, 9, 9], [(0, 1), (0, 2), (1, 2)], ["conv", "relu", "relu"],
         (lambda: layout_offsets(1, 3, 3, 3, "NCHW0c"), ArgumentError, "got 'NCHW0c'"),
         (lambda: layout_offsets(1, 0, 3, 3), ArgumentError, "`channels` must be a whole number >= 1"),
         (lambda: layout_offsets(1, 3, 3, 1.5), ArgumentError, "`width` must be a whole number >= 1"),  # type: ignore[arg-type]
-        (lambda: choose_layouts(GRAPH, BANDWIDTH, layouts=("NHCW",)), ArgumentError, "got 'NHCW'"),
-        (lambda: choose_layouts(GRAPH, BANDWIDTH, layouts=()), ArgumentError, "one or more, each once"),
-        (lambda: choose_layouts(GRAPH, BANDWIDTH, layouts=("NHWC", "NHWC")), ArgumentError, "one or more, each once"),
-        (lambda: choose_layouts(GRAPH, BANDWIDTH, outside="X"), ArgumentError, "got 'X'"),
-        (lambda: choose_layouts(GRAPH, BANDWIDTH, method="tre"), UnknownNameError, "Did you mean 'tree'?"),
-        (lambda: choose_layouts(GRAPH, BANDWIDTH, method="tree"), ArgumentError, "for operators that form a tree"),
-        (lambda: choose_layouts(GRAPH, Q_(1, "byte")), ArgumentUnitError, "`device` must be a quantity in byte/s"),
-        (lambda: choose_layouts(GRAPH, 2039), ArgumentUnitError, "the bare number 2039"),  # type: ignore[arg-type]
+        (lambda: choose_layouts(BANDWIDTH, GRAPH, layouts=("NHCW",)), ArgumentError, "got 'NHCW'"),
+        (lambda: choose_layouts(BANDWIDTH, GRAPH, layouts=()), ArgumentError, "one or more, each once"),
+        (lambda: choose_layouts(BANDWIDTH, GRAPH, layouts=("NHWC", "NHWC")), ArgumentError, "one or more, each once"),
+        (lambda: choose_layouts(BANDWIDTH, GRAPH, outside="X"), ArgumentError, "got 'X'"),
+        (lambda: choose_layouts(BANDWIDTH, GRAPH, method="tre"), UnknownNameError, "Did you mean 'tree'?"),
+        (lambda: choose_layouts(BANDWIDTH, GRAPH, method="tree"), ArgumentError, "for operators that form a tree"),
+        (lambda: choose_layouts(Q_(1, "byte"), GRAPH), ArgumentUnitError, "`device` must be a quantity in byte/s"),
+        (lambda: choose_layouts(2039, GRAPH), ArgumentUnitError, "the bare number 2039"),  # type: ignore[arg-type]
         (
-            lambda: choose_layouts(workload("vgg16", batch=1), BANDWIDTH, method="brute force"),
+            lambda: choose_layouts(BANDWIDTH, workload("vgg16", batch=1), method="brute force"),
             ArgumentError,
             "more than 200,000. Write e.g. method='auto'",
         ),
@@ -237,3 +237,10 @@ def test_a_matrix_unit_turns_what_it_multiplies_and_makes_not_what_is_added() ->
     made = Value("y", "made", 400, (1, 8, 5, 5), producer=0, output=True)
     graph = OperatorGraph("a convolution and a sum", (conv2d(1, 4, 8, 5, 3),), (added, multiplied, made))
     assert tensor_core_traffic(graph, 0, "NCHW") == 2 * (200 + 400)
+
+
+def test_the_old_order_of_arguments_is_deprecated_and_answers_the_same() -> None:
+    with pytest.warns(DeprecationWarning, match=r"choose_layouts\(device, workload\)"):
+        old = choose_layouts(GRAPH, BANDWIDTH)  # type: ignore[arg-type]
+    assert old == choose_layouts(BANDWIDTH, GRAPH)
+    assert old.record()["moved_bytes"] == old.moved.m_as("byte")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlsys.formatting import natural
+from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.models.analysis.memory import MemoryNeed
 from mlsys.models.analysis.network_run import NetworkRun
@@ -15,6 +16,7 @@ from mlsys.models.calibrated.ranges import Range, speed_range
 from mlsys.models.energy.boards import InferenceEnergy, inference_energy
 from mlsys.models.energy.cards import card_power
 from mlsys.models.result import Result
+from mlsys.models.software import SoftwareStack
 from mlsys.provenance import Fact, origin_of, used_facts
 from mlsys.units import Quantity, total
 from mlsys.workloads.operator import DECODE, NETWORK, PREFILL
@@ -82,6 +84,27 @@ class Analysis:
     memory: MemoryNeed = field(repr=False)
     network: NetworkRun = field(repr=False, compare=False)
     kind: str = NETWORK
+
+    @property
+    def time(self) -> Quantity:
+        """The calibrated time, s: ``estimate``, by the name that it has in every result."""
+        return self.estimate
+
+    @property
+    def bound_by(self) -> str:
+        """What holds most of the time, ``"compute"``, ``"memory"`` or ``"launch"``: the same as ``held_by``."""
+        return self.held_by
+
+    @property
+    def parts(self) -> FrozenDict[str, Quantity]:
+        """Seconds by cause; they sum to ``time``."""
+        held = {cause: self.share_held_by(cause) * self.estimate for cause in ("compute", "memory", "launch")}
+        return FrozenDict(held)
+
+    @property
+    def software(self) -> SoftwareStack:
+        """The software that was asked for, or the usual one."""
+        return SoftwareStack.parse(self.setting)
 
     @property
     def energy(self) -> InferenceEnergy | None:

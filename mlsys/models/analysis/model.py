@@ -38,10 +38,10 @@ from mlsys.models.calibrated.ranges import Range, range_of
 from mlsys.models.calibrated.resident import Residence, held_on, resident, sent_bytes
 from mlsys.models.calibrated.running import as_counted, kernels_run, usual_running
 from mlsys.models.calibrated.stack import Stack
-from mlsys.models.calibrated.usual import setting_of
 from mlsys.models.calibrated.work import MATMUL, Work
 from mlsys.models.result import Result
 from mlsys.models.roofline import roofline
+from mlsys.models.software import SoftwareStack, software_of
 from mlsys.precision import element_size, precision_name
 from mlsys.provenance import Seen, Step, comparing, recording, traced, unrecorded, used_facts
 from mlsys.units import Q_, computed, number_in, ureg
@@ -63,7 +63,7 @@ def analyze(
     mapping: Network | None = None,
     *,
     precision: str | None = None,
-    software: str | None = None,
+    software: SoftwareStack | str | None = None,
     samples: int | None = None,
     stays: bool = True,
     source: str = "",
@@ -84,9 +84,8 @@ def analyze(
         Format in which every value is stored and computed; by default what the workload states, or else FP16; for
         operators made by hand, that of most of the work.
     software
-        Kind of software on a class of machine, as in
-        :func:`mlsys.models.calibrated.library.fitted`; by default the usual one for a network of this kind, see
-        :func:`mlsys.models.calibrated.usual.setting_of`.
+        Software that runs the network, or its name, such as ``"eager network on GPU"``; by default what usually runs
+        such work on such a device, see :func:`mlsys.models.software.software_of`.
     samples
         Images, sequences or rows that one pass of the network answers; by default its batch. Only the
         rate of the answer divides by it, and on a processor threads share it out. A pass of inputs without a batch
@@ -130,8 +129,8 @@ def analyze(
         )
     precision = precision_of(workload, precision)
     given = in_format(workload, precision)
-    software = setting_of(device, software, workload.kind, precision or workload.precision)
-    network = as_run(given, run_as(software)) if mapping is None else in_format(mapping, precision)
+    setting = str(software_of(device, software, workload.kind, precision or workload.precision))
+    network = as_run(given, run_as(setting)) if mapping is None else in_format(mapping, precision)
     run = NetworkRun.of(given, network)
     samples = network_batch(workload) if samples is None else samples
     batched, samples = samples is not None, 1 if samples is None else samples
@@ -139,7 +138,7 @@ def analyze(
     recounted = _in_precision(network, precision)
     chosen = recounted.operators[0].precision
     peak = device.peak(chosen)
-    whose = of_network(software, has_convolutions(network))
+    whose = of_network(setting, has_convolutions(network))
     with comparing():
         running = usual_running(whose, device, engine_used(device, chosen, whose))
     recounted = as_counted(recounted, running)

@@ -55,18 +55,18 @@ class Tiling:
 @traced
 @takes(
     device=(Device, "a device, such as Hardware.Cloud.A100"),
-    tiling=(Tiling, "a tiling, such as Tiling(96, 'L1')"),
+    mapping=(Tiling, "a tiling, such as Tiling(96, 'L1')"),
 )
-def tiled_gemm(device: Device, workload: Operator, tiling: Tiling) -> Result:
+def tiled_gemm(device: Device, workload: Operator, mapping: Tiling) -> Result:
     """Return the time of a product whose tiles pass between main memory and one level.
 
     Parameters
     ----------
     device
-        A twin whose ``tiling.level`` has a capacity.
+        A twin whose ``mapping.level`` has a capacity.
     workload
         A product made by :func:`mlsys.workloads.gemm` or ``dense``.
-    tiling
+    mapping
         Tile, level, buffering and order.
 
     Returns
@@ -94,29 +94,29 @@ def tiled_gemm(device: Device, workload: Operator, tiling: Tiling) -> Result:
     >>> tiled_gemm(a100, work, Tiling(256, "L1"))
     Traceback (most recent call last):
         ...
-    mlsys.errors.ArgumentError: tiled_gemm(): `tiling.tile` 256×256×256 needs 384 KiB in fp16, but L1 ... 164 KiB ...
+    mlsys.errors.ArgumentError: tiled_gemm(): `mapping.tile` 256×256×256 needs 384 KiB in fp16, but L1 ... 164 KiB ...
     """
     if workload.kind != "gemm":
         raise ArgumentError(
             f"tiled_gemm(): `workload` must be a matrix product, got {workload.name!r} of kind {workload.kind!r}. "
             "Write e.g. workload=gemm(1024, 1024, 1024)"
         )
-    size, capacity = element_size(workload.precision), device.level(tiling.level).usable
-    needed = Q_(gemm_tile_words(tiling.tile, tiling.buffers) * size.m_as("byte"), "byte")
+    size, capacity = element_size(workload.precision), device.level(mapping.level).usable
+    needed = Q_(gemm_tile_words(mapping.tile, mapping.buffers) * size.m_as("byte"), "byte")
     if needed > capacity:
-        tile = "×".join(map(str, gemm_tile("tiled_gemm", tiling.tile)))
-        doubled = ", double-buffered," if tiling.buffers == 2 else ""
-        fits = largest_square_tile(capacity, size, tiling.buffers)
+        tile = "×".join(map(str, gemm_tile("tiled_gemm", mapping.tile)))
+        doubled = ", double-buffered," if mapping.buffers == 2 else ""
+        fits = largest_square_tile(capacity, size, mapping.buffers)
         raise ArgumentError(
-            f"tiled_gemm(): `tiling.tile` {tile}{doubled} needs {needed.to('KiB'):.4g} in {workload.precision}, "
-            f"but {tiling.level} of {device.name} holds {capacity.to('KiB'):.4g} of tiles. Write e.g. tile={fits}"
+            f"tiled_gemm(): `mapping.tile` {tile}{doubled} needs {needed.to('KiB'):.4g} in {workload.precision}, "
+            f"but {mapping.level} of {device.name} holds {capacity.to('KiB'):.4g} of tiles. Write e.g. tile={fits}"
         )
     shape = workload.shape
-    traffic = gemm_traffic(shape["m"], shape["n"], shape["k"], tiling.tile, tiling.order)
+    traffic = gemm_traffic(shape["m"], shape["n"], shape["k"], mapping.tile, mapping.order)
     # Bytes follow from the tile, which the level only has to hold.
     cut = Step("tiled_gemm", (workload.operations,), ("operations",), against=capacity.facts)
     moved = replace(workload, data=computed(traffic.data(size).m_as("byte"), _BYTE, cut))
-    result = roofline(device, moved, Mapping(overlap=tiling.buffers == 2))
+    result = roofline(device, moved, Mapping(overlap=mapping.buffers == 2))
     words = {
         f"{name} moved": computed(float(count) * size.m_as("byte"), _BYTE, cut)
         for name, count in traffic.by_operand.items()
@@ -127,11 +127,11 @@ def tiled_gemm(device: Device, workload: Operator, tiling: Tiling) -> Result:
         figures=FrozenDict({**result.figures, "moved": moved.data, **words}),
         assumptions=(
             "dense peak, all of it reached",
-            f"tiles of {tiling.tile} words in {tiling.level}, order {tiling.order}; levels between it and "
+            f"tiles of {mapping.tile} words in {mapping.level}, order {mapping.order}; levels between it and "
             f"{device.main_memory} save nothing",
             f"{device.main_memory} at its peak bandwidth",
             "double buffering: tiles move while units compute"
-            if tiling.buffers == 2
+            if mapping.buffers == 2
             else "single buffering: units wait for their tiles",
         ),
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from mlsys.door import checked_choice, checked_number, positive
 from mlsys.errors import ArgumentError
@@ -90,6 +91,21 @@ class LayoutPlan:
         taken: Quantity = (self.moved / self.bandwidth).to("s")
         return taken
 
+    def record(self) -> dict[str, Any]:
+        """Return the choice as plain data, for JSON."""
+        return {
+            "network": self.network,
+            "layouts": list(self.layouts),
+            "transposes": [
+                {"value": each.value, "before": each.before, "after": each.after, "bytes": each.moved.m_as("byte")}
+                for each in self.transposes
+            ],
+            "moved_bytes": self.moved.m_as("byte"),
+            "seconds": self.time.m_as("s"),
+            "method": self.method,
+            "uniform_bytes": {layout: moved.m_as("byte") for layout, moved in self.uniform.items()},
+        }
+
     def explain(self) -> str:
         """Return the choice, what it costs, and what one layout for all would cost."""
         given = sorted({layout for layout in self.layouts if layout is not None})
@@ -155,10 +171,23 @@ def _on_matrix_unit(work: Operator) -> bool:
     return not work.products.copies == work.shape.get("in_channels", 0) > 1
 
 
+def _in_order(device: Any, workload: Any) -> tuple[Any, Any]:
+    """Return a device and a workload, which callers of version 0.1 give the other way round."""
+    if not isinstance(workload, (Device, Quantity)):
+        return device, workload
+    warnings.warn(
+        "choose_layouts(workload, device) is deprecated and goes with the next release: write "
+        "choose_layouts(device, workload)",
+        DeprecationWarning,
+        stacklevel=4,
+    )
+    return workload, device
+
+
 @traced
 def choose_layouts(
-    workload: Workload | OperatorGraph,
     device: Device | Quantity,
+    workload: Workload | OperatorGraph,
     *,
     layouts: Sequence[str] = ("NCHW", "NHWC"),
     traffic: TrafficRule = tensor_core_traffic,
@@ -173,10 +202,10 @@ def choose_layouts(
 
     Parameters
     ----------
-    workload
-        A captured network, or its graph.
     device
         A device, whose main memory moves the bytes, or a bandwidth.
+    workload
+        A captured network, or its graph.
     layouts
         Those to choose from.
     traffic
@@ -213,13 +242,14 @@ def choose_layouts(
     ...     users = (i + 1,) if i < 3 else ()
     ...     values.append(Value(f"y{i}", "made", 12845056, shape, producer=i, consumers=users, output=i == 3))
     >>> chain = OperatorGraph("four convolutions", (conv2d(32, 64, 64, 56, 3),) * 4, tuple(values))
-    >>> plan = choose_layouts(chain, Hardware.Cloud.A100)
+    >>> plan = choose_layouts(Hardware.Cloud.A100, chain)
     >>> set(plan.layouts), [(transpose.value, transpose.after) for transpose in plan.transposes]
     ({'NHWC'}, [('x', 'NHWC'), ('y3', 'NCHW')])
     >>> round((plan.uniform["NCHW"] / plan.moved).m_as(""), 6)
     4.0
     """
     where = "choose_layouts"
+    device, workload = _in_order(device, workload)
     graph = graph_of(where, workload)
     checked_choice(where, "method", method, METHODS)
     names = tuple(layouts)

@@ -18,7 +18,7 @@ from mlsys.models.dataflow.cost import buffer_words, hierarchy_for, nest_cost
 from mlsys.models.dataflow.counts import movements
 from mlsys.models.dataflow.hierarchy import Hierarchy
 from mlsys.models.energy import Energies
-from mlsys.models.result import Result
+from mlsys.models.result import Result, ResultMembers
 from mlsys.planner.mapper import cache
 from mlsys.planner.mapper.costs import costs_of
 from mlsys.planner.mapper.hierarchy import Best, search
@@ -38,7 +38,7 @@ WHY_NO_OTHER_WINS = (
 
 
 @dataclass(frozen=True)
-class MappedLayer:
+class MappedLayer(ResultMembers):
     """The best mapping of one operator and what it costs.
 
     Attributes

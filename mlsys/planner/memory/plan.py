@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
+from mlsys.choices import PackingStrategy
 from mlsys.door import Argument, checked_number
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.formatting import compact
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 _BYTE = ureg.Unit("byte")
 _ALIGNMENT = Argument("byte", low=1, whole=True)
-CHOICES = (*STRATEGIES, "best", "exact")
+CHOICES = get_args(PackingStrategy)
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class MemoryPlan:
 def plan_memory(
     workload: Workload | OperatorGraph,
     *,
-    strategy: str = "best",
+    strategy: PackingStrategy = "best",
     alignment: Quantity | None = None,
     order: Sequence[int] | None = None,
     schedule: Schedule | None = None,
