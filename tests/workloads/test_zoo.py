@@ -120,7 +120,7 @@ def test_every_entry_names_its_source() -> None:
         ("resnet50", {"batch": True}, r"network\(\): `batch` must be"),
         ("gpt2", {"sequence": float("nan")}, r"network\(\): `sequence` must be"),
         ("resnet50", {"image": -224}, r"network\(\): `image` must be"),
-        ("inception_v3", {"image": 40}, "`image` must be larger: nothing of it is left at '"),
+        ("inception_v3", {"image": 40}, "`image` is too small: the input of '"),
         ("swin_tiny", {"image": 256}, "`image` must be a multiple of 224"),
     ],
 )
