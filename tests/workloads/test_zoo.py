@@ -111,7 +111,7 @@ def test_every_entry_names_its_source() -> None:
     ("name", "arguments", "complaint"),
     [
         ("resnet50", {"sequence": 128}, r"network\(\): `sequence` is the number of tokens, which 'resnet50' does not"),
-        ("bert-base", {"image": 224}, "`image` is the side of its picture, which 'bert-base' does not have"),
+        ("bert-base", {"image": 224}, "`image` is the side of its input image, which 'bert-base' does not have"),
         ("bert-base", {"phase": "decode"}, "`phase` is the phases of a language model"),
         ("dlrm", {"weight_format": "q4_0"}, "`weight_format` is the quantised weights"),
         ("gpt2", {"phase": "train"}, "`phase` must be one of prefill, decode, got 'train'"),

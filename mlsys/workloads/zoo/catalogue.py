@@ -255,12 +255,13 @@ def _rows(name: str, title: str, family: str, source: str, write: Any, *aliases:
 
 
 _rows("flux", "FLUX.1 at 1024", "diffusion", "black-forest-labs/flux, src/flux/model.py", diffusion_transformers.flux,
-      "FLUX.1-dev", "FLUX.1-schnell", note="one denoising step, text encoded before; an image takes 4 to 28")  # fmt: skip
+      "FLUX.1-dev", "FLUX.1-schnell",
+      note="one denoising step, without text encoders; an image takes 4 to 28")  # fmt: skip
 for _size in diffusion_transformers.COGVIDEOX:
     _rows(f"cogvideox_{_size}", f"CogVideoX-{_size.upper()}, 49 frames", "diffusion",
           "Yang et al. 2025, ICLR; THUDM/CogVideo", partial(diffusion_transformers.cogvideox, size=_size),
           f"CogVideoX-{_size.upper()}",
-          note="one denoising step, text encoded before; a video takes 50, each evaluated twice")  # fmt: skip
+          note="one denoising step, without text encoders; a video takes 50, each evaluated twice")  # fmt: skip
 for _name, _layers, _weights, _spelled in (
     ("mlp0", 5, 20_000_000, "MLP0 (5 FC layers, 20M weights)"),
     ("mlp1", 4, 5_000_000, "MLP1 (4 FC layers, 5M weights)"),
