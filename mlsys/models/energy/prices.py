@@ -266,7 +266,7 @@ class Energies:
     def _price(
         self, unit: Unit, kind: str, *given: float | str, per: float = 1.0, leans: Mapping[str, Quantity] | None = None
     ) -> Price:
-        """Return a price by its rule, divided by ``per``; ``leans`` are the quantities that its size is computed from."""
+        """Return a price by its rule, divided by ``per``; its size is computed from ``leans``."""
         key = (kind, per, *given)
         if key not in self._known:
             rule = RULES[kind]
