@@ -1,17 +1,17 @@
-"""Write, or compare, the lock of every number that the package holds: tests/goldens/*.txt, one value a line.
+"""Write or compare the golden files of every number in the package: tests/goldens/*.txt, one value per line.
 
     python tools/goldens.py             write what changed (`make goldens`)
-    python tools/goldens.py --check     compare, write nothing
+    python tools/goldens.py --check     compare only
 
-devices       every recorded value of every twin, as the loader gives it
-constants     facts with a pedigree, published and derived; widths; plain multipliers
-networks      totals of every network of the catalogue, one sample, in half precision
+devices       every recorded value of every twin, as loaded
+constants     published and derived facts with provenance; widths; plain multipliers
+networks      totals of every network of the catalogue, batch 1, in half precision
 parameters    every number of every other YAML file: fitted parameters, machines of the mapper
-literals      numbers that a module or a class of the package names, as its source writes them
-measurements  rows and digest of each file of measurements
-predictions   what is said of all rows of each machine, examinations included: sums of logarithms, which feel each row
+literals      named numeric constants of modules and classes, as written in the source
+measurements  line count and digest of each file of measurements
+predictions   predictions for all rows of each machine, held-out ones included, as sums of logarithms
 
-A value that moves is one line of the review; `mlsys claims diff` says by how much.
+A value that changes is one line to review; `mlsys claims diff` shows by how much.
 """
 
 import argparse
@@ -37,7 +37,7 @@ DIGITS = 12
 
 
 def number(value: float) -> str:
-    """Return a number as a lock prints it: whole numbers in full, others with twelve digits."""
+    """Return a number as golden files print it: integers in full, others with twelve digits."""
     return f"{value:d}" if isinstance(value, int) else f"{value:.{DIGITS}g}"
 
 
@@ -47,7 +47,7 @@ def quantity(value: Any) -> str:
 
 
 def device_lines(device: Any) -> Iterator[str]:
-    """Lock one twin: what is recorded with a source, and the numbers that describe it."""
+    """Yield the lines of one twin: recorded values with a source, and descriptive numbers."""
     for value in device.recorded():
         yield f"{value.origin.name} = {quantity(value)}"
     yield f"{device.id}/release_year = {device.release_year}"
@@ -71,7 +71,7 @@ def device_lines(device: Any) -> Iterator[str]:
 
 
 def devices() -> Iterator[str]:
-    """Lock every twin, teaching profiles included."""
+    """Yield the lines of every twin, including teaching profiles."""
     from mlsys.hardware import Hardware
 
     for device in (*Hardware, *Hardware.Generic, *Hardware.Arrays):
@@ -79,7 +79,7 @@ def devices() -> Iterator[str]:
 
 
 def constants() -> Iterator[str]:
-    """Lock every constant that can be imported and is no view of a twin."""
+    """Yield the lines of every importable constant that is not a view of a twin."""
     from mlsys import constants as module
     from mlsys.precision import element_size
 
@@ -94,7 +94,7 @@ def constants() -> Iterator[str]:
 
 
 def network_lines(name: str) -> Iterator[str]:
-    """Lock the totals of one network at its usual size."""
+    """Yield the totals of one network at its default size."""
     from mlsys.workloads import load
 
     built = load(name, precision="fp16")
@@ -104,7 +104,7 @@ def network_lines(name: str) -> Iterator[str]:
 
 
 def networks() -> Iterator[str]:
-    """Lock the totals of every network of the catalogue."""
+    """Yield the totals of every network of the catalogue."""
     from mlsys.workloads import zoo
 
     for name in zoo.networks():
@@ -126,7 +126,7 @@ def _leaves(value: Any, path: str) -> Iterator[str]:
 
 
 def parameters() -> Iterator[str]:
-    """Lock every number of the YAML files; twins and constants have locks of their own, schemas hold none."""
+    """Yield every number of the YAML files, except twins, constants (which have files of their own) and schemas."""
     elsewhere = {PACKAGE / "hardware" / "data", PACKAGE / "_facts"}
     for path in sorted(PACKAGE.rglob("*.yaml")):
         if not elsewhere & set(path.parents) and path.name not in ("schema.yaml", "sources.yaml"):
@@ -159,15 +159,17 @@ def _named_numbers(body: Sequence[ast.stmt], prefix: str, in_class: bool) -> Ite
 
 
 def literals() -> Iterator[str]:
-    """Lock the numbers that modules and classes of the package name in their source."""
+    """Yield the named numeric constants of modules and classes of the package."""
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".")
-        if not name.startswith(("viz.", "widgets.", "cli.", "_facts.", "constants")):  # drawn, or locked elsewhere
+        if not name.startswith(
+            ("viz.", "widgets.", "cli.", "_facts.", "constants")
+        ):  # presentation, or covered elsewhere
             yield from _named_numbers(ast.parse(path.read_text("utf-8")).body, f"{name}.", False)
 
 
 def measurements() -> Iterator[str]:
-    """Lock each file of measurements by the number of its lines and a digest."""
+    """Yield the number of lines and a digest of each file of measurements."""
     for path in sorted(path for path in PACKAGE.rglob("*") if path.suffix in (".csv", ".json")):
         data = path.read_bytes()
         name = path.relative_to(PACKAGE).as_posix()
@@ -176,18 +178,18 @@ def measurements() -> Iterator[str]:
 
 
 def machines() -> dict[str, tuple[Any, ...]]:
-    """Return all rows of each machine, those of the examinations included, by what their sources call it."""
+    """Return all rows of each machine, held-out ones included, by the name that their sources give it."""
     from mlsys.validation import examination_rows, shipped_rows
     from mlsys.validation.examination import held_examinations
     from mlsys.validation.report import by_machine
 
-    strange = [row for number in held_examinations() for row in examination_rows(number)]
-    rows = (*shipped_rows(), *strange)
+    held_out = [row for number in held_examinations() for row in examination_rows(number)]
+    rows = (*shipped_rows(), *held_out)
     return {machine: tuple(rows[index] for index in places) for machine, places in by_machine(rows).items()}
 
 
 def prediction_line(machine: str, rows: tuple[Any, ...]) -> str:
-    """Lock what is said of the rows of one machine: of each number the sum of its logarithm, and bounds beaten."""
+    """Return the line of one machine: sums of the logarithms of its predictions, and excuses for beaten bounds."""
     from mlsys.validation.report import predictions_on
 
     done = [each for each in predictions_on(machine, rows) if each.answered]
@@ -204,7 +206,7 @@ def prediction_line(machine: str, rows: tuple[Any, ...]) -> str:
 
 
 def predictions() -> Iterator[str]:
-    """Lock what is said of the rows of each machine."""
+    """Yield the line of predictions of each machine."""
     for machine, rows in machines().items():
         yield prediction_line(machine, rows)
 
@@ -221,17 +223,17 @@ LOCKS: dict[str, Callable[[], Iterator[str]]] = {
 
 
 def lock(name: str) -> str:
-    """Return the text of one lock: sorted lines, each value once."""
+    """Return the text of one golden file: sorted lines without duplicates."""
     lines = sorted(set(LOCKS[name]()))
     named = [line.partition(" = ")[0] for line in lines]
     twice = sorted({each for each in named if named.count(each) > 1}) if len(set(named)) < len(named) else []
     if twice:
-        raise ValueError(f"tests/goldens/{name}.txt would name two values alike: {', '.join(twice[:5])}")
+        raise ValueError(f"tests/goldens/{name}.txt would have two values of one name: {', '.join(twice[:5])}")
     return "".join(f"{line}\n" for line in lines)
 
 
 def differences(name: str) -> list[str]:
-    """Return the lines that were removed from a lock and added to it, as ``-`` and ``+``."""
+    """Return the lines removed from a golden file and added to it, prefixed with ``-`` and ``+``."""
     path = GOLDENS / f"{name}.txt"
     before = path.read_text("utf-8").splitlines() if path.exists() else []
     moved = difflib.unified_diff(before, lock(name).splitlines(), lineterm="", n=0)
@@ -239,7 +241,7 @@ def differences(name: str) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write or compare every lock; return 1 if a comparison failed."""
+    """Write or compare every golden file; return 1 if a comparison failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare only")
     options = parser.parse_args(arguments)
@@ -248,7 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in LOCKS:
         changed = differences(name)
         moved += bool(changed)
-        print("\n".join([f"tests/goldens/{name}.txt: {len(changed)} lines moved", *changed[:40]]), flush=True)
+        print("\n".join([f"tests/goldens/{name}.txt: {len(changed)} lines changed", *changed[:40]]), flush=True)
         if changed and not options.check:
             write_text(GOLDENS / f"{name}.txt", lock(name))
     print(f"{time.perf_counter() - start:.0f} s")
