@@ -1,7 +1,7 @@
-"""Alternative texts take their numbers from claims: a Sphinx extension that puts them in.
+"""A Sphinx extension that substitutes glued values in the alternative texts of figures.
 
-``alt: "… in {glue:}`kernels` kernels"`` in the options of a cell is text for Sphinx; here it gets the value that the
-cells of the page glued, as they were run for this build.
+``alt: "… in {glue:}`kernels` kernels"`` in the options of a cell is plain text for Sphinx; here it is replaced by the
+value that the cells of the page glued in this build.
 """
 
 import json
@@ -18,12 +18,12 @@ GLUE = re.compile(r"\{glue:\w*\}`(?P<name>[^`]+)`")
 
 
 def filled(text: str, values: dict[str, str]) -> str:
-    """Return an alternative text with its values put in.
+    """Return an alternative text with its values substituted.
 
     Raises
     ------
     KeyError
-        If nothing of a name was glued.
+        If no value of that name was glued.
 
     Examples
     --------
@@ -34,19 +34,19 @@ def filled(text: str, values: dict[str, str]) -> str:
 
 
 def fill(app: Any, doctree: nodes.document) -> None:
-    """Put the values of a page into the alternative texts of its pictures."""
-    waiting = [image for image in doctree.findall(nodes.image) if GLUE.search(image.get("alt", ""))]
-    if not waiting:
+    """Substitute the values of a page in the alternative texts of its images."""
+    images = [image for image in doctree.findall(nodes.image) if GLUE.search(image.get("alt", ""))]
+    if not images:
         return
-    # MyST-NB writes down what the cells of a page glued, from the run or from its cache, before it hands on the page.
+    # MyST-NB writes the glued values of a page, from the run or from its cache, before doctree-read.
     glued = Path(app.env.mystnb_config.output_folder) / f"{app.env.docname}.glue.json"
     outputs = json.loads(glued.read_text(encoding="utf-8")) if glued.exists() else {}
     values = {name: output["data"]["text/plain"].strip("'") for name, output in outputs.items()}
-    for image in waiting:
+    for image in images:
         try:
             image["alt"] = filled(image["alt"], values)
         except KeyError as missing:
-            logging.getLogger(__name__).warning("alternative text: nothing claims %s", missing, location=image)
+            logging.getLogger(__name__).warning("alternative text: no cell glues %s", missing, location=image)
 
 
 def setup(app: Any) -> dict[str, bool]:

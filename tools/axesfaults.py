@@ -19,7 +19,7 @@ LEAST_PRINTED = 6.5
 
 
 def faults(ax: Axes) -> Iterator[str]:
-    """Yield what misleads on one pair of axes."""
+    """Yield the faults of one pair of axes."""
     for which in "xy":
         yield from _stacked_on_decades(ax, which)
         yield from _bars_too_small(ax, which)
@@ -28,7 +28,7 @@ def faults(ax: Axes) -> Iterator[str]:
 
 
 def _bars(ax: Axes, which: str) -> dict[tuple[float, float], list[tuple[float, float]]]:
-    """Return start and end of the bars along one axis, by their place on the other."""
+    """Return start and end of the bars along one axis, by their position on the other."""
     bars: dict[tuple[float, float], list[tuple[float, float]]] = {}
     for container in ax.containers:
         lying = getattr(container, "orientation", "") == "horizontal"
@@ -43,7 +43,7 @@ def _bars(ax: Axes, which: str) -> dict[tuple[float, float], list[tuple[float, f
 
 
 def _stacked_on_decades(ax: Axes, which: str) -> Iterator[str]:
-    """A part of a stack is as long as its ratio to what lies below it, not as its amount."""
+    """Yield a fault for stacked bars on a log axis, where a part's length shows a ratio, not an amount."""
     if getattr(ax, f"get_{which}scale")() != "log":
         return
     for parts in _bars(ax, which).values():
@@ -59,7 +59,7 @@ def _bars_too_small(ax: Axes, which: str) -> Iterator[str]:
     lengths = [abs(end - start) for parts in _bars(ax, which).values() for start, end in parts]
     lost = [length for length in lengths if 0 < length < SMALLEST_BAR * abs(high - low)]
     if lost:
-        yield f"a bar of {min(lost):.3g} cannot be seen on a linear {which} axis up to {high:.3g}"
+        yield f"a bar of {min(lost):.3g} is invisible on a linear {which} axis up to {high:.3g}"
 
 
 def _numbers_missing(ax: Axes, which: str) -> Iterator[str]:
@@ -71,7 +71,7 @@ def _numbers_missing(ax: Axes, which: str) -> Iterator[str]:
 
 
 def _marks_off_the_roof(ax: Axes) -> Iterator[str]:
-    """Where the axis says "attainable", a mark stands at what a roof allows there."""
+    """Yield a fault for each mark that is not on a roof although the axis is labelled "attainable"."""
     if not ax.get_ylabel().startswith("attainable"):
         return
     drawn_lines: list[tuple[bool, Any]] = [
@@ -84,7 +84,7 @@ def _marks_off_the_roof(ax: Axes) -> Iterator[str]:
         allowed = [float(np.exp(np.interp(np.log(x), *np.log(roof).T))) for roof in roofs]
         if not any(abs(y / height - 1) < 0.02 for height in allowed):
             roof = " or ".join(f"{height:.4g}" for height in allowed)
-            yield f"a mark at {x:.4g} stands at {y:.4g}, where {roof} is attainable"
+            yield f"a mark at {x:.4g} is at {y:.4g}, where {roof} is attainable"
 
 
 def figure_faults(figure: Any) -> list[str]:

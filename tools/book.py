@@ -1,10 +1,10 @@
-"""Build the book: run the pages that need it, then let Jupyter Book set them.
+"""Build the book: run the pages that need it, then build them with Jupyter Book.
 
-python tools/book.py html            the whole book, warnings are errors
-python tools/book.py test            the same in a place of its own: a copy, where the whole book stands as the sources
-                                     are now; else from the outputs in the committed notebooks, and only labs are
-                                     run, so that they work without a kernel there, too
-python tools/book.py pdf             the same as one PDF, through xelatex
+python tools/book.py html            the whole book; warnings are errors
+python tools/book.py test            the book for the browser tests, in a folder of its own: a copy of the whole book
+                                     if it is up to date, else built from the outputs in the committed notebooks, with
+                                     only the labs run, so that they work without a kernel
+python tools/book.py pdf             the whole book as one PDF, through xelatex
 python tools/book.py page roofline   one page, quickly
 """
 
@@ -52,7 +52,7 @@ TEX_PACKAGES = (
 
 
 def fingerprint() -> str:
-    """Digest of all that the outputs depend on besides the pages themselves."""
+    """Return a digest of everything that the outputs depend on besides the pages themselves."""
     digest = hashlib.sha256()
     files = {ROOT / "constraints.txt", ROOT / "requirements.txt"}
     for package in (ROOT / "mlsys", ROOT / "evidence" / "mlsys_evidence"):
@@ -64,7 +64,7 @@ def fingerprint() -> str:
 
 
 def digest_of_book() -> str:
-    """Digest of all that a built book depends on: pages, their looks, and what their outputs depend on."""
+    """Return a digest of everything that a built book depends on: pages, styles, and what outputs depend on."""
     digest = hashlib.sha256(fingerprint().encode())
     folders = (*(ROOT / folder for folder in FOLDERS), ROOT / "vendor" / "static", ROOT / "tools")
     files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
@@ -76,20 +76,20 @@ def digest_of_book() -> str:
 
 
 def run_new_pages(place: BookPlace, pages: Sequence[Path] | None = None) -> None:
-    """Run, a few at a time, the pages whose cells the cache does not know; an error on one fails the build.
+    """Run in parallel the pages that are not in the cache; an error on one fails the build.
 
     Parameters
     ----------
     place
-        Whose cache takes the outputs.
+        Build folder whose cache takes the outputs.
     pages
-        Their texts; all, if None.
+        Source files; all pages if None.
     """
     cache = get_cache(str(place.cache))
-    waiting = [path for path in (notebook_files() if pages is None else pages) if not _is_cached(cache, path)]
+    outdated = [path for path in (notebook_files() if pages is None else pages) if not _is_cached(cache, path)]
     failures: list[str] = []
     with ThreadPoolExecutor(workers()) as pool:
-        started = {pool.submit(_timed_run, path): path for path in waiting}
+        started = {pool.submit(_timed_run, path): path for path in outdated}
         for done, future in enumerate(as_completed(started), start=1):
             path = started[future]
             name = path.relative_to(ROOT)
@@ -97,23 +97,23 @@ def run_new_pages(place: BookPlace, pages: Sequence[Path] | None = None) -> None
                 notebook, seconds = future.result()
             except Exception as error:
                 failures.append(f"{name} failed:\n{_COLOURS.sub('', str(error))}")
-                print(f"[{done}/{len(waiting)}] {name}: failed", flush=True)
+                print(f"[{done}/{len(outdated)}] {name}: failed", flush=True)
                 continue
             _keep(cache, notebook, path, seconds)
-            print(f"[{done}/{len(waiting)}] {name}: run in {seconds:.1f} s", flush=True)
+            print(f"[{done}/{len(outdated)}] {name}: run in {seconds:.1f} s", flush=True)
     if failures:
         raise BookError("\n\n".join(failures))
 
 
 def take_committed_outputs(place: BookPlace, pages: Sequence[Path] | None = None) -> None:
-    """Fill the cache with the outputs of committed notebooks; each must be in step with its page.
+    """Fill the cache with the outputs of committed notebooks, each of which must match its page.
 
     Parameters
     ----------
     place
-        Whose cache takes the outputs.
+        Build folder whose cache takes the outputs.
     pages
-        Their texts; all, if None.
+        Source files; all pages if None.
     """
     cache = get_cache(str(place.cache))
     for path in notebook_files() if pages is None else pages:
@@ -126,13 +126,13 @@ def take_committed_outputs(place: BookPlace, pages: Sequence[Path] | None = None
 
 
 def refuse_disagreement(path: Path) -> None:
-    """Raise the error for a committed notebook that is not in step with its page."""
+    """Raise a BookError if a committed notebook does not match its page."""
     if faults := list(disagreements(path)):
-        raise BookError("\n".join([f"{path.relative_to(ROOT)} is not in step: `make notebooks`", *faults]))
+        raise BookError("\n".join([f"{path.relative_to(ROOT)} does not match its page. Run `make notebooks`", *faults]))
 
 
 def write_claims(place: BookPlace) -> None:
-    """Write what every page claims, taken from its outputs, for the appendix of the printed book."""
+    """Write the claims of every page, taken from its outputs, for the appendix of the printed book."""
     cache = get_cache(str(place.cache))
     claims = {}
     for path in notebook_files():
@@ -163,17 +163,17 @@ def _timed_run(path: Path) -> tuple[Any, float]:
 
 
 def jupyter_book(place: BookPlace, target: Path, *options: str) -> None:
-    """Call Jupyter Book on the whole book or on one page."""
+    """Run Jupyter Book on the whole book or on one page."""
     program = Path(sys.executable).with_name("jupyter-book")
     command = [str(program), "build", str(target), "--quiet", *options]
     extensions = os.pathsep.join(filter(None, [str(ROOT / "tools"), os.environ.get("PYTHONPATH")]))
     if subprocess.run(command, cwd=ROOT, check=False, env={**os.environ, "PYTHONPATH": extensions}).returncode:
         place.forget_pages()  # the next build must read, and warn about, all of them again
-        raise BookError("Jupyter Book stopped: its warnings, which count as errors here, are above")
+        raise BookError("Jupyter Book failed; see its warnings above, which count as errors")
 
 
 def build_html() -> Path:
-    """Build the whole book as HTML, every page run."""
+    """Build the whole book as HTML with every page run, and return its first page."""
     with BOOK.locked():
         BOOK.forget_stale_outputs(f"run {fingerprint()}")
         BOOK.finished.unlink(missing_ok=True)
@@ -185,7 +185,7 @@ def build_html() -> Path:
 
 
 def build_test_book() -> Path:
-    """Build the book that the browser tests open: outputs as committed, but labs run as for the web."""
+    """Build the book for the browser tests: committed outputs, but labs run as for the web; return its first page."""
     labs = [path for path in notebook_files() if path.parent.name == "labs"]
     with TEST_BOOK.locked():
         if copy_finished_book():
@@ -199,7 +199,7 @@ def build_test_book() -> Path:
 
 
 def copy_finished_book() -> bool:
-    """Copy the whole book to the place of the tests' book, if it stands as the sources are now; return whether."""
+    """Copy the whole book to the folder of the tests' book if it is up to date; return whether it was."""
     if not BOOK.finished.exists():
         return False
     with BOOK.locked():
@@ -212,8 +212,8 @@ def copy_finished_book() -> bool:
 
 
 def set_html(place: BookPlace) -> Path:
-    """Set the pages whose outputs the cache of a place has, and return the first."""
-    print("Setting the pages", flush=True)
+    """Build HTML pages from the outputs in a folder's cache, and return the first."""
+    print("Building the pages", flush=True)
     jupyter_book(place, ROOT, "--path-output", str(place.build.parent), "--builder", "html", *STRICT)
     bring_static_files(place.html)
     refuse_dead_labs(place.html)
@@ -221,7 +221,7 @@ def set_html(place: BookPlace) -> Path:
 
 
 def refuse_dead_labs(html: Path) -> None:
-    """Fail where a lab in built pages waits for a kernel: its outputs were not run with ``MLSYS_BOOK=html``."""
+    """Raise a BookError if a built lab needs a kernel, because its outputs were not run with ``MLSYS_BOOK=html``."""
     dead = []
     for path in sorted((ROOT / "labs").glob("[0-9]*.md")):
         page = (html / "labs" / f"{path.stem}.html").read_text(encoding="utf-8")
@@ -232,18 +232,18 @@ def refuse_dead_labs(html: Path) -> None:
 
 
 def bring_static_files(html: Path) -> None:
-    """Copy style sheets and scripts: Sphinx leaves old ones where no page has changed, and for one page finds none."""
+    """Copy style sheets and scripts, which Sphinx neither updates if no page changed nor copies for a single page."""
     for folder in (ROOT / "vendor" / "static", ROOT / "book" / "static"):
         shutil.copytree(folder, html / "_static", dirs_exist_ok=True)
 
 
 def build_page(name: str) -> Path:
-    """Build one page alone; references to other pages stay unresolved."""
+    """Build a single page and return it; references to other pages stay unresolved."""
     candidates = [ROOT / folder / f"{name}.md" for folder in FOLDERS] + [ROOT / name, ROOT / f"{name}.md"]
     page = next((path for path in candidates if path.is_file()), None)
     if page is None:
         known = ", ".join(path.stem for path in notebook_files())
-        raise BookError(f"No page is called {name!r}. There are: {known}")
+        raise BookError(f"There is no page {name!r}. Pages: {known}")
     place = page_place(page)
     with place.locked():
         place.forget_stale_outputs(f"run {fingerprint()}")
@@ -255,15 +255,15 @@ def build_page(name: str) -> Path:
 
 
 def build_pdf(solutions: bool = True, committed: bool = False) -> Path:
-    """Build the whole book as a PDF, on request without the solutions of its exercises."""
+    """Build the whole book as a PDF, with or without the solutions of its exercises, and return it."""
     ensure_tex()
     with BOOK.locked():
-        # What a failed try left there is older than the pages: latexmk would go on from it and fail again.
+        # latexmk would resume from the files of a failed build and fail again.
         shutil.rmtree(BOOK.build / "latex", ignore_errors=True)
         BOOK.forget_stale_outputs(f"{'committed' if committed else 'run'} {fingerprint()}")
         take_committed_outputs(BOOK) if committed else run_new_pages(BOOK)
         write_claims(BOOK)
-        print("Setting the pages in TeX", flush=True)
+        print("Typesetting the pages in TeX", flush=True)
         settings = edition(ROOT, BOOK.build, solutions=solutions)
         contents = printed_contents(ROOT, BOOK.build)
         jupyter_book(BOOK, ROOT, "--builder", "pdflatex", "--config", str(settings), "--toc", str(contents), *STRICT)
@@ -288,21 +288,21 @@ def refuse_coarse_figures(folder: Path, *, draft: bool) -> None:
 
 
 def refuse_missing_characters(log: Path) -> None:
-    """Fail on characters the fonts lack: TeX drops them without an error."""
+    """Raise a BookError if the fonts lack characters: TeX drops them without an error."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     missing = sorted({line for line in lines if line.startswith("Missing character")})
     if missing:
-        raise BookError("\n".join(["The PDF lost characters that its fonts do not have:", *missing]))
+        raise BookError("\n".join(["The PDF lacks characters that its fonts do not have:", *missing]))
 
 
 def ensure_tex() -> None:
-    """Find TeX and the fonts of the book, or install Debian's where that is possible."""
-    lost = missing()
-    if not lost:
+    """Check for TeX and the fonts of the book, and install Debian's packages if possible."""
+    absent = missing()
+    if not absent:
         return
     if not (shutil.which("apt-get") and os.geteuid() == 0):
         raise BookError(
-            f"The PDF needs what is not there: {', '.join(lost)}.\n"
+            f"The PDF needs {', '.join(absent)}, not found.\n"
             f"On Debian or Ubuntu: sudo apt-get install --no-install-recommends {TEX_PACKAGES}"
         )
     print("Installing TeX, once (about 130 MB)", flush=True)
@@ -311,12 +311,12 @@ def ensure_tex() -> None:
     for command in (["apt-get", "update", "-qq"], install):
         if subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode:
             raise BookError(f"apt-get could not install TeX: {' '.join(command)}")
-    if lost := missing():
-        raise BookError(f"Still not there after the installation: {', '.join(lost)}")
+    if absent := missing():
+        raise BookError(f"Still missing after the installation: {', '.join(absent)}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the command line and do what it asks."""
+    """Build what the command line requests; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["html", "test", "pdf", "page"])
     parser.add_argument("name", nargs="?", help="the page, for `page`")
@@ -326,11 +326,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--solutions", choices=["yes", "no"], default="yes", help="whether to print them, for `pdf`")
     options = parser.parse_args(arguments)
     if options.what == "page" and not options.name:
-        parser.error("which page? For example: make page P=roofline")
+        parser.error("`page` needs the name of a page. Type e.g.: make page P=roofline")
     start = time.perf_counter()
     prepare_environment()
-    os.environ["MLSYS_BOOK"] = "html"  # in the book labs work without a kernel; print takes their text
-    os.environ["MLSYS_FIGURES"] = "vector"  # print takes the PDF of a figure, the screen its PNG
+    os.environ["MLSYS_BOOK"] = "html"  # in the book labs work without a kernel; the PDF uses their text
+    os.environ["MLSYS_FIGURES"] = "vector"  # the PDF uses vector figures, HTML their PNG
     builders: dict[str, Callable[[], Path]] = {
         "html": build_html,
         "test": build_test_book,

@@ -1,4 +1,4 @@
-"""What a page may refer to: the values, figures, equations and exercises of its own, other pages, the literature."""
+"""Cross-references of a page: its values, figures, equations and exercises, other pages, and the literature."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def glued(cells: Sequence[Any]) -> dict[str, str]:
 
 @dataclass
 class PageNumbers:
-    """The numbers that the reader's edition of one page gives to what can be referred to."""
+    """Numbers of the equations, figures, tables and exercises of one page in the reader's edition."""
 
     page: Path
     equations: dict[str, int] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class PageNumbers:
 
     @classmethod
     def of(cls, page: Path, cells: Sequence[Any]) -> PageNumbers:
-        """Number, from one on, what the cells of a page name."""
+        """Return the numbers, from one, of the labelled elements in the cells of a page."""
         numbers = cls(page)
         for cell in cells:
             if cell.cell_type == "code":
@@ -70,12 +70,12 @@ def _number(known: dict[str, int], label: str | None) -> None:
 
 
 class BookIndex:
-    """Looks up what roles point at.
+    """Index of the targets of roles.
 
     Parameters
     ----------
     values
-        The values that the page itself glues.
+        Values that the page itself glues.
     """
 
     def __init__(self, values: dict[str, str]) -> None:
@@ -86,41 +86,41 @@ class BookIndex:
         other, _, name = key.rpartition("::")
         values = self.values if not other else _values_of((page.parent / other).with_suffix(".ipynb"))
         if name not in values:
-            raise KeyError(f"{page.name} glues {key!r}, and no cell claims it")
+            raise KeyError(f"{page.name} refers to the glued value {key!r}, which no cell claims")
         return values[name]
 
     def citation(self, keys: Sequence[str], in_text: bool = False) -> str:
-        """Return what stands for a citation: names, year, and a link where the work has one."""
+        """Return the text of a citation: names, year, and a link if the work has one."""
         cited = [_cited(_literature()[key], in_text) for key in keys]
         return " and ".join(cited) if in_text else f"({'; '.join(cited)})"
 
     def numbered(self, label: str, numbers: PageNumbers) -> str:
-        """Return ``Figure 2`` for its label; for one of another page, a link."""
+        """Return ``Figure 2`` for a label of this page, or a link for one of another page."""
         for word, known in (("Figure", numbers.figures), ("Table", numbers.tables), ("Exercise", numbers.exercises)):
             if label in known:
                 return f"{word} {known[label]}"
         return self.reference(label, "", numbers.page)
 
     def equation(self, label: str, numbers: PageNumbers) -> str:
-        """Return ``(3)`` for an equation of this page, and a link to the page that has it for another."""
+        """Return ``(3)`` for an equation of this page, or a link to the page of another one."""
         if label in numbers.equations:
             return f"({numbers.equations[label]})"
         path, number = _equations()[label]
         return f"([{number} of {_title(path)}]({_relative(path, numbers.page)}))"
 
     def reference(self, target: str, title: str, page: Path) -> str:
-        """Return a link to a page or to a heading of one."""
+        """Return a link to a page or to a heading."""
         places = _targets()
         if target in places:
             path, heading = places[target]
             return f"[{title or heading}]({_relative(path, page)})"
         path = (page.parent / target).with_suffix(".md").resolve()
         if not path.is_file():
-            raise KeyError(f"{page.name} refers to {target!r}, and there is no such page or label")
+            raise KeyError(f"{page.name} refers to {target!r}, which is neither a page nor a label")
         return f"[{title or _title(path)}]({_relative(path, page)})"
 
     def link(self, target: str, page: Path) -> str:
-        """Return where a page lies, seen from another one."""
+        """Return the path of a page relative to another one."""
         path = (page.parent / target).with_suffix(".md").resolve()
         if not path.is_file() and (ROOT / "book" / target).with_suffix(".md").is_file():
             path = (ROOT / "book" / target).with_suffix(".md")
@@ -144,7 +144,7 @@ def _title(path: Path) -> str:
 
 @functools.cache
 def _targets() -> dict[str, tuple[Path, str]]:
-    """Where each label before a heading stands, and the heading."""
+    """Return, by label, the page and the title of each labelled heading."""
     return {
         match["label"]: (path, match["title"])
         for path in page_files()
@@ -154,7 +154,7 @@ def _targets() -> dict[str, tuple[Path, str]]:
 
 @functools.cache
 def _equations() -> dict[str, tuple[Path, int]]:
-    """Where each labelled equation of the book stands, and which of its page it is."""
+    """Return, by label, the page of each equation of the book and its number there."""
     known: dict[str, tuple[Path, int]] = {}
     for path in page_files():
         numbers = PageNumbers.of(path, [v4.new_markdown_cell(path.read_text(encoding="utf-8"))])  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Where a book is built, with a cache, doctrees and a lock of its own: builds in two places share nothing."""
+"""Build folders of the book, each with a cache, doctrees and a lock of its own."""
 
 import fcntl
 import os
@@ -14,75 +14,75 @@ from mlsys.files import write_text
 from pages import ROOT
 
 LONGEST = 3600.0
-"""Seconds to wait for another build of the same book: more than the slowest machine needs for one."""
+"""Seconds to wait for another build of the same book: more than a build takes on the slowest machine."""
 
 
 class BookError(Exception):
-    """The book cannot be built, and the message says why."""
+    """The book cannot be built; the message says why."""
 
 
 @dataclass(frozen=True)
 class BookPlace:
-    """A folder of Jupyter Book, ``_build``, and what lies in it.
+    """A build folder of Jupyter Book, ``_build``, and its contents.
 
     Attributes
     ----------
     build
-        The folder. Its name is ``_build``, since Jupyter Book appends that to the path it is given, or that of a page.
+        The folder. Its name is ``_build``, which Jupyter Book appends to the given path, or that of a single page.
     """
 
     build: Path
 
     @property
     def html(self) -> Path:
-        """The pages for the web."""
+        """Built HTML pages."""
         return self.build / "html"
 
     @property
     def cache(self) -> Path:
-        """Outputs of the pages that were run, where myst-nb looks for them."""
+        """Outputs of executed pages, where MyST-NB looks for them."""
         return self.build / ".jupyter_cache"
 
     @property
     def doctrees(self) -> Path:
-        """Pages as Sphinx has read them."""
+        """Pages parsed by Sphinx."""
         return self.build / ".doctrees"
 
     @property
     def fingerprint(self) -> Path:
-        """Digest of the package that the outputs in the cache came from."""
+        """Digest of the package version that produced the cached outputs."""
         return self.build / "cache-fingerprint"
 
     @property
     def finished(self) -> Path:
-        """Digest of the sources of the whole book in ``html``; there is none while it is being built."""
+        """Digest of the sources of the finished book in ``html``; absent during a build."""
         return self.build / "finished"
 
     def forget_stale_outputs(self, current: str) -> None:
-        """Empty the cache when the package has changed, or outputs came from elsewhere.
+        """Empty the cache if the package has changed or the outputs have another origin.
 
-        jupyter-cache compares the cells alone.
+        jupyter-cache compares only the cells.
 
         Parameters
         ----------
         current
-            Where the outputs come from, and a digest of all else that they depend on.
+            Origin of the outputs, and a digest of everything else that they depend on.
         """
         if self.fingerprint.exists() and self.fingerprint.read_text(encoding="utf-8") == current:
             return
         if self.cache.exists():
-            print("The package has changed: every page is run afresh", flush=True)
+            print("The package has changed: every page is run again", flush=True)
             shutil.rmtree(self.cache)
         self.forget_pages()
         write_text(self.fingerprint, current, folders=True)
 
     def forget_pages(self) -> None:
-        """Let Sphinx read every page again: it warns about a page only when it reads it."""
+        """Make Sphinx read every page again, since it warns about a page only when it reads it."""
         shutil.rmtree(self.doctrees, ignore_errors=True)
 
     @contextmanager
     def locked(self, longest: float = LONGEST) -> Iterator[None]:
-        """Keep other builds out of this place; the system frees the lock of a process that has died.
+        """Hold an exclusive lock on this folder; the system releases the lock of a process that dies.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class BookPlace:
         Raises
         ------
         BookError
-            If the other build does not end in time, or the lock is no plain file.
+            If the other build does not end in time, or the lock is not a plain file.
         """
         path = self.build / ".lock"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ class BookPlace:
 
 
 def _wait_for(handle: int, path: Path, longest: float) -> None:
-    begun, told = time.monotonic(), False
+    begun, reported = time.monotonic(), False
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -123,26 +123,26 @@ def _wait_for(handle: int, path: Path, longest: float) -> None:
                     f"process {holder} has been building in {path.parent} for more than {longest:.0f} s. "
                     "Wait for it, or stop it"
                 ) from None
-            if not told:
-                print(f"Process {holder} builds in {path.parent}: waiting for its end", flush=True)
-                told = True
+            if not reported:
+                print(f"Process {holder} is building in {path.parent}: waiting for it", flush=True)
+                reported = True
             time.sleep(min(0.2, longest))
         else:
             return
 
 
 BOOK = BookPlace(ROOT / "_build")
-"""What ``make book`` and ``make pdf`` build."""
+"""Build folder of ``make book`` and ``make pdf``."""
 TEST_BOOK = BookPlace(ROOT / "_build" / "test" / "book" / "_build")
-"""What ``make test`` builds and opens in a browser."""
+"""Build folder of the book that ``make test`` opens in a browser."""
 
 
 def page_place(page: Path) -> BookPlace:
-    """Return where ``make page`` builds one page: where Jupyter Book puts a single file.
+    """Return the build folder of a single page: where Jupyter Book puts a single file.
 
     Parameters
     ----------
     page
-        Its text, below the root of the project.
+        Its source file, below the root of the project.
     """
     return BookPlace(BOOK.build / "_page" / "-".join(page.relative_to(ROOT).with_suffix("").parts))

@@ -1,4 +1,4 @@
-"""Capture every network of the catalogue that has PyTorch code, and store what was captured: ``make captures``."""
+"""Capture and store the graph of every network of the catalogue that has PyTorch code: ``make captures``."""
 
 import gzip
 import sys
@@ -11,7 +11,7 @@ from mlsys.workloads.torch_models import RECIPES, template
 
 
 def main(names: list[str]) -> None:
-    """Write the files of ``names``, or of all."""
+    """Write the files of the networks ``names``, by default of all."""
     for name in names or RECIPES:
         for precision in (WIDE, NARROW) if RECIPES[name].converts else (WIDE,):
             captured = template(name, precision)

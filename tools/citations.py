@@ -1,4 +1,4 @@
-"""The list of references is labelled as the text cites: a Sphinx extension for the book.
+"""A Sphinx extension that labels the list of references as the text cites them.
 
 The text says [Amdahl, 1967]; the styles that come with pybtex would label the same entry [Amd67].
 """
@@ -17,7 +17,7 @@ __all__ = ["AuthorYearLabels", "AuthorYearStyle", "label_of", "setup"]
 
 
 def label_of(entry: Entry) -> str:
-    """Return who and when, as the text cites it.
+    """Return authors and year, as the text cites them.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def label_of(entry: Entry) -> str:
 
 
 class AuthorYearLabels(BaseLabelStyle):
-    """Labels such as *Amdahl, 1967*; a, b, … tell apart what would read the same."""
+    """Labels such as *Amdahl, 1967*, with a, b, … appended to identical ones."""
 
     def format_labels(self, sorted_entries: Iterable[Entry]) -> Iterator[str]:
         """Yield a label for each entry."""
@@ -45,10 +45,10 @@ class AuthorYearLabels(BaseLabelStyle):
 
 
 class AuthorYearSorting(SortingStyle):
-    """By author and year; an institution, which the file keeps in braces, stands among people by its name."""
+    """Sorting by author and year; institutions, in braces in the file, are sorted among people by name."""
 
     def person_key(self, person: Person) -> str:
-        """Return what an author is sorted by."""
+        """Return the sorting key of an author."""
         key: str = super().person_key(person)
         return key.replace("{", "").replace("}", "")
 
@@ -65,6 +65,6 @@ def _family_name(person: Person) -> str:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Make the style known to sphinxcontrib-bibtex by the name ``author-year``."""
+    """Register the style with sphinxcontrib-bibtex under the name ``author-year``."""
     register_plugin("pybtex.style.formatting", "author-year", AuthorYearStyle)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""The claims of the pages, their facts and the sources of these, as small print in TeX."""
+"""Claims of the pages, their facts and sources, as small print in TeX."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,17 +12,17 @@ texescape.init()
 Record = Mapping[str, Any]
 _RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+")
 _LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789−")
-"""Text fonts lack most of the raised digits."""
+"""Translation of superscript digits, most of which text fonts lack."""
 
 
 def small_print(items: Iterable[str]) -> str:
-    """Return items as hanging paragraphs in two narrow columns; a word may break after a slash or an underscore."""
+    """Return items as hanging paragraphs in two columns; words may break after a slash or an underscore."""
     lines = "\n".join(f"\\smallprintitem {item}" for item in items)
     return f"\\begin{{smallprint}}\n{lines}\n\\end{{smallprint}}"
 
 
 def claims_of_a_page(record: Record) -> str:
-    """Return each claim of a page with its value and the sum it came from."""
+    """Return each claim of a page with its value and formula."""
     return small_print(
         f"\\textbf{{{_tex(claim['name'])}}} = {_tex(_amount(claim))}, from {_tex(claim['formula'])}"
         for claim in record["claims"]
@@ -30,7 +30,7 @@ def claims_of_a_page(record: Record) -> str:
 
 
 def facts_and_sources(records: Iterable[Record]) -> tuple[str, str]:
-    """Return the facts of all pages, each once, and the numbered sources that they name."""
+    """Return the distinct facts of all pages, and their numbered sources."""
     facts = {fact["name"]: fact for record in records for fact in record["facts"]}
     ordered = [facts[name] for name in sorted(facts)]
     numbers: dict[str, int] = {}

@@ -1,11 +1,11 @@
-"""Run the labs as Google Colab would: its versions of Jupyter, mlsys from this checkout, and its Python if it is here.
+"""Run the labs as Google Colab would: with its versions of Jupyter and Python, and mlsys from this checkout.
 
-Where that Python is not installed, the labs run on this one, and the first and the last line say so.
+If that Python is not installed, the labs run on this one, and the first and the last line of the output say so.
 
     python tools/colab_check.py                    all labs
     python tools/colab_check.py labs/01-amdahl.md  only this one
 
-The environment is kept in _build/colab and made anew when the pins change.
+The environment is kept in _build/colab and recreated when the pins change.
 """
 
 import argparse
@@ -23,9 +23,9 @@ from mlsys.files import write_text
 ROOT = Path(__file__).resolve().parents[1]
 HOME = ROOT / "_build" / "colab"
 TIMEOUT = 120
-"""Seconds one cell may take."""
+"""Time limit of one cell, s."""
 
-# github.com/googlecolab/backend-info, pip-freeze.txt at a724079 (2026-08-19): what a kernel there has loaded already.
+# github.com/googlecolab/backend-info, pip-freeze.txt at a724079 (2026-08-19): packages loaded by a Colab kernel.
 PYTHON = "3.13"
 PINS = (
     "ipython==7.34.0",
@@ -38,7 +38,7 @@ PINS = (
 )
 TOOLS = ("nbclient", "jupytext")
 
-# What a reader does, added as a last cell: predict, move every control, keep the state and bring it back.
+# A reader's actions, added as a last cell: predict, move every control, save the state and restore it.
 USE = """
 lab.predict(lab.prediction.listed()[0] if lab.prediction.listed() else 1.0)
 before = lab.picture.value
@@ -46,7 +46,7 @@ for control in lab.controls.values():
     assert not control.widget.disabled, control.name
     last = control.widget.options[-1] if hasattr(control.widget, "options") else not control.value
     control.widget.value = last[1] if isinstance(last, tuple) else last
-assert lab.picture.value != before, "the picture did not move"
+assert lab.picture.value != before, "the picture did not change"
 lab.restore(lab.save())
 assert lab.summary.value and "<img alt=" in lab.picture.value
 """
@@ -67,7 +67,7 @@ assert not noise, noise
 
 
 def find_python() -> str:
-    """Return Colab's Python if this machine has it, else the one that runs."""
+    """Return Colab's Python if it is installed, else the running one."""
     installed = Path.home().glob(f".pyenv/versions/{PYTHON}.*/bin/python")
     for candidate in (shutil.which(f"python{PYTHON}"), *map(str, sorted(installed))):
         if (
@@ -85,17 +85,17 @@ def version_of(python: str | Path) -> str:
 
 
 def stands_for(version: str) -> str:
-    """Return which Python the labs run on, and which one they would on Colab."""
+    """Return a description of the Python that the labs run on, compared with Colab's."""
     if version.startswith(f"{PYTHON}."):
-        return f"Python {version}, as Colab has it"
+        return f"Python {version}, as on Colab"
     return (
-        f"Python {version}, which stands for Colab's {PYTHON}: that is not installed here "
-        f"(python{PYTHON} on the PATH or in pyenv is taken)"
+        f"Python {version} instead of Colab's {PYTHON}, which is not installed here "
+        f"(neither as python{PYTHON} on the PATH nor in pyenv)"
     )
 
 
 def pip(python: Path, *arguments: str) -> str:
-    """Run pip in the environment; an error shows what pip said."""
+    """Run pip in the environment and return its output; an error shows it."""
     command = [str(python), "-m", "pip", "--disable-pip-version-check", *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
@@ -107,17 +107,17 @@ def make_environment() -> Path:
     """Return the Python of an environment with Colab's pins."""
     python, stamp = HOME / "bin" / "python", HOME / "pins.txt"
     base = find_python()
-    wanted = "\n".join((version_of(base), *PINS, *TOOLS))
-    if not (stamp.exists() and stamp.read_text(encoding="utf-8") == wanted):
+    required = "\n".join((version_of(base), *PINS, *TOOLS))
+    if not (stamp.exists() and stamp.read_text(encoding="utf-8") == required):
         shutil.rmtree(HOME, ignore_errors=True)
         subprocess.run([base, "-m", "venv", str(HOME)], check=True)
         pip(python, "install", "-q", *PINS, *TOOLS)
-        write_text(stamp, wanted)
+        write_text(stamp, required)
     return python
 
 
 def install_mlsys(python: Path) -> None:
-    """Install this checkout as the first cell of a lab does; nothing that is loaded already may change."""
+    """Install this checkout as the first cell of a lab does; fail if that changes a loaded package."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "mlsys"
         copy.mkdir()
@@ -133,7 +133,7 @@ def install_mlsys(python: Path) -> None:
 
 
 def run_lab(python: Path, lab: Path) -> str | None:
-    """Run one lab in a folder of its own; return what went wrong."""
+    """Run one lab in a folder of its own; return the error, if any."""
     with tempfile.TemporaryDirectory() as folder:
         command = [str(python), "-c", RUN, str(lab), folder, str(TIMEOUT), USE]
         try:
@@ -144,9 +144,9 @@ def run_lab(python: Path, lab: Path) -> str | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the labs; the exit status says whether all of them ran."""
+    """Run the labs; return 1 if any of them failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("labs", nargs="*", type=Path, help="labs (all, when none is named)")
+    parser.add_argument("labs", nargs="*", type=Path, help="labs (default: all)")
     options = parser.parse_args(arguments)
     labs = [lab.resolve() for lab in options.labs] or sorted((ROOT / "labs").glob("*.md"))
     start = time.perf_counter()

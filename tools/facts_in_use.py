@@ -1,12 +1,12 @@
-"""Which values of the device catalogue do the pages use, and how many of them are verified?
+"""Report which values of the device catalogue the pages use, and how many of them are verified.
 
-Three places are searched: the claims in the outputs of the notebooks (each lists the facts it leans
-on); the facts that are read while the code of a page or a lab runs again, which adds those that only a
-figure shows; and, likewise, those that the tests of formulas, published values, views and labs read.
-Lists of the whole catalogue, as on its own page, note no use, and tests that walk over every device
-(laws, models, validation) are not among them. The estimates of measured rows are counted apart.
+Three sources are searched: the claims in the outputs of the notebooks (each lists the facts it depends
+on); the facts read while the code of a page or a lab runs again, which adds those shown only in figures;
+and the facts read by the tests of formulas, published values, views and labs. Lists of the whole
+catalogue, as on its own page, do not count as use, nor do tests that iterate over every device (laws,
+models, validation). The estimates of measured rows are counted separately.
 
-    python tools/facts_in_use.py            claims alone, at once
+    python tools/facts_in_use.py            claims only, immediate
     python tools/facts_in_use.py --run      with figures: runs the code of every page
     python tools/facts_in_use.py --tests    with tests: runs those of formulas, published values, views and labs
 """
@@ -31,9 +31,9 @@ MOST = 40
 
 
 def claimed(folders: tuple[str, ...] = FOLDERS) -> list[str]:
-    """Return the names of the facts that claims lean on, in order of the pages.
+    """Return the names of the facts that claims depend on, in page order.
 
-    A claim over a large part of the catalogue leans on so many that naming them says nothing.
+    Claims over a large part of the catalogue are skipped.
     """
     claims = ledger(ROOT / folder for folder in folders).values()
     few = (claim["facts"] for claim in claims if len(claim["facts"]) <= MOST)
@@ -41,7 +41,7 @@ def claimed(folders: tuple[str, ...] = FOLDERS) -> list[str]:
 
 
 def judged() -> list[str]:
-    """Return the names of the facts that the estimates of all measured rows read: what our errors lean on."""
+    """Return the names of the facts that the estimates of all measured rows read."""
     with recording() as seen:
         for machine, rows in machines().items():
             predictions_on(machine, rows)
@@ -49,7 +49,7 @@ def judged() -> list[str]:
 
 
 def shown(page: Path) -> list[str]:
-    """Return the names of the facts that the code of a page reads when it runs."""
+    """Return the names of the facts that the code of a page reads."""
     import jupytext
     import matplotlib as mpl
 
@@ -75,7 +75,7 @@ def tested() -> list[str]:
 
 
 def in_use(run: bool = False, tests: bool = False) -> Evidence:
-    """Return what the values rest on that claims, and on request figures and tests, make use of."""
+    """Return the evidence for the values used by claims, and on request by figures and tests."""
     names = claimed() + (tested() if tests else [])
     for page in sorted(page for folder in FOLDERS for page in (ROOT / folder).glob("*.md")) if run else ():
         if "kernelspec" in page.read_text("utf-8")[:500]:
@@ -84,7 +84,7 @@ def in_use(run: bool = False, tests: bool = False) -> Evidence:
 
 
 def main() -> None:
-    """Print the share and what is lacking."""
+    """Print the share of verified values, and those that are not."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--run", action="store_true", help="run the code of the pages to see what figures use")
     parser.add_argument("--tests", action="store_true", help="run tests to see what they use")

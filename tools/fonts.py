@@ -1,9 +1,9 @@
-"""A list of fonts for matplotlib that belongs to one environment: a page is drawn the same whatever the home holds.
+"""A Matplotlib font cache per environment, so that pages do not depend on the home directory.
 
-Matplotlib keeps the list in the home, for all environments together. A process that draws while its environment is
-being deleted finds no font of matplotlib's own, and writes a list without them there; from then on every formula in
-every environment warns "findfont: Font family 'STIXGeneral' not found". A home without a list warns too, where it
-takes longer than 5 s to make one. Neither may decide whether a test passes.
+Matplotlib keeps its font list in the home directory, shared by all environments. A process that draws while its
+environment is being deleted finds none of Matplotlib's own fonts and writes a list without them; from then on every
+formula in every environment warns "findfont: Font family 'STIXGeneral' not found". Without a list, Matplotlib also
+warns if it takes longer than 5 s to build one. Neither may decide whether a test passes.
 """
 
 import os
@@ -15,12 +15,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def own_font_list() -> Path:
-    """Let every process started from here keep matplotlib's list in this environment, and make it where there is none.
+    """Make child processes keep Matplotlib's font list in this environment, and create it if missing.
 
     Returns
     -------
     Path
-        The folder, which ``MPLCONFIGDIR`` names from now on.
+        The folder, to which ``MPLCONFIGDIR`` is set.
 
     """
     home = Path(sys.prefix) if sys.prefix != sys.base_prefix else ROOT / "_build"
@@ -29,5 +29,5 @@ def own_font_list() -> Path:
     os.environ["MPLCONFIGDIR"] = str(folder)
     if not any(folder.glob("fontlist-*.json")):
         made = [sys.executable, "-c", "import matplotlib.font_manager"]
-        subprocess.run(made, check=True, stderr=subprocess.DEVNULL)  # it says that it may take a moment
+        subprocess.run(made, check=True, stderr=subprocess.DEVNULL)  # stderr says that it may take a moment
     return folder

@@ -1,7 +1,7 @@
 """Kernels for nbval, forked from one process that has imported what almost every page imports.
 
-Each is a process of its own, and imports `mlsys` itself; what it is spared are IPython, NumPy, pint and matplotlib,
-a second of processor time for each of thirty notebooks, and PyTorch, two seconds for each that captures a network.
+Each is a process of its own and imports `mlsys` itself. It saves the import of IPython, NumPy, pint and Matplotlib,
+a second of CPU time for each of thirty notebooks, and of PyTorch, two seconds for each that captures a network.
 """
 
 import multiprocessing
@@ -22,16 +22,16 @@ LIBRARIES = (
 
 
 class Kernel(ForkServerProcess):
-    """A kernel's process, asked as jupyter_client asks a `subprocess.Popen`."""
+    """A kernel's process with the interface of `subprocess.Popen` that jupyter_client uses."""
 
     stdin = stdout = stderr = None
 
     def poll(self) -> int | None:
-        """Return how it ended, None while it runs."""
+        """Return its exit code, or None while it runs."""
         return self.exitcode
 
     def wait(self) -> int | None:
-        """Return how it ended, once it has."""
+        """Wait for its end and return its exit code."""
         self.join()
         return self.exitcode
 
@@ -42,7 +42,7 @@ class Kernel(ForkServerProcess):
 
 
 def serve(arguments: Sequence[str], folder: str, environment: Mapping[str, str], path: Sequence[str]) -> None:
-    """Be a kernel: what an interpreter begun by `python -m ipykernel_launcher` would be."""
+    """Run a kernel in this process, as `python -m ipykernel_launcher` would."""
     os.setsid()
     os.chdir(folder)
     os.environ.clear()
@@ -73,16 +73,18 @@ def launch(command: Sequence[str], env: Mapping[str, str], cwd: str | None = Non
     kernel = Kernel(target=serve, args=(arguments, cwd or os.getcwd(), dict(env), path), daemon=True)
     kernel.start()
     assert kernel.ident is not None
-    while os.getpgid(kernel.ident) != kernel.ident:  # what ends it ends its group: that must not be ours
+    while (
+        os.getpgid(kernel.ident) != kernel.ident
+    ):  # the kernel's process group is killed at the end: it must not be ours
         time.sleep(0.001)
     return kernel
 
 
 def prepare(folder: str) -> None:
-    """Let nbval's kernels be forked, and have sockets that are files in a folder.
+    """Make nbval fork its kernels and use file sockets in a folder.
 
-    A kernel's TCP ports are found free, let go, and bound by the kernel a moment later: another process may take one
-    meanwhile, and the kernel dies before its first reply. No other process has the name of a file.
+    A kernel's TCP ports are chosen, released, and bound by the kernel a moment later: another process may take one
+    in between, and the kernel dies before its first reply. File names do not collide.
     """
     import nbval.kernel
     from jupyter_client.manager import KernelManager
@@ -99,5 +101,5 @@ def prepare(folder: str) -> None:
 
 
 def end() -> None:
-    """End the process that kernels were forked from, and count what they all took as this one's."""
+    """End the fork server, and count the CPU time of all kernels as this process's."""
     forkserver._forkserver._stop()  # type: ignore[attr-defined]

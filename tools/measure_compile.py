@@ -1,12 +1,12 @@
-"""Take the stored measurements of the compiler anew, on the machine that runs this.
+"""Repeat the stored compiler measurements on this machine.
 
-Choose a quiet moment, and one core:
+Choose an idle moment, and one core:
 
     taskset -c 1 python tools/measure_compile.py
     taskset -c 1 python tools/measure_compile.py --network resnet50
     python tools/measure_compile.py --predict     only counts and predictions, from the stored rates
 
-A network whose samples are noisy is timed again, twice at most; the quietest run is kept.
+A network with noisy samples is measured again, at most twice in all; the run with the least noise is kept.
 """
 
 import argparse
@@ -63,7 +63,7 @@ TRIES, QUIET = 2, 0.10
 
 
 def quietest(run: Callable[[], Any], timings: Callable[[Any], Sequence[Any]]) -> Any:
-    """Run again while the samples are noisy, and return the run whose noisiest timing is the quietest."""
+    """Repeat a run while its samples are noisy, and return the run with the smallest maximum spread."""
     best, least = None, float("inf")
     for _ in range(TRIES):
         result = run()
@@ -76,13 +76,13 @@ def quietest(run: Callable[[], Any], timings: Callable[[Any], Sequence[Any]]) ->
 
 
 def write(file: str, rows: list[dict[str, Any]]) -> None:
-    """Write a list of records, one on each line, whole or not at all."""
+    """Write a list of records, one per line, atomically."""
     lines = ",\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
     write_text(DATA / file, f"[\n{lines}\n]\n")
 
 
 def compile_rows(repeats: int, only: str | None) -> None:
-    """Store eager against compiled, with the weights as inputs and frozen."""
+    """Measure and store eager against compiled, with the weights as inputs and frozen."""
     rows = [] if only is None else [each.record() for each in stored_compile_results()]
     for name, sizes in NETWORKS:
         for freeze in (False, True):
@@ -92,7 +92,7 @@ def compile_rows(repeats: int, only: str | None) -> None:
 
 
 def _one_compile(rows: list[dict[str, Any]], name: str, sizes: dict[str, int], freeze: bool, repeats: int) -> None:
-    """Measure one network and put it into its place."""
+    """Measure one network and insert its record."""
     start, batch = time.perf_counter(), sizes.get("batch", 1)
     module, inputs, label = ready_model(name, **sizes)
     rates = machine_rates(1)
@@ -105,7 +105,7 @@ def _one_compile(rows: list[dict[str, Any]], name: str, sizes: dict[str, int], f
 
 
 def _put(rows: list[dict[str, Any]], row: dict[str, Any], key: Sequence[str]) -> None:
-    """Replace the row of the same key, or add it."""
+    """Replace the row with the same key, or append it."""
     same = [index for index, each in enumerate(rows) if all(each[name] == row[name] for name in key)]
     if same:
         rows[same[0]] = row
@@ -114,7 +114,7 @@ def _put(rows: list[dict[str, Any]], row: dict[str, Any], key: Sequence[str]) ->
 
 
 def ladder_rows(repeats: int, only: str | None) -> None:
-    """Store networks under one pass more at a time."""
+    """Measure and store networks with one more compiler pass at a time."""
     rows = [] if only is None else [each.record() for each in stored_pass_results()]
     for name, sizes in LADDERS:
         if only not in (None, name):
@@ -129,7 +129,7 @@ def ladder_rows(repeats: int, only: str | None) -> None:
 
 
 def predicted_again() -> list[dict[str, Any]]:
-    """Return the stored results with counts and predictions of today, from the rates stored beside them."""
+    """Return the stored results with new counts and predictions, from the stored rates."""
     sizes = {(name, given.get("batch", 1)): given for name, given in NETWORKS}
     rows = []
     for result in stored_compile_results():
@@ -144,9 +144,9 @@ def predicted_again() -> list[dict[str, Any]]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, and write the data files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--predict", action="store_true", help="only count and predict again, measure nothing")
-    parser.add_argument("--only", choices=["compile", "passes"], help="only one of the two files")
-    parser.add_argument("--network", help="only one network; the others stay as they are")
+    parser.add_argument("--predict", action="store_true", help="only count and predict again, without measuring")
+    parser.add_argument("--only", choices=["compile", "passes"], help="update only one of the two files")
+    parser.add_argument("--network", help="measure only one network; keep the others")
     parser.add_argument("--repeats", type=int, default=30)
     given = parser.parse_args(arguments)
     if given.predict:

@@ -1,4 +1,4 @@
-"""Pairs of orderings.py that are known to be told wrongly, each with the reason; a test holds that they still are."""
+"""Pairs of orderings.py that are known to be mispredicted, with the reason; a test checks that they still are."""
 
 from collections.abc import Callable
 
@@ -6,19 +6,19 @@ from orderings import Pair
 
 
 def _half_a_mobilenet(pair: Pair) -> bool:
-    """Half a MobileNet v2 has no row in integers by a compiler for a neural processor, where the whole is told faster.
+    """Return whether a pair is MobileNet v2 0.5 in INT8 on a GroqChip, where the full width is predicted to be faster.
 
-    The whole is so by rows of other machines; a GroqChip, which holds either on the chip, takes about as long for one
-    as for the other.
+    No NPU compiler has an INT8 row of the half-width network; the full width is predicted from rows of other machines.
+    A GroqChip, which holds either network on-chip, takes about the same time for both.
     """
     question = pair[0]
     return question.network == "mobilenet_v2_0.5" and question.device == "GroqChip1" and question.precision == "int8"
 
 
-# What is told wrongly, each for a reason of its own.
+# Known mispredictions by ordering.
 MISTOLD: dict[str, Callable[[Pair], bool]] = {"a deeper network": _half_a_mobilenet}
 
 
 def mistold(name: str, pair: Pair) -> bool:
-    """Return whether a pair is one of those that are known to be told wrongly."""
+    """Return whether a pair is a known misprediction."""
     return name in MISTOLD and MISTOLD[name](pair)

@@ -1,4 +1,4 @@
-"""Pictures: functions that take an Axes, draw, and give it back."""
+"""Figures: functions that draw into an Axes and return it."""
 
 from mlsys.viz.amdahl import scaling_laws, speedup_map, time_bars
 from mlsys.viz.architecture import (

@@ -1,4 +1,4 @@
-"""Pictures of Amdahl's law: the map of speedups, and where the time goes."""
+"""Figures of Amdahl's law: the map of speedups, and the breakdown of time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def speedup_map(
     ax
         Axes to draw into.
     marks
-        Points (accelerator speedup, parallel fraction, label) to point out.
+        Points (accelerator speedup, parallel fraction, label) to mark.
     fractions
         Smallest and largest parallel fraction, both below 1.
 
@@ -81,14 +81,14 @@ def speedup_map(
 
 
 class TimeBars:
-    """Where the time goes in several runs of a program: host and accelerated part, drawn once and moved often.
+    """Stacked bars of host and accelerated time for several runs of a program; drawn once and updated often.
 
     Parameters
     ----------
     ax
         Axes to draw into; its vertical axis is the share of the original time.
     names
-        Of the runs, one bar each.
+        Names of the runs, one bar each.
     """
 
     def __init__(self, ax: Axes, names: Sequence[str]) -> None:
@@ -128,7 +128,7 @@ class TimeBars:
         self.artists: tuple[Artist, ...] = (*bars, self.guide, *labels)
 
     def show(self, parallel_fraction: float, speedups: Sequence[float]) -> None:
-        """Draw a program of which a share is accelerated, once for each speedup; 1 is the program before."""
+        """Update the bars for an accelerated share and a speedup per run; speedup 1 is the original program."""
         host = 100 * (1 - parallel_fraction)
         self.guide.set_ydata([host, host])
         for pair, labels, gain in zip(self.bars, self.labels, speedups, strict=True):
@@ -142,7 +142,7 @@ class TimeBars:
 
 @drawn
 def time_bars(ax: Axes, parallel_fraction: float, speedups: Sequence[float]) -> Axes:
-    """Draw where the time goes before and after: host and accelerated part, stacked.
+    """Draw stacked bars of host and accelerated time, before and after acceleration.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def time_bars(ax: Axes, parallel_fraction: float, speedups: Sequence[float]) -> 
     parallel_fraction
         Accelerated share of the original time.
     speedups
-        Accelerator speedups, one bar each; 1 is the program before.
+        Accelerator speedups, one bar each; 1 is the original program.
     """
     TimeBars(ax, ["before" if gain == 1 else f"S = {gain:,.0f}" for gain in speedups]).show(parallel_fraction, speedups)
     ax.set(ylabel="run time, share of the original")
@@ -159,7 +159,7 @@ def time_bars(ax: Axes, parallel_fraction: float, speedups: Sequence[float]) -> 
 
 
 class SpeedupCurve:
-    """The speedup of a whole program over that of its accelerated part, and its ceiling.
+    """Curve of program speedup against accelerator speedup, with its ceiling.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ class SpeedupCurve:
         self.artists: tuple[Artist, ...] = (self.ceiling, self.label, self.curve)
 
     def show(self, parallel_fraction: float) -> None:
-        """Draw the law for a share that is accelerated."""
+        """Update the curve for an accelerated share."""
         ceiling = amdahl_ceiling.bare(parallel_fraction)
         self.curve.set_ydata(amdahl_speedup.bare(parallel_fraction, self.gains))
         self.ceiling.set_ydata([ceiling, ceiling])
@@ -186,7 +186,7 @@ class SpeedupCurve:
 
 @chart
 def scaling_laws(ax: Axes, parallel_fraction: float, largest: float = 1000) -> Axes:
-    """Draw Amdahl's fixed problem against Gustafson's growing one, over processors.
+    """Draw Amdahl's (fixed problem) and Gustafson's (scaled problem) speedup over the number of processors.
 
     Parameters
     ----------

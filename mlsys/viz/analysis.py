@@ -1,4 +1,4 @@
-"""Pictures of an analysis: every layer under the roof, and what each takes of the time."""
+"""Figures of an analysis: every layer under the roof, and its share of the time."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _CAUSES = (
 
 @drawn
 def estimates_under_roof(ax: Axes, analysis: Analysis, device: Device) -> Axes:
-    """Draw the rate that every operator is expected to attain, under the roof of the device.
+    """Draw the estimated rate of every operator under the roof of the device.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     analysis
-        Of a network on ``device``; operators without arithmetic have no place under a roof.
+        Analysis of a network on ``device``; operators without arithmetic are not drawn.
     device
         The device.
     """
@@ -72,7 +72,7 @@ def estimate_ranges(ax: Axes, analyses: Sequence[Analysis]) -> Axes:
     ax
         Axes to draw into.
     analyses
-        Of one network on several devices, or a single one.
+        Analyses of one network on one or several devices.
     """
     rows = range(len(analyses))
     times = [
@@ -99,11 +99,11 @@ def estimate_ranges(ax: Axes, analyses: Sequence[Analysis]) -> Axes:
 
 
 def _speed(analysis: Analysis, first: Analysis) -> str:
-    """Return how many times as fast as the first a device is, or that it cannot be told; nothing of the first."""
+    """Return the speed relative to the first device, or that the difference is not significant; empty for the first."""
     if analysis is first:
         return ""
     if not analysis.apart_from(first):
-        return "\ncannot be told apart from the first"
+        return "\nno significant difference from the first"
     _, low, high = analysis.speed_over(first)
     probably = "probably " if analysis.overlaps(first) else ""
     return f"\n{probably}{number(low)} to {number(high)} times as fast as the first"
@@ -122,13 +122,13 @@ def comparison_figure(analyses: Sequence[Analysis]) -> Figure:
 
 @drawn
 def analysis_figure(analysis: Analysis, device: Device) -> Figure:
-    """Return a figure of three panels: the layers under the roof, their shares of the least time, and the whole."""
+    """Return a figure of three panels: layers under the roof, their shares of the bound, and the total time."""
     figure, whole, _, plt = setup_plot(figsize=(7.2, 9.2))
     whole.remove()
     upper, lower, last = figure.subplots(3, 1, height_ratios=(4, 4, 1))
     estimate_ranges(last, [analysis])
     last.set_yticks([])
-    last.set_title("The whole", pad=24)
+    last.set_title("Whole network", pad=24)
     estimates_under_roof(upper, analysis, device)
     upper.set_title("Calibrated estimate: every layer under the roof")
     layer_scatter(lower, analysis.roofline, float(analysis.ridge.m_as("FLOP/byte")))
@@ -138,7 +138,7 @@ def analysis_figure(analysis: Analysis, device: Device) -> Figure:
 
 
 def analysis_alt_text(analysis: Analysis) -> str:
-    """Return what the figure shows, in words."""
+    """Return the alternative text of the figure."""
     side = "above" if analysis.intensity >= analysis.ridge else "below"
     causes = ", ".join(f"{analysis.share_held_by(cause):.0%} by {cause}" for cause, _, _ in _CAUSES)
     times = (analysis.bound, analysis.estimate, *analysis.range)
@@ -147,13 +147,13 @@ def analysis_alt_text(analysis: Analysis) -> str:
         f"Roofline of {analysis.device} in {analysis.precision} with the {len(analysis.operators)} operators of "
         f"{analysis.workload}: as a whole {analysis.intensity.m_as('FLOP/byte'):.3g} FLOP/byte, {side} the ridge of "
         f"{analysis.ridge.m_as('FLOP/byte'):.3g}. Of the estimated time {causes}. Below: each operator's share of "
-        f"the least time over its intensity, and the whole: at least {least} ms, estimated {estimate} ms, four "
-        f"measurements in five between {low} and {high} ms."
+        f"the least time over its intensity, and the whole network: at least {least} ms, estimated {estimate} ms, 80 % "
+        f"range {low} to {high} ms."
     )
 
 
 def inline_svg(figure: Figure, alt: str) -> str:
-    """Return a figure as an SVG element for an HTML page, with its text alternative and no outside link."""
+    """Return a figure as an SVG element for an HTML page, with alternative text and no external links."""
     import html
 
     stream = io.StringIO()

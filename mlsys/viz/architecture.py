@@ -1,4 +1,4 @@
-"""Pictures of whole machines: tiles, time against energy, where the energy goes, and bytes at each memory level."""
+"""Figures of architecture models: tiles, time against energy, energy breakdown, and traffic by memory level."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _HATCHES = ("", "//", "..", "xx")
 
 @chart
 def tiles_by_footprint(ax: Axes, strategies: Sequence[TilingStrategy], operators: Sequence[Sequence[Operator]]) -> Axes:
-    """Draw how many tiles each strategy cuts products into, over the bytes that they touch.
+    """Draw the number of tiles per strategy over the footprint of the matrix product.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     strategies
-        Disciplines, each for its device.
+        Tiling strategies, each for its device.
     operators
-        For each strategy the operators that it is to cut.
+        Operators to tile, by strategy.
     """
     for strategy, members, color, marker in zip(strategies, operators, CYCLE, MARKERS, strict=False):
         plans = [strategy.plan(operator) for operator in members]
@@ -51,7 +51,7 @@ def tiles_by_footprint(ax: Axes, strategies: Sequence[TilingStrategy], operators
 
 @chart
 def latency_energy(ax: Axes, pairs: Sequence[Sequence[tuple[ArchitectureResult, ArchitectureResult]]]) -> Axes:
-    """Draw time against energy, with an arrow from each network as written down to its fused form.
+    """Draw time against energy, with an arrow from each unfused network to its fused form.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def latency_energy(ax: Axes, pairs: Sequence[Sequence[tuple[ArchitectureResult, 
             ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": color, "linewidth": 1.1, "shrinkB": 4})
             ax.plot(*start, marker, color="white", markeredgecolor=color, markersize=6, zorder=3)
             ax.plot(*end, marker, color=color, markeredgecolor="white", markeredgewidth=0.5, markersize=8.5, zorder=4)
-        for after in (row[0][1], row[-1][1]):  # who it is must not hang on its colour alone
+        for after in (row[0][1], row[-1][1]):  # identification must not depend on colour alone
             name = after.device.rpartition(" ")[2]
             ax.annotate(name, _point(after), (7, -10), textcoords="offset points", color=color, fontsize=9)
     ax.set(xscale="log", yscale="log", xlabel="time of one pass, ms", ylabel="energy of one pass, mJ")
@@ -107,7 +107,7 @@ def _power_lines(ax: Axes) -> None:
 
 @chart
 def energy_split(ax: Axes, groups: Sequence[Sequence[ArchitectureResult]]) -> Axes:
-    """Draw where the energy goes, as parts of each result's whole.
+    """Draw the energy breakdown of each result, in percent.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def energy_split(ax: Axes, groups: Sequence[Sequence[ArchitectureResult]]) -> Ax
 
 @chart
 def bytes_by_level(ax: Axes, results: Sequence[ArchitectureResult]) -> Axes:
-    """Draw the bytes that leave each memory level towards the units, from the main memory inward.
+    """Draw the bytes that each memory level sends inward, from the main memory to the units.
 
     Parameters
     ----------
@@ -168,16 +168,16 @@ def bytes_by_level(ax: Axes, results: Sequence[ArchitectureResult]) -> Axes:
 
 @chart
 def bytes_by_onchip(ax: Axes, sizes: Sequence[float], results: Sequence[Sequence[ArchitectureResult]]) -> Axes:
-    """Draw the bytes of the main memory over the size of the memory on the chip.
+    """Draw main memory traffic over the size of the on-chip memory.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     sizes
-        MiB.
+        On-chip memory sizes, MiB.
     results
-        One line for each row, one result for each size.
+        One line per row, with one result per size.
     """
     for row, color, marker in zip(results, CYCLE, MARKERS, strict=False):
         moved = [result.figures["moved"].m_as("MB") for result in row]

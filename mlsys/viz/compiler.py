@@ -1,4 +1,4 @@
-"""Pictures of compilation: what each pass is worth, kernels before and after, measured against predicted."""
+"""Figures of compilation: the gain of each pass, kernels before and after, measured against predicted speed-ups."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LOOKS = FrozenDict(
         "loss": ("OrangeL", "OrangeLine", "xx"),
     }
 )
-"""Fill, edge and hatch of bars that say what was measured, what was predicted, and what a pass changed."""
+"""Fill, edge and hatch of bars for measurements, predictions, and gains and losses of a pass."""
 
 
 def dress(bar: Rectangle, look: str) -> None:
@@ -42,7 +42,7 @@ def dress(bar: Rectangle, look: str) -> None:
 
 
 def time_text(seconds: float) -> str:
-    """Return a time in the unit that suits it.
+    """Return a time as text in a suitable unit.
 
     Examples
     --------
@@ -58,14 +58,14 @@ def result_label(result: CompileResult) -> str:
 
 
 class Waterfall:
-    """The time that each pass takes away, from eager down to all passes, drawn once and moved often.
+    """Waterfall of the time saved by each pass, from eager to all passes; drawn once and updated often.
 
     Parameters
     ----------
     ax
         Axes to draw into; lengths are shares of the longest time.
     names
-        Of the steps: the first before any pass, then one for each pass.
+        Names of the steps: the first before any pass, then one per pass.
     """
 
     def __init__(self, ax: Axes, names: Sequence[str] = PASSES) -> None:
@@ -89,12 +89,12 @@ class Waterfall:
         self.artists: tuple[Artist, ...] = (*self.steps, *self.bars, *self.texts)
 
     def hide(self) -> None:
-        """Take everything that is measured out of the picture."""
+        """Hide everything that shows a measurement."""
         for artist in self.artists:
             artist.set_visible(False)
 
     def show(self, result: PassResult) -> None:
-        """Draw a network under one pass more at a time: factors beside the bars, times and kernels at both ends."""
+        """Update the waterfall: factors beside the bars, times and kernel counts at both ends."""
         for artist in self.artists:
             artist.set_visible(True)
         seconds = [step.timing.median.m_as("s") for step in result.steps]
@@ -117,19 +117,19 @@ class Waterfall:
 
 @drawn
 def pass_waterfall(ax: Axes, result: PassResult) -> Axes:
-    """Draw the time that each pass takes away, from eager down to all passes together.
+    """Draw the time saved by each pass, from eager to all passes together.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     result
-        A network under one pass more at a time.
+        Measurements of a network with one more pass at a time.
 
     Returns
     -------
     Axes
-        With the factor of each pass beside its bar, and the kernels that are left.
+        With the factor of each pass beside its bar, and the number of remaining kernels.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -145,14 +145,14 @@ def pass_waterfall(ax: Axes, result: PassResult) -> Axes:
 
 @chart
 def kernel_bars(ax: Axes, results: Sequence[CompileResult]) -> Axes:
-    """Draw the kernels of a call: eager, compiled with the weights as inputs, and frozen.
+    """Draw the kernel count of a call: eager, compiled with the weights as inputs, and compiled with frozen weights.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     results
-        At one batch of each network, frozen and not.
+        Results at one batch size per network, frozen and not.
     """
     plain = {result.model: result for result in results if not result.frozen}
     frozen = {result.model: result for result in results if result.frozen}
@@ -176,21 +176,21 @@ def kernel_bars(ax: Axes, results: Sequence[CompileResult]) -> Axes:
 
 @chart
 def speedup_scatter(ax: Axes, results: Sequence[CompileResult], labels: Sequence[tuple[str, int, bool]] = ()) -> Axes:
-    """Draw measured over predicted speed-up, with the interval of each measurement.
+    """Draw measured against predicted speed-up, with the interval of each measurement.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     results
-        Those with a prediction are drawn.
+        Results; those without a prediction are not drawn.
     labels
-        Network, batch and whether frozen, of the points to name.
+        (network, batch, frozen) of the points to label.
 
     Returns
     -------
     Axes
-        With the line where both agree and a band of a quarter to either side.
+        With the line of agreement and a band of a factor of 1.25 on either side.
     """
     for kind, (marker, color, name) in _LOOKS.items():
         chosen = [result for result in results if result.predicted is not None and result.frozen is kind]

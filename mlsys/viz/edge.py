@@ -1,4 +1,4 @@
-"""Pictures of a network made smaller: what its layers hold and compute, and what each variant is worth."""
+"""Figures of model compression: memory and work by layer, and the trade-off of each variant."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @drawn
 def layer_memory(ax: Axes, rows: Sequence[LayerRow]) -> Axes:
-    """Draw the memory of each layer's output and of its weights, as marks over a logarithmic axis.
+    """Draw the memory of each layer's output and weights, as marks on a logarithmic axis.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     rows
-        Layers, in the order in which they run.
+        Layers in execution order.
     """
     ax.set_yscale("log")
     for name, color, marker, aside in (("makes", "BlueLine", "o", -0.12), ("keeps", "OrangeLine", "s", 0.12)):
@@ -49,7 +49,7 @@ def layer_memory(ax: Axes, rows: Sequence[LayerRow]) -> Axes:
 
 
 def _bytes_text(size: float) -> str:
-    """Return an amount of memory in the decimal unit that suits it.
+    """Return an amount of memory as text in a suitable decimal unit.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def mac_bars(ax: Axes, rows: Sequence[LayerRow]) -> Axes:
     ax
         Axes to draw into.
     rows
-        Layers, in the order in which they run.
+        Layers in execution order.
     """
     places = range(len(rows))
     bars = ax.bar(list(places), [row.macs / 1e6 for row in rows], 0.6, color=COLORS["GreenLine"])
@@ -81,7 +81,7 @@ def mac_bars(ax: Axes, rows: Sequence[LayerRow]) -> Axes:
 
 
 def _by_layer(ax: Axes, rows: Sequence[LayerRow], label: str) -> Axes:
-    """Name the layers below the bars, slanted where there are many."""
+    """Label the layers below the bars, slanted if there are many."""
     many = len(rows) > 6
     ax.set_xticks(range(len(rows)), [row.layer for row in rows], rotation=30 * many, ha="right" if many else "center")
     ax.set_ylabel(label)
@@ -90,16 +90,16 @@ def _by_layer(ax: Axes, rows: Sequence[LayerRow], label: str) -> Axes:
 
 @chart
 def tradeoff(ax: Axes, points: Sequence[EdgePoint], budget: float | None = None) -> Axes:
-    """Draw the accuracy of every variant over its memory: filled if accepted, ringed if no other beats it.
+    """Draw the accuracy of every variant over its memory: filled if accepted, ringed if on the Pareto front.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     points
-        Those that could be made; one for each variant is drawn, the others differ in clock alone.
+        Feasible points; one per variant is drawn, as the others differ only in clock.
     budget
-        Memory that is allowed, MB.
+        Memory budget, MB.
     """
     made = [point for point in points if point.statistics is not None]
     variants: dict[Any, list[EdgePoint]] = {}
@@ -128,23 +128,23 @@ def tradeoff(ax: Axes, points: Sequence[EdgePoint], budget: float | None = None)
         ax.annotate("budget", (budget, 0.02), xycoords=("data", "axes fraction"), xytext=(4, 0),
                     textcoords="offset points", color=COLORS["RedLine"], fontsize=9)  # fmt: skip
     ax.set_xlabel("planned memory, MB (open: not accepted)")
-    ax.set_ylabel("right answers, %")
+    ax.set_ylabel("accuracy, %")
     ax.legend(fontsize=9)
     return ax
 
 
 @drawn
 def clock_curves(ax: Axes, law: ClockLaw, voltages: Mapping[str, Callable[[float], float]]) -> Axes:
-    """Draw the energy of one inference over the clock, a line for each way in which the voltage follows.
+    """Draw the energy of one inference over the clock, one line per voltage scaling rule.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     law
-        Time and energy of the inference.
+        Time and energy of the inference as a function of the clock.
     voltages
-        By label: voltage over that of the reference for a clock over that of the reference, both at most 1.
+        By label: relative voltage as a function of relative clock, both at most 1.
     """
     from mlsys.edge.clock import Clock
 
@@ -168,16 +168,16 @@ def clock_curves(ax: Axes, law: ClockLaw, voltages: Mapping[str, Callable[[float
 
 @drawn
 def edge_figures(rows: Sequence[LayerRow], points: Sequence[EdgePoint], budget: float) -> dict[str, tuple[Figure, str]]:
-    """Return the three pictures of a run by the name of their file, each with its text alternative.
+    """Return the three figures of a run by file name, each with its alternative text.
 
     Parameters
     ----------
     rows
         Layers of the network as trained.
     points
-        All points.
+        All points of the run.
     budget
-        Memory that is allowed, MB.
+        Memory budget, MB.
     """
     figures = {}
     fig, ax, _, plt = setup_plot((7.0, 3.6))
@@ -199,7 +199,7 @@ def edge_figures(rows: Sequence[LayerRow], points: Sequence[EdgePoint], budget: 
     fig, ax, _, plt = setup_plot((7.0, 4.4))
     tradeoff(ax, points, budget)
     front = sum(point.pareto for point in points)
-    said = f"Right answers over planned memory; {front} of {len(points)} points are beaten by no other"
+    said = f"Accuracy over planned memory; {front} of {len(points)} points are on the Pareto front"
     figures["precision_tradeoffs.png"] = (fig, said + ".")
     plt.close(fig)
     return figures

@@ -1,4 +1,4 @@
-"""Pictures of an attribution: where the time went, layer by layer and cause by cause."""
+"""Figures of an attribution: the breakdown of time by layer and by cause."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOKS: dict[Cause, tuple[str, str, str]] = {
     "launch": ("VioletLine", "..", "entering kernels"),
     "residual": ("RedLine", "xx", "not explained"),
 }
-"""Colour, hatch and words of each cause, the same in every picture."""
+"""Colour, hatch and label of each cause, the same in every figure."""
 _HELD_BY = (
     ("compute", MARKERS[0], "BlueLine"),
     ("memory", MARKERS[1], "OrangeLine"),
@@ -35,14 +35,14 @@ def _fill(cause: Cause) -> dict[str, Any]:
 
 @chart
 def layer_waterfall(ax: Axes, attribution: Attribution) -> Axes:
-    """Draw every layer's time where it begins, after all before it, divided by cause; last what no layer took.
+    """Draw a waterfall of the layers' times divided by cause, ending with the time outside layers.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     attribution
-        Where the time went.
+        Breakdown of the time.
     """
     names, left = [layer.name for layer in attribution.layers], 0.0
     rows = [layer.parts for layer in attribution.layers]
@@ -72,14 +72,14 @@ def _cause_legend(ax: Axes, shares: Mapping[Cause, float], at: tuple[float, floa
 
 @drawn
 def sunburst(ax: Axes, attribution: Attribution) -> Axes:
-    """Draw two rings: inside the causes, outside what each layer has of them.
+    """Draw two rings: causes inside, the layers' shares of each cause outside.
 
     Parameters
     ----------
     ax
         Axes to draw into; its frame is switched off.
     attribution
-        Where the time went.
+        Breakdown of the time.
     """
     shares = attribution.shares
     causes = [cause for cause in CAUSES if shares[cause] > 0.05]
@@ -110,18 +110,18 @@ def sunburst(ax: Axes, attribution: Attribution) -> Axes:
 
 @chart
 def layer_roofline(ax: Axes, attribution: Attribution) -> Axes:
-    """Draw the rate that each layer attained, under the roof by which it is judged.
+    """Draw the rate that each layer attained under its roof.
 
-    Bytes that fit into a cache move faster than those of the main memory, and the attribution takes each layer's
-    bandwidth at its own size. So the slanted roof is a band, from the main memory to the fastest bandwidth that a
-    layer was judged by, and a bar above each layer is its own roof.
+    Data that fit in a cache move faster than those in main memory, and the attribution uses the bandwidth at each
+    layer's size. So the slanted roof is a band from the main memory bandwidth to the fastest bandwidth used, and a
+    bar above each layer marks its own roof.
 
     Parameters
     ----------
     ax
         Axes to draw into; both become logarithmic.
     attribution
-        Where the time went; layers without arithmetic have no place.
+        Breakdown of the time; layers without arithmetic are not drawn.
     """
     placed = [layer for layer in attribution.layers if layer.rate > 0 and layer.intensity > 0]
     _slanted_roofs(ax, attribution, placed)
@@ -156,7 +156,7 @@ def layer_roofline(ax: Axes, attribution: Attribution) -> Axes:
 
 
 def _slanted_roofs(ax: Axes, attribution: Attribution, placed: Sequence[LayerShare]) -> None:
-    """Draw the roof of the main memory, and that of the fastest bandwidth that a layer was judged by."""
+    """Draw the roof of the main memory, and that of the fastest bandwidth used for a layer."""
     at = [layer.intensity for layer in placed] or [attribution.ridge]
     span = np.geomspace(min(*at, attribution.ridge) / 3, max(*at, attribution.ridge) * 3, 200)
 
@@ -176,16 +176,16 @@ def _slanted_roofs(ax: Axes, attribution: Attribution, placed: Sequence[LayerSha
 
 @chart
 def energy_by_cause(ax: Axes, attribution: Attribution, energy_mj: float) -> Axes:
-    """Draw the energy of an inference by cause, as one bar: power is taken to be the same all the time.
+    """Draw the energy of an inference by cause as one bar, assuming constant power.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     attribution
-        Where the time went.
+        Breakdown of the time.
     energy_mj
-        Of one inference, mJ.
+        Energy of one inference, mJ.
     """
     left, shares = 0.0, attribution.shares
     for cause in CAUSES:

@@ -1,4 +1,4 @@
-"""Pictures of what was measured: every sample, misses of the cache, and platforms side by side."""
+"""Figures of measurement logs: all samples, cache misses, and platforms side by side."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _TITLES = {
 
 @chart
 def miss_rates(ax: Axes, log: Log, cache_kb: float = 32.0) -> Axes:
-    """Draw the share of accesses that missed, layer by layer, with the line of 10 %, and the working set below a name.
+    """Draw the cache miss rate of each layer, with a line at 10 % and the working set below each name.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     log
-        With counters ``misses`` and ``accesses`` of layers; a layer without accesses has no bar.
+        Log with counters ``misses`` and ``accesses`` of layers; a layer without accesses has no bar.
     cache_kb
-        Size that the working set is compared with, kB.
+        Cache size to compare the working set with, kB.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def miss_rates(ax: Axes, log: Log, cache_kb: float = 32.0) -> Axes:
 
 @drawn
 def radar(ax: Axes, rows: Sequence[Platform]) -> Axes:
-    """Draw platforms in a radar: 1, outside, is the best of the comparison in that column, 0 infinitely worse.
+    """Draw platforms in a radar chart: 1 (outside) is the best value of a column, 0 infinitely worse.
 
     Parameters
     ----------
@@ -98,12 +98,12 @@ def radar(ax: Axes, rows: Sequence[Platform]) -> Axes:
 
 @drawn
 def dashboard(axes: Sequence[Axes], rows: Sequence[Platform]) -> Sequence[Axes]:
-    """Draw latency, energy, memory and the spread between runs of platforms, in four panels; unknown stays empty.
+    """Draw latency, energy, memory and run-to-run spread of platforms in four panels; unknown values stay empty.
 
     Parameters
     ----------
     axes
-        Four to draw into.
+        Four Axes to draw into.
     rows
         Platforms.
     """
@@ -133,7 +133,7 @@ def dashboard(axes: Sequence[Axes], rows: Sequence[Platform]) -> Sequence[Axes]:
 
 @chart
 def latency_timeline(ax: Axes, log: Log) -> Axes:
-    """Draw every sample in the order of measuring, run after run, with the median of each run.
+    """Draw all samples in measurement order, run after run, with the median of each run.
 
     Parameters
     ----------
@@ -161,14 +161,14 @@ def latency_timeline(ax: Axes, log: Log) -> Axes:
 
 @chart
 def step_timeline(ax: Axes, logs: Sequence[Log]) -> Axes:
-    """Draw the medians of one network from one way of running it to the next, with the medians of its runs.
+    """Draw the median latency of one network across successive configurations, with the medians of its runs.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     logs
-        In the order of steps.
+        Logs in the order of the configurations.
     """
     middles = [log.median for log in logs]
     places = range(len(logs))

@@ -1,4 +1,4 @@
-"""Pictures of fusion: passes over memory, what they cost, and where they go in whole networks."""
+"""Figures of fusion: passes over memory, their cost, and their share in whole networks."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _HATCHES = ("", "//", "..", "\\\\", "xx", "--")
 
 @drawn
 def memory_passes(ax: Axes, operators: Sequence[str]) -> Axes:
-    """Draw a chain of element-wise operators one by one and below as one kernel, an arrow for each pass.
+    """Draw a chain of element-wise operators unfused and, below, as one kernel, with an arrow per memory pass.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     operators
-        What the operators are called, in order.
+        Names of the operators, in order.
     """
     count = len(operators)
     ax.set(xlim=(-0.9, 2 * count + 1.5), ylim=(0, 8))
@@ -89,24 +89,24 @@ def speedup_by_chain(
     longest: int = 16,
     launch: float = 0.0,
 ) -> Axes:
-    """Draw how many times faster a chain of n element-wise operators gets when it is fused.
+    """Draw the speedup of fusing a chain of n element-wise operators.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     device
-        Its vector unit computes, its main memory feeds it.
+        Device whose vector peak and main memory bandwidth are used.
     tensor_bytes
-        Size of the tensor.
+        Size of the tensor, byte.
     element_bytes, precision
-        Of one element.
+        Size and number format of an element.
     work
-        FLOP for each element and operator, one curve each.
+        FLOP per element and operator, one curve each.
     longest
-        Right edge, operators.
+        Longest chain, operators.
     launch
-        Time to start a kernel, s.
+        Kernel launch time, s.
     """
     lengths = np.arange(1, longest + 1)
     bandwidth = device.memory_bw.m_as("byte/s")
@@ -127,19 +127,19 @@ def speedup_by_chain(
 def intensity_shift(ax: Axes, device: Device, fused: FusedWorkload, precision: str = "fp16") -> Axes:
     """Draw a network's operators under the roof before and after fusion, grouped by pattern.
 
-    Each arrow is one pattern: from the intensity of its members one by one to that of its
-    kernels, all of them together, open to filled. Both ends stand at what the device can attain there.
+    Each arrow is one pattern: from the total intensity of its unfused operators (open) to that of
+    its fused kernels (filled). Both ends are at the attainable rate of the device.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     device
-        Whose roof is drawn.
+        Device whose roof is drawn.
     fused
         A fused network, counted in ``precision``.
     precision
-        Of the peak.
+        Precision of the peak.
     """
     if any(operator.precision != precision for operator in fused if operator.flops.magnitude):
         raise ArgumentError(
@@ -171,7 +171,7 @@ def intensity_shift(ax: Axes, device: Device, fused: FusedWorkload, precision: s
 
 @chart
 def bytes_by_pattern(ax: Axes, networks: Sequence[FusedWorkload]) -> Axes:
-    """Draw what networks move one by one and fused, as shares of the former, divided by pattern.
+    """Draw the traffic of networks unfused and fused, in percent of the former, divided by pattern.
 
     Parameters
     ----------

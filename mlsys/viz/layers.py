@@ -1,4 +1,4 @@
-"""Pictures of a network layer by layer: what kinds it is made of, and where along it the time goes."""
+"""Figures of a network layer by layer: its kinds of operators, and the distribution of time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BOUNDS = (("compute", "BlueLine", ""), ("memory", "OrangeL", "///"), ("launch",
 
 
 def kinds_of(workload: Workload, most: int = len(_FILLS)) -> tuple[str, ...]:
-    """Return the kinds of a workload, most work first; those beyond ``most`` are left out."""
+    """Return the kinds of operators of a workload, most work first, at most ``most``."""
     return tuple(row.kind for row in workload.by_kind())[:most]
 
 
@@ -54,7 +54,7 @@ def shares_by_kind(ax: Axes, workload: Workload, result: Result) -> Axes:
     workload
         A captured network.
     result
-        Of a model on that network, with a child for each operator.
+        Result of a model on that network, with one child per operator.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def shares_by_kind(ax: Axes, workload: Workload, result: Result) -> Axes:
 
 
 def _alike(points: list[tuple[float, Result]]) -> list[list[tuple[float, Result]]]:
-    """Return points grouped by intensity, those within five per cent of a group's first together."""
+    """Return points grouped by intensity, within five per cent of the first of a group."""
     groups: list[list[tuple[float, Result]]] = []
     for point in sorted(points, key=lambda pair: pair[0]):
         if groups and point[0] <= 1.05 * groups[-1][0][0]:
@@ -115,18 +115,18 @@ def _alike(points: list[tuple[float, Result]]) -> list[list[tuple[float, Result]
 
 @drawn
 def layers_under_roof(ax: Axes, device: Device, workload: Workload, result: Result, precision: str = "fp16") -> Axes:
-    """Draw operators at their intensity and the rate they may attain; areas grow with the share of the time.
+    """Draw operators at their intensity and attainable rate, with areas that grow with the share of the time.
 
-    Operators of one kind and nearly one intensity are drawn as one.
+    Operators of one kind and nearly equal intensity are drawn as one.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     device, precision
-        Whose roof.
+        Device and precision of the roof.
     workload, result
-        A captured network, and a model's result on it with a child for each operator.
+        A captured network, and a model's result on it with one child per operator.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def layer_panels(
     figure
         Cleared, then drawn into.
     device, precision
-        Whose roof.
+        Device and precision of the roof.
     networks
         Captured networks, each with a model's result on it.
     """
@@ -186,14 +186,14 @@ def layer_panels(
 
 @chart
 def time_strip(ax: Axes, results: Sequence[Result]) -> Axes:
-    """Draw each network as a strip along its least time, coloured by what bounds the operator that runs.
+    """Draw each network as a strip along its least time, coloured by the bound of each operator.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     results
-        Of a model on networks, each with children in the order in which they run.
+        Results of a model on networks, each with children in execution order.
     """
     seen: dict[str, float] = {}
     for row, result in enumerate(results):

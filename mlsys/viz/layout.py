@@ -1,4 +1,4 @@
-"""Pictures of tensor layouts: the order in which elements lie in memory."""
+"""Figures of tensor layouts: the order of elements in memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def layout_strip(
     layouts: Sequence[str] = ("NCHW", "NHWC", "NCHW2c"),
     pixel: tuple[int, int] = (0, 1),
 ) -> Axes:
-    """Draw one image as it lies in memory, a row for each layout, the channels of one pixel framed.
+    """Draw one image as it is stored in memory, one row per layout, with the channels of one pixel framed.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def layout_strip(
     channels, height, width
         Shape of the image; small, so that the numbers can be read.
     layouts
-        What to show.
+        Layouts to draw.
     pixel
         Row and column of the framed pixel.
     """

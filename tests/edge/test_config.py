@@ -192,7 +192,7 @@ def test_power_left_out_is_that_of_the_device() -> None:
     assert static.m_as("W") == pytest.approx(drawn.idle_power.m_as("W"))
     assert (static + dynamic).m_as("W") == pytest.approx(drawn.active_power.m_as("W"))
     assert config.bandwidth.m_as("GB/s") == pytest.approx(drawn.memory_bw.m_as("GB/s"))
-    assert "STM32H7A3: power at work as recorded" in config.power_rests_on
+    assert "STM32H7A3: active power as recorded" in config.power_rests_on
     given = Config({**MODELLED, "power": {"static_w": 0.1, "dynamic_w": 0.2}, "memory_bandwidth_gb_s": 1.0})
     assert given.static_power.m_as("W") == 0.1
     assert given.bandwidth.m_as("GB/s") == 1.0

@@ -525,7 +525,7 @@ class TestMicrocontrollers:
         assert wider.moved["SRAM"] < plan.moved["SRAM"]
 
     def test_a_processor_whose_caches_are_unknown_is_still_refused(self) -> None:
-        with pytest.raises(ArgumentError, match="has no memory level with a capacity inside"):
+        with pytest.raises(ArgumentError, match="has no recorded memory level with a capacity inside"):
             architecture(Hardware.Mobile.Apple_M4, gemm(8, 8, 8))
 
 
@@ -535,16 +535,16 @@ class TestErrors:
             architecture(GENERIC.CPU, Network("nothing", ()))
 
     def test_a_device_without_an_array(self) -> None:
-        with pytest.raises(ArgumentError, match=r"TpuTiling\(\): `device` NVIDIA V100.* has no array of multipliers"):
+        with pytest.raises(ArgumentError, match=r"TpuTiling\(\): `device` NVIDIA V100.* has no recorded array of mul"):
             architecture(Hardware.Cloud.V100, gemm(8, 8, 8), strategy="tpu")
 
     def test_a_device_without_memory_on_the_chip(self) -> None:
-        with pytest.raises(ArgumentError, match=r"CpuTiling\(\): `device` Apple M4.*has no memory level with a cap"):
+        with pytest.raises(ArgumentError, match=r"CpuTiling\(\): `device` Apple M4.*has no recorded memory level"):
             architecture(Hardware.Mobile.Apple_M4, gemm(8, 8, 8))
 
     def test_a_machine_of_no_known_kind(self) -> None:
         with pytest.raises(
-            ArgumentError, match=r"strategy_for\(\): `device` .*Groq.* is of kind NPU without a recorded arr"
+            ArgumentError, match=r"no tiling strategy suits `device` .*Groq.*, of kind NPU without a recorded systolic"
         ):
             strategy_for(Hardware.Cloud.GroqChip1)
 

@@ -369,14 +369,14 @@ def test_layouts_are_torchs(shape: tuple[int, int, int]) -> None:
         (
             lambda: simulate(trace_of([0], Q_(8, "byte")), Cache(Q_(4, "KiB"), WORD)),
             ArgumentError,
-            r"`line` of cache is 4 bytes, which 8 bytes do not divide",
+            r"`line` of cache is 4 bytes, not a multiple of 8 bytes",
         ),
         (
             lambda: simulate(
                 trace_of([0], WORD), Cache(Q_(4, "KiB"), Q_(64, "byte")), Cache(Q_(3, "KiB"), Q_(96, "byte"), name="L2")
             ),
             ArgumentError,
-            r"`line` of L2 is 96 bytes, which 64 bytes do not divide.*line=Q_\(128",
+            r"`line` of L2 is 96 bytes, not a multiple of 64 bytes.*line=Q_\(128",
         ),
         (lambda: trace_of([], WORD), ArgumentError, r"trace_of\(\): `addresses` must be a list of whole numbers >= 0"),
         (lambda: trace_of([-4], WORD), ArgumentError, r"`addresses` must be a list of whole numbers >= 0, got \[-4\]"),

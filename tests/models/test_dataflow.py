@@ -97,7 +97,7 @@ def test_time_is_the_slowest_with_overlap_and_the_sum_without() -> None:
 def test_tiles_larger_than_the_memory_are_refused() -> None:
     machine = hierarchy(Hardware.Cloud.A100, levels=1)
     nest = LoopNest((TileLevel("L2", dict.fromkeys("mnk", 4096), ("m", "n", "k")),))
-    with pytest.raises(ArgumentError, match="tiles at L2 take 50,331,648 words, which holds .* Make a tile smaller"):
+    with pytest.raises(ArgumentError, match="tiles in L2 need 50,331,648 words, but it holds .* Make a tile smaller"):
         nest_cost(machine, gemm_space(4096, 4096, 4096), nest)
 
 
@@ -181,7 +181,7 @@ def test_inner_tiles_must_divide_outer_ones() -> None:
 def test_a_device_without_memory_on_the_chip_is_one_clear_error() -> None:
     device = Hardware.Cloud.A100
     bare = dataclasses.replace(device, memory=type(device.memory)({"HBM": device.level("HBM")}))
-    with pytest.raises(ArgumentError, match="has no memory on the chip with a recorded capacity .it has: HBM."):
+    with pytest.raises(ArgumentError, match="has no on-chip memory with a recorded capacity .it has: HBM."):
         hierarchy(bare)
     with pytest.raises(ArgumentError, match="`precision` must be one that NVIDIA A100.* has a rate for"):
         hierarchy(device, "fp8")

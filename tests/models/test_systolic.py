@@ -218,7 +218,7 @@ def test_the_model_on_a_device_adds_up() -> None:
     assert_leans_on(result.time, "TPUv4/chip/clock", "TPUv4/memory/HBM/bandwidth")
     busy = 128 * (4096 + 2 * 128 + 128 - 2)  # 1,024 folds shared by eight arrays
     assert_quantity_close(result.figures["utilisation without stalls"], Q_(4096**3 / (busy * 131_072), ""))
-    for piece in ("load, fill and drain", "weight-stationary", "8 arrays share the folds evenly"):
+    for piece in ("load, fill and drain", "weight-stationary", "8 arrays divide the folds evenly"):
         assert piece in result.explain()
 
 
@@ -304,7 +304,7 @@ def test_unknown_names() -> None:
 
 
 def test_scalesim_neither_overlaps_nor_shares() -> None:
-    with pytest.raises(ArgumentError, match="`fold_overlap` must be 'none' where SCALE-Sim counts, got 'full'"):
+    with pytest.raises(ArgumentError, match="`fold_overlap` must be 'none' in the SCALE-Sim convention, got 'full'"):
         count_systolic(8, 8, 8, 8, 8, convention="scalesim", fold_overlap="full")
     with pytest.raises(ArgumentError, match="SCALE-Sim counts one array, got 8"):
         systolic(Hardware.Cloud.TPUv4, gemm(8, 8, 8, "bf16"), convention="scalesim")

@@ -111,7 +111,7 @@ def test_every_entry_names_its_source() -> None:
     ("name", "arguments", "complaint"),
     [
         ("resnet50", {"sequence": 128}, r"network\(\): `sequence` is the number of tokens, which 'resnet50' does not"),
-        ("bert-base", {"image": 224}, "`image` is the side of its picture, which 'bert-base' does not have"),
+        ("bert-base", {"image": 224}, "`image` is the side of its input image, which 'bert-base' does not have"),
         ("bert-base", {"phase": "decode"}, "`phase` is the phases of a language model"),
         ("dlrm", {"weight_format": "q4_0"}, "`weight_format` is the quantised weights"),
         ("gpt2", {"phase": "train"}, "`phase` must be one of prefill, decode, got 'train'"),
@@ -120,7 +120,7 @@ def test_every_entry_names_its_source() -> None:
         ("resnet50", {"batch": True}, r"network\(\): `batch` must be"),
         ("gpt2", {"sequence": float("nan")}, r"network\(\): `sequence` must be"),
         ("resnet50", {"image": -224}, r"network\(\): `image` must be"),
-        ("inception_v3", {"image": 40}, "`image` must be larger: nothing of it is left at '"),
+        ("inception_v3", {"image": 40}, "`image` is too small: the input of '"),
         ("swin_tiny", {"image": 256}, "`image` must be a multiple of 224"),
     ],
 )

@@ -1,7 +1,7 @@
-"""Architecture-aware models: whole networks on CPU, GPU, TPU and KPU, tiled as each kind of machine does.
+"""Architecture-aware models: whole networks on CPU, GPU, TPU and KPU, tiled as each kind of machine tiles them.
 
-:func:`architecture` gives time, energy and bytes by level; a :class:`TilingStrategy` gives the :class:`TilePlan`
-of one operator; :func:`strategy_for` picks the strategy that suits a device.
+:func:`architecture` returns time, energy and bytes by level; a :class:`TilingStrategy` returns the :class:`TilePlan`
+of one operator; :func:`strategy_for` selects the strategy for a device.
 """
 
 from mlsys.models.architecture.arrays import ArrayTiling, KpuTiling, TpuTiling

@@ -1,4 +1,4 @@
-"""Arrays of multipliers: weights that stay (TPU) and results that stay (KPU), before one buffer."""
+"""Tiling for systolic arrays with one buffer: weight-stationary (TPU) and output-stationary (KPU)."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from mlsys.models.systolic.folds import folds
 
 @dataclass(frozen=True)
 class ArrayTiling(TilingStrategy):
-    """What both kinds of arrays share: a buffer whose blocks decide the main memory's bytes, and folds.
+    """Base class of array strategies: a buffer whose blocks determine main memory traffic, and folds.
 
     Cycles and words come from the closed forms of :mod:`mlsys.models.systolic`; the clock is the one
     at which the array reaches the peak of the precision.
@@ -35,7 +35,7 @@ class ArrayTiling(TilingStrategy):
 
     @cached_property
     def levels(self) -> tuple[LevelView, ...]:
-        """The buffer that feeds the array, memories inside it, and the place of the sums."""
+        """The buffer that feeds the array, memories inside it, and the accumulators."""
         _ = self.array
         caches = tuple(level for level in self.machine.inner if level.has("capacity"))
         if not any(map(_holds_blocks, caches)):
@@ -52,11 +52,11 @@ class ArrayTiling(TilingStrategy):
 
     @property
     def units_at_work(self) -> int:
-        """Arrays."""
+        """Number of arrays."""
         return self.array[2]
 
     def counted(self, work: Demand) -> Counted:
-        """Return the plan of one operator in plain numbers."""
+        """Return the counts of one operator's plan, as plain numbers."""
         product = work.product
         if product is None:
             return self.stream(work)
@@ -73,7 +73,7 @@ class ArrayTiling(TilingStrategy):
             cycles += (rounds - 1) * cut.step(fold_overlap) + cut.fold_cycles
             waves += rounds
         computing = cycles / clock + work.beside / vector
-        if product.n < NARROWEST and product.copies > 1:  # the elements beside the array may be quicker
+        if product.n < NARROWEST and product.copies > 1:  # the elements outside the array may be faster
             aside = self.stream(work)
             if aside.computing < computing:
                 return aside
@@ -99,7 +99,7 @@ class ArrayTiling(TilingStrategy):
         assert outer is not None
         sums = [level for level in self.levels if not _holds_blocks(level)]
         at_array = (fed + results if sums else fed + passing) * work.size
-        # What passes the places of the sums: every partial sum on its way in and out, four bytes each.
+        # Accumulator traffic: every partial sum, read and written, four bytes each.
         moved += [at_array, *([max(passing * 4.0, at_array)] * len(sums))]
         moved = [max(moved[: index + 1]) for index in range(len(moved))]
         row_blocks, _, _ = outer.counts(product)
@@ -116,24 +116,24 @@ class ArrayTiling(TilingStrategy):
 
     @abstractmethod
     def block(self, product: Product, words: float) -> Block | None:
-        """Return the block of a buffer."""
+        """Return the block of the product for a buffer of ``words`` words, or None if none fits."""
 
     @abstractmethod
     def tile(self, product: Product, block: Block) -> tuple[int, int, int]:
-        """Return the part of a product that is in the array at a time."""
+        """Return the tile (Tm, Tn, Tk) of the product that the array processes at a time."""
 
     @abstractmethod
     def loads(self, work: Demand, row_blocks: int) -> int:
-        """Return how often the array is loaded anew."""
+        """Return how often the array is reloaded."""
 
 
 @dataclass(frozen=True)
 class TpuTiling(ArrayTiling):
-    """Load, execute, unload: a fold of weights in the array, rows of activations streaming past it.
+    """Weight-stationary tiling: a fold of weights stays in the array while rows of activations stream past.
 
-    The unified buffer holds three double-buffered blocks; a block is never narrower than the array, nor
-    shorter than the array is tall (or than all rows there are), so that the next weights arrive while
-    rows stream. A fold's weights are loaded once for each block of rows.
+    The unified buffer holds three double-buffered blocks; a block is at least as wide as the array, and
+    has at least as many rows as the array (or as the product), so that the next weights arrive while
+    rows stream. A fold's weights are loaded once per block of rows.
 
     References
     ----------
@@ -152,59 +152,59 @@ class TpuTiling(ArrayTiling):
     dataflow: ClassVar[Stationary] = "ws"
 
     def beside(self, peak: float) -> float:
-        """Return one operation for each column of the arrays in a cycle, FLOP/s."""
+        """Return the rate of one operation per column of the arrays and cycle, FLOP/s."""
         return peak / (2.0 * self.array[0])
 
     def block(self, product: Product, words: float) -> Block | None:
-        """Return the block of a buffer: folds side by side, rows at least as many as the array's."""
+        """Return the block for a buffer: whole folds, with at least as many rows as the array."""
         rows, columns, _ = self.array
         return fewest_words(product, words, (rows,), at_least=(rows, columns))
 
     def tile(self, product: Product, block: Block) -> tuple[int, int, int]:
-        """Return the rows that stream, and the fold that they pass."""
+        """Return the tile: the rows that stream, and the fold of weights."""
         rows, columns, _ = self.array
         return block.m, min(columns, product.n), min(rows, product.k)
 
     def loads(self, work: Demand, row_blocks: int) -> int:
-        """Return the folds of weights that are loaded: once for each block of rows."""
+        """Return the number of weight folds loaded, each once per block of rows."""
         rows, columns, _ = self.array
         return row_blocks * sum(-(-k // rows) * -(-n // columns) * copies for _, n, k, copies in work.pair)
 
     def assumptions(self) -> tuple[str, ...]:
-        """Return what the discipline takes for granted, in words."""
+        """Return the assumptions of the strategy, in words."""
         rows, columns, arrays = self.array
         return (
-            f"weights stay in {arrays} arrays of {rows} × {columns}; folds are shared out evenly and "
-            + ("follow each other directly" if self.mapping.overlap else "wait for the one before to drain"),
+            f"weights stay in {arrays} arrays of {rows} × {columns}; folds are divided evenly and "
+            + ("follow each other directly" if self.mapping.overlap else "wait for the previous one to drain"),
             f"three double-buffered blocks in {self.holding.name}, at least {rows} rows each",
-            "operations beside products run at the array's edge, one for each column in a cycle, after the "
-            "products; a depthwise convolution runs where it is quicker"
+            "other operations run at the array's edge, one per column and cycle, after the matrix "
+            "products; a depthwise convolution runs where it is faster"
             if not self.machine.has_rate("fp32", "vector")
-            else "operations beside products run on the vector units, after the products",
+            else "other operations run on the vector units, after the matrix products",
         )
 
 
 @dataclass(frozen=True)
 class KpuTiling(ArrayTiling):
-    r"""Domain flow: results stay in the fabric while wavefronts of operands stream through it.
+    r"""Domain flow (output-stationary): sums stay in the fabric while wavefronts of operands stream through it.
 
     A fabric of R × C elements holds R·C sums. Step t of the reduction is a wavefront: a column of R
-    words and a row of C words enter, and all R·C elements multiply and add. A block of results so takes
-    :math:`K + R + C - 2` cycles alone, with K steps; the next block's wavefronts follow directly behind,
+    words and a row of C words enter, and all R·C elements multiply and add. A single block of results takes
+    :math:`K + R + C - 2` cycles, with K steps; the next block's wavefronts follow directly behind,
 
     .. math:: \text{cycles} = (\lceil F / f \rceil - 1) \max(K, R) + K + 2R + C - 2,
 
-    for F blocks of results on f fabrics, and R cycles to hand over the last sums. The state in flight
-    is that of a wavefront and of the sums: O(N²) for the O(N³) operations of a product. The scratchpad
+    for F blocks of results on f fabrics, with R cycles to drain the last sums. The state in flight
+    is one wavefront and the sums: O(N²) for the O(N³) operations of a matrix product. The scratchpad
     holds the same at a larger scale, blocks of results and strips of R wavefronts,
 
     .. math:: S = 2 w \left(B_m B_n + R (B_m + B_n)\right),
 
-    so its size sets :math:`B \approx \sqrt{S / 2w}`, and the main memory moves about
+    so its size sets :math:`B \approx \sqrt{S / 2w}`, and main memory traffic is about
     :math:`2 N^3 / B` words.
 
-    This formula is ours: no manufacturer has published one. The wavefront schedules follow systems of
-    affine recurrences as they are described for domain-flow machines.
+    This formula is ours: no manufacturer has published one. The wavefront schedules follow the systems
+    of affine recurrences described for domain-flow machines.
 
     Examples
     --------
@@ -223,35 +223,34 @@ class KpuTiling(ArrayTiling):
     dataflow: ClassVar[Stationary] = "os"
 
     def beside(self, peak: float) -> float:
-        """Return one operation for each element in a cycle, FLOP/s."""
+        """Return the rate of one operation per element and cycle, FLOP/s."""
         return peak / 2.0
 
     def block(self, product: Product, words: float) -> Block | None:
-        """Return the block of a buffer: results, and strips as many wavefronts deep as the fabric has rows."""
+        """Return the block for a buffer: results, and operand strips as deep as the fabric has rows."""
         return fewest_words(product, words, (self.array[0],))
 
     def tile(self, product: Product, block: Block) -> tuple[int, int, int]:
-        """Return the results in a fabric; the whole reduction of a strip streams through them."""
+        """Return the tile: the results in a fabric, with the whole reduction streaming through."""
         rows, columns, _ = self.array
         return min(rows, product.m), min(columns, product.n), product.k
 
     def loads(self, work: Demand, row_blocks: int) -> int:
-        """Return the blocks of results that the fabrics take up."""
+        """Return the number of result blocks that the fabrics compute."""
         rows, columns, _ = self.array
         return sum(-(-m // rows) * -(-n // columns) * copies for m, n, _, copies in work.pair)
 
     def assumptions(self) -> tuple[str, ...]:
-        """Return what the discipline takes for granted, in words."""
+        """Return the assumptions of the strategy, in words."""
         rows, columns, fabrics = self.array
         return (
-            f"sums stay in {fabrics} fabrics of {rows} × {columns} elements while wavefronts stream; a formula of "
-            "our own",
+            f"sums stay in {fabrics} fabrics of {rows} × {columns} elements while wavefronts stream (our own formula)",
             f"double-buffered blocks of results and strips of {rows} wavefronts in {self.holding.name}",
-            "operations beside products run after them, one for each element in a cycle; a depthwise convolution "
-            "runs where it is quicker",
+            "other operations run after the matrix products, one per element and cycle; a depthwise convolution "
+            "runs where it is faster",
         )
 
 
 def _holds_blocks(level: LevelView) -> bool:
-    """Tell whether a level holds blocks of operands: not sums, and not the registers of the elements."""
+    """Return whether a level holds blocks of operands, that is, neither sums nor the elements' registers."""
     return level.role is not Role.SUMS and level.technology is not Technology.REGISTER

@@ -1,8 +1,8 @@
-"""The best block of a product for a memory: fewest words moved, by a closed form for every number of blocks.
+"""The best block of a matrix product for a memory: fewest words moved, by a closed form per number of blocks.
 
-Three blocks live in the memory, (bm × bk) of the left operand, (bk × bn) of the right one and
-(bm × bn) of results, twice each: while one set is in use, the next arrives or the last leaves. The
-reduction is the innermost loop, so that a sum stays until it is complete.
+Three blocks are held in the memory, (bm × bk) of the left operand, (bk × bn) of the right one and
+(bm × bn) of results, double-buffered: while one set is in use, the next arrives or the last leaves.
+The reduction is the innermost loop, so a sum stays until it is complete.
 """
 
 import math
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from mlsys.models.architecture.demand import Product
 
 Size = TypeVar("Size", int, NDArray[Any])
-# Every block has a place where it is used and one where the next is filled.
+# Double buffering: one buffer in use, one being filled.
 BUFFERS = 2
 
 
 class Block(NamedTuple):
-    """A choice of blocks, and what it costs.
+    """A block size and its traffic.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Block(NamedTuple):
     order
         Loops over blocks, outermost first: ``"mnk"`` or ``"nmk"``.
     words
-        Words moved beyond the first pass over each operand, all copies of the product.
+        Words moved beyond the first pass over each operand, for all copies of the product.
     """
 
     m: int
@@ -58,9 +58,9 @@ def footprint(bm: Size, bn: Size, bk: Size) -> Size:
 def reread(product: Product, bm: Any, bn: Any, bk: Any, order: str) -> Any:
     """Return the words that blocks move beyond one pass over each operand, for all copies.
 
-    Numbers or arrays of them. The left operand is passed over again for each block of columns, the
-    right one for each block of rows, unless it stays in place; a pass over the pixels of a
-    convolution reads the rows that neighbouring blocks share in each of them.
+    Accepts scalars or arrays. The left operand is read again for each block of columns, the right one
+    for each block of rows, unless it stays in place; a pass over the pixels of a convolution reads
+    the rows shared by neighbouring blocks in each of them.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def reread(product: Product, bm: Any, bn: Any, bk: Any, order: str) -> Any:
 
 @lru_cache(maxsize=4096)
 def _sizes(length: int) -> NDArray[np.int64]:
-    """Return the smallest block for every number of blocks, largest block first."""
+    """Return the smallest block size for every number of blocks, in descending order."""
     root = math.isqrt(length)
     few = -(-length // np.arange(1, root + 2, dtype=np.int64))
     small = np.arange(min(root + 1, int(few[-1])), 0, -1, dtype=np.int64)
@@ -104,18 +104,18 @@ def fewest_words(
     Parameters
     ----------
     product
-        What is to be done.
+        The matrix product.
     words
-        Room for all blocks, both buffers.
+        Capacity in words for all blocks, both buffers.
     steps
-        Lengths of the reduction that a block may have; the whole reduction may always be taken.
+        Allowed block lengths along the reduction; the whole reduction is always allowed.
     at_least
-        Rows and columns of results that a block must have, or all there are.
+        Minimum rows and columns of results in a block, unless the product has fewer.
 
     Notes
     -----
-    For a given number of row blocks the smallest such block leaves most room for columns, and
-    the more columns the fewer words: so one candidate for each number of row blocks is enough.
+    For a given number of row blocks the smallest such block leaves the most space for columns, and
+    more columns mean fewer words, so one candidate per number of row blocks is enough.
 
     Examples
     --------
@@ -151,9 +151,9 @@ def fewest_words(
 
 
 def cube_edge(m: int, n: int, k: int, words: float, depth: int | None = None) -> int:
-    """Return the edge of the largest cube whose double-buffered blocks, cut to the product, fit; 0 if none does.
+    """Return the edge of the largest cube whose double-buffered blocks, clipped to the product, fit; 0 if none.
 
-    ``depth`` fixes the third edge, which otherwise is that of the cube.
+    ``depth`` fixes the third edge; by default it is that of the cube.
 
     Examples
     --------
@@ -175,9 +175,9 @@ def cube_edge(m: int, n: int, k: int, words: float, depth: int | None = None) ->
 
 @lru_cache(maxsize=1 << 16)
 def cubes(product: Product, words: float) -> Block | None:
-    """Return the largest cube that fits, cut to the product, in the better order of its loops; None if none fits.
+    """Return the largest cube that fits, clipped to the product, in the better loop order; None if none fits.
 
-    The queries of attention may also keep the whole depth of keys and values, where that moves less.
+    Attention may also keep the whole depth of keys and values if that moves less.
 
     Examples
     --------

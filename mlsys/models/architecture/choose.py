@@ -1,4 +1,4 @@
-"""Which discipline of tiling suits a device."""
+"""Selection of the tiling strategy for a device."""
 
 from typing import Literal, get_args
 
@@ -24,27 +24,27 @@ STRATEGIES: dict[StrategyName, type[TilingStrategy]] = {
 def strategy_for(
     device: Device, mapping: Mapping | None = None, *, strategy: StrategyName | None = None
 ) -> TilingStrategy:
-    """Return the discipline of tiling for ``device``.
+    """Return the tiling strategy for ``device``.
 
-    Processors and microcontrollers tile for the cache of each core, graphics processors for the shared
-    memory of each multiprocessor, systolic arrays for weights that stay, domain-flow machines for
-    results that stay. A system on a chip counts as graphics processor where its units share memory.
+    CPUs and microcontrollers tile for the cache of each core, GPUs for the shared memory of each
+    multiprocessor, systolic arrays for stationary weights, domain-flow machines for stationary
+    results. A system on a chip counts as a GPU if its units have shared memory.
 
     Parameters
     ----------
     device
-        A twin.
+        A device twin.
     mapping
         Rate, unit and overlap.
     strategy
-        ``"cpu"``, ``"gpu"``, ``"tpu"`` or ``"kpu"``; by default what kind and parts of the device suggest.
+        ``"cpu"``, ``"gpu"``, ``"tpu"`` or ``"kpu"``; by default chosen by the kind and parts of the device.
 
     Raises
     ------
     ArgumentError
-        If no discipline suits the device, or it lacks what the discipline needs.
+        If no strategy suits the device, or it lacks data that the strategy needs.
     UnknownNameError
-        For an unknown strategy.
+        If the strategy is unknown.
 
     Examples
     --------
@@ -70,8 +70,7 @@ def _suggested(device: Device) -> StrategyName:
     if device.kind in ("CPU", "MCU", "SoC"):
         return "cpu"
     raise ArgumentError(
-        f"strategy_for(): `device` {device.name} is of kind {device.kind} without a recorded array of multipliers, "
-        "and no strategy follows from that. Add `systolic_array: {rows, columns, count}` to its YAML file, or name "
-        "one: "
+        f"strategy_for(): no tiling strategy suits `device` {device.name}, of kind {device.kind} without a recorded "
+        "systolic array. Add `systolic_array: {rows, columns, count}` to its YAML file, or name a strategy: "
         f"strategy='{'gpu' if any(level.scope == 'unit' for level in device.inner_levels) else 'cpu'}'"
     )

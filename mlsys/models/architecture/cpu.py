@@ -1,4 +1,4 @@
-"""Processors and microcontrollers: three double-buffered cubes in the cache of each core."""
+"""Tiling for CPUs and microcontrollers: three double-buffered cubic blocks in the cache of each core."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,18 +13,18 @@ from mlsys.models.architecture.strategy import TilingStrategy
 
 @dataclass(frozen=True)
 class CpuTiling(TilingStrategy):
-    """Cut products into cubes, three blocks twice in every cache, as large as it holds.
+    """CPU tiling: cubic tiles, with three double-buffered blocks as large as fit in every cache.
 
-    A tile lies in the memory of one core, by default its L2: the outermost level that each core has
-    for itself, or the innermost there is. Caches outside it hold larger cubes of the same kind, and
-    decide what the main memory moves.
+    A tile lies in a cache of one core, by default its L2: the outermost level private to a core, or
+    the innermost level if none is private. Outer caches hold larger cubes of the same kind, which
+    determine main memory traffic.
 
     Attributes
     ----------
     registers
-        Rows and columns of results that a core keeps in registers: each word from the innermost
-        memory is used that often. By default 6 × 16, of vector registers, and 4 × 4 on a core that has
-        no memory of its own between its registers and a main memory on the chip: a microcontroller.
+        Rows and columns of results that a core keeps in registers, which is how often each word from
+        the innermost memory is used. By default 6 × 16 (vector registers), or 4 × 4 on a core without
+        caches in front of an on-chip main memory (a microcontroller).
 
     References
     ----------
@@ -66,12 +66,12 @@ class CpuTiling(TilingStrategy):
 
     @property
     def outermost(self) -> LevelView:
-        """The memory whose blocks decide what the main memory moves."""
+        """The memory whose blocks determine main memory traffic."""
         return self.levels[0] if self.levels else self.machine.main
 
     @cached_property
     def holding(self) -> LevelView:
-        """The outermost level that each core has for itself, else the innermost."""
+        """The outermost level private to a core, else the innermost."""
         if not self.levels:
             return self.machine.main
         return next((level for level in self.levels if level.scope == "unit"), self.levels[-1])
@@ -99,7 +99,7 @@ class CpuTiling(TilingStrategy):
             tile, outer = blocks[self.levels.index(self.holding)], blocks[0]
         else:  # words go straight from the main memory to the registers
             tile = outer = Block(rows, columns, 1, "mnk", 0.0)
-        results = -(-product.m * product.n * product.copies // self.units)  # of the busiest core
+        results = -(-product.m * product.n * product.copies // self.units)  # results of the busiest core
         computing = 2.0 * results * product.k * self.units / peak + work.beside / vector
         held = footprint(tile.m, tile.n, tile.k) if blocks else rows * columns
         tm, tn, tk = tile.counts(product)
@@ -117,13 +117,13 @@ class CpuTiling(TilingStrategy):
         rows, columns = self.block_in_registers
         if not self.levels:
             return (
-                f"words go straight from {self.holding.name}, which is on the chip, to the registers",
-                f"results are shared out evenly among {self.units} cores",
+                f"words go directly from the on-chip {self.holding.name} to the registers",
+                f"results are divided evenly among {self.units} cores",
                 f"{rows} × {columns} results in registers; depthwise convolutions stream",
             )
         return (
             f"three double-buffered cubes in each of {', '.join(level.name for level in self.levels)}, as large as fit",
-            f"results are shared out evenly among {self.units} cores; what several cores need at the same time "
-            "crosses the main memory once",
+            f"results are divided evenly among {self.units} cores; data that several cores need at the same time "
+            "are read from the main memory once",
             f"{rows} × {columns} results in registers; depthwise convolutions stream",
         )

@@ -1,4 +1,4 @@
-"""What an operator asks of a machine in plain numbers, and what a plan of it counts."""
+"""Demands of an operator, and counts of its plan, as plain numbers."""
 
 import math
 import weakref
@@ -9,25 +9,25 @@ from mlsys.units import ureg
 from mlsys.workloads.operator import Network, Operator
 
 _FLOP, _BYTE = ureg.Unit("FLOP"), ureg.Unit("byte")
-# A product with fewer columns for each copy is no work for matrix units: a depthwise convolution has one.
+# A product with fewer columns per copy does not suit matrix units: a depthwise convolution has one.
 NARROWEST = 4
-# Kinds whose operations are products although their shape does not say which.
+# Kinds whose operations are matrix products although their shape does not give the sizes.
 _MULTIPLY = ("decode", "recurrent")
 
 
 class Product(NamedTuple):
-    """Equal products, (m × k) by (k × n), as blocks see them.
+    """Equal matrix products, (m × k) by (k × n), as input to blocking.
 
     Attributes
     ----------
     m, n, k, copies
-        Sizes, and how many; attention is one product for each head, whose depth is that of keys and values.
+        Sizes and number of products; attention is one product per head with the depth of keys plus values.
     left
-        Different words of the left operand: the pixels of a convolution, not the matrix made of them.
+        Distinct words of the left operand: the pixels of a convolution, not its im2col matrix.
     halo
         Words that a block of pixels shares with the next one.
     orders
-        Orders of the loops that the operator allows.
+        Loop orders that the operator allows.
     """
 
     m: int
@@ -40,18 +40,18 @@ class Product(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """One operator in plain numbers.
+    """Demands of one operator, as plain numbers.
 
     Attributes
     ----------
     product
-        None for an operator that streams its data.
+        The matrix product; None for an operator that streams its data.
     pair
-        The products that arrays multiply, (m, n, k, copies) each: one, or the two of attention.
+        Matrix products for arrays, (m, n, k, copies) each: one, or the two of attention.
     multiplying, beside
-        FLOP in products, and all others.
+        FLOP in matrix products, and all other FLOP.
     data, written
-        Compulsory bytes, and the part of them that is written.
+        Compulsory bytes, and the written part of them.
     size
         Bytes of a word.
     elements
@@ -72,10 +72,10 @@ class Demand(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """What a plan counts, in plain numbers: bytes, seconds, pure numbers.
+    """Counts of a plan, as plain numbers in bytes and seconds.
 
-    ``moved`` has the bytes that cross the inner side of each level, main memory first.
-    ``registers`` are words read and written in registers.
+    ``moved`` are the bytes that each level exchanges with the next inner one, main memory first;
+    ``registers`` are the words read and written in registers.
     """
 
     tile: tuple[int, int, int]
@@ -96,7 +96,7 @@ class Counted(NamedTuple):
 
 
 def demand_of(operator: Operator) -> Demand:
-    """Return what an operator asks for.
+    """Return the demands of an operator.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def _written(operator: Operator, made: float, data: float) -> float:
 
 
 def _pixels(operator: Operator, matrix: int) -> tuple[int, int]:
-    """Return the different words of the left operand of each copy, and those that two neighbouring blocks share."""
+    """Return the distinct words of the left operand of each copy, and those shared by neighbouring blocks."""
     shape = operator.shape
     if not operator.kind.startswith("conv") or "transpose" in operator.kind:
         return matrix, 0
@@ -163,7 +163,7 @@ def _pixels(operator: Operator, matrix: int) -> tuple[int, int]:
 
 
 class DistinctDemands(NamedTuple):
-    """A network's distinct demands, and which of them each operator is."""
+    """The distinct demands of a network, and the index of each operator's demand."""
 
     demands: tuple[Demand, ...]
     order: tuple[int, ...]
@@ -173,7 +173,7 @@ _known: dict[int, tuple[weakref.ref[Network], DistinctDemands]] = {}
 
 
 def distinct_demands(network: Network) -> DistinctDemands:
-    """Return the distinct demands of a network, found once for each network."""
+    """Return the distinct demands of a network, cached per network."""
     known = _known.get(id(network))
     if known is not None and known[0]() is network:
         return known[1]

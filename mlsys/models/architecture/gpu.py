@@ -1,4 +1,4 @@
-"""Graphics processors: tiles in shared memory, in waves over the multiprocessors, and blocks in the L2."""
+"""Tiling for GPUs: tiles in shared memory, in waves over the multiprocessors, and blocks in the L2."""
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -16,17 +16,17 @@ from mlsys.models.energy import WORD
 
 _SIDES = (8, 16, 32, 64, 128, 256)
 _DEPTHS = (16, 32, 64)
-# A side below that of a warp is for products that are no longer themselves.
+# Sides below that of a warp are only for products that are no larger.
 _NARROW = 32
 _SPLITS = (1, 2, 4, 8, 16, 32)
-# 64 KiB of registers for the sums of a tile, four bytes each.
+# Maximum sums of a tile: 64 KiB of registers, four bytes each.
 _SUMS = 128 * 128
 _SUM_BYTES = 4
 
 
 @lru_cache(maxsize=64)
 def _tiles(words: float) -> tuple[NDArray[np.int64], ...]:
-    """Return every (Tm, Tn, Tk, splits of the reduction) whose two operands fit twice."""
+    """Return all (Tm, Tn, Tk, splits of the reduction) whose double-buffered operands fit, as columns."""
     tiles = [
         (tm, tn, tk, split)
         for tm in _SIDES
@@ -39,25 +39,23 @@ def _tiles(words: float) -> tuple[NDArray[np.int64], ...]:
 
 
 def has_shared_memory(level: LevelView) -> bool:
-    """Tell whether a level is the memory in which the threads of one unit share a tile."""
+    """Return whether a level is the shared memory of one unit."""
     return level.scope == "unit" and level.role is Role.SHARED
 
 
 @dataclass(frozen=True)
 class GpuTiling(TilingStrategy):
-    """Cut products into tiles of results, one for each multiprocessor at a time.
+    """GPU tiling: tiles of results, one per multiprocessor at a time.
 
     A tile keeps its sums in registers and two pairs of operand strips in shared memory. Tiles run in
-    waves; the last wave and the edge tiles take as long as full ones. A reduction is split among
-    several multiprocessors where the tiles are fewer; their sums then meet in the L2. What
-    several tiles need lies in blocks in the L2, three of them, double-buffered, which decide what the
-    main memory moves.
+    waves; the last wave and the edge tiles take as long as full ones. If there are fewer tiles than
+    multiprocessors, the reduction may be split among several (split-K), with partial sums reduced in
+    the L2. The L2 holds three double-buffered blocks, which determine main memory traffic.
 
     Attributes
     ----------
     warp
-        Rows and columns of results that a group of threads works on together: each word from shared
-        memory is used that often.
+        Rows and columns of results of a warp, which is how often each word from shared memory is used.
 
     References
     ----------
@@ -132,7 +130,7 @@ class GpuTiling(TilingStrategy):
         )  # fmt: skip
 
     def _tile(self, work: Demand, product: Product, moved: list[float]) -> tuple[int, int, int, int]:
-        """Return the tile of least time, and of those the one that the caches feed with the fewest bytes."""
+        """Return the fastest tile; of equally fast ones, that with the least traffic from the caches."""
         (peak, vector), overlap = self.rates(work.precision), self.mapping.overlap
         choices = _tiles(self.rooms[-1] / work.size)
         if not choices:
@@ -142,13 +140,13 @@ class GpuTiling(TilingStrategy):
         waves = -(-tiles * split // self.units)
         seconds = waves * (2.0 * tm * tn * -(-product.k // split)) * self.units / peak
         seconds += work.beside / vector
-        # What a level hands on it has taken in, so that none inside moves less than those outside it.
+        # An inner level moves at least as much as the levels outside it.
         feeding = np.maximum(self._from_outside(work, product, tm, tn, split), max(moved, default=0.0))
         drawn = np.maximum(self._inside(work, tm, tn), feeding)
         seconds = np.maximum(seconds, drawn / self.speeds[-1])
         fetching = feeding / (self.speeds[-2] if moved else self.main_speed)
         seconds = np.maximum(seconds, fetching) if moved or overlap else seconds + fetching
-        if moved and overlap:  # no tile makes up for what waits for the main memory
+        if moved and overlap:  # no tile is faster than main memory
             seconds = np.maximum(seconds, moved[0] / self.main_speed)
         seconds = np.maximum(seconds, self._joules(work, feeding, drawn, moved) / self.spending.budget)
         narrow = ((tm < _NARROW) & (product.m > tm)) | ((tn < _NARROW) & (product.n > tn))
@@ -158,19 +156,19 @@ class GpuTiling(TilingStrategy):
 
     @staticmethod
     def _from_outside(work: Demand, product: Product, tm: Any, tn: Any, split: Any) -> Any:
-        """Return the bytes that tiles draw from the caches: each operand once for each tile that needs it."""
+        """Return the bytes that tiles read from the caches: each operand once per tile that needs it."""
         strips = product.m * product.k * -(-product.n // tn) + product.k * product.n * -(-product.m // tm)
         once = product.m * product.k + product.k * product.n
         sums = 2.0 * _SUM_BYTES * product.m * product.n * split * (split > 1)
         return work.data + product.copies * ((strips - once) * work.size + sums)
 
     def _inside(self, work: Demand, tm: Any, tn: Any) -> Any:
-        """Return the bytes that threads draw from shared memory."""
+        """Return the bytes that threads read from shared memory."""
         once_each = 1 / np.minimum(self.warp[0], tm) + 1 / np.minimum(self.warp[1], tn)
         return work.multiplying / 2 * work.size * once_each
 
     def _joules(self, work: Demand, feeding: Any, drawn: Any, moved: list[float]) -> Any:
-        """Return the energy of every tile, as :meth:`Spending.of` counts it."""
+        """Return the energy for every candidate tile, J, as in :meth:`Spending.of`."""
         costs = self.spending
         computes = self.mapping.compute_precision or work.precision
         fixed = (work.multiplying + work.beside) / 2 * costs.multiplying(computes)
@@ -184,10 +182,10 @@ class GpuTiling(TilingStrategy):
         return fixed + (costs.off_chip + costs.levels[0] + costs.levels[-1]) * feeding + costs.levels[-1] * drawn
 
     def _registers(self, work: Demand) -> float:
-        """Return words in registers: three for each step of a thread, one for several in a matrix unit."""
+        """Return the words accessed in registers: three per multiply-accumulate of a thread, fewer in a matrix unit."""
         computes = self.mapping.compute_precision or work.precision
         matrix = self.machine.has_rate(computes, "matrix") and self.mapping.unit != "vector"
-        # A matrix unit works on 16 × 8 × 16: 384 words of operands and 256 of sums for 2,048 steps.
+        # A matrix instruction is 16 × 8 × 16: 384 operand words and 256 words of sums for 2,048 MACs.
         return work.multiplying / 2 * (640 / 2048 if matrix else 3.0)
 
     def assumptions(self) -> tuple[str, ...]:
@@ -195,10 +193,10 @@ class GpuTiling(TilingStrategy):
         *shared, own = self.levels
         cached = ", ".join(level.name for level in shared)
         return (
-            f"tiles of 32 to 256 rows and columns (fewer where a product has fewer), one for each of {self.units} "
-            f"units at a time, operands double-buffered in {own.name}, sums in registers",
+            f"tiles of 32 to 256 rows and columns (fewer if the product has fewer), one per unit at a time on "
+            f"{self.units} units, operands double-buffered in {own.name}, sums in registers",
             "the last wave and edge tiles take as long as full ones; depthwise convolutions stream",
-            f"three double-buffered blocks in {cached} decide what the main memory moves"
+            f"three double-buffered blocks in {cached} determine main memory traffic"
             if shared
-            else "no shared cache on record: every tile fetches its operands from the main memory",
+            else "no shared cache recorded: every tile reads its operands from the main memory",
         )

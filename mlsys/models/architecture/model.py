@@ -1,4 +1,4 @@
-"""The model: time and energy of a network on a machine of its kind, operator by operator."""
+"""The performance model: time and energy of a network on a device, operator by operator."""
 
 import math
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class _Spent(NamedTuple):
     flops: float
     at_peak: float
     bound_by: str
-    holds: frozenset[str]  # what the time comes from: "compute", "power", names of levels
+    holds: frozenset[str]  # bottlenecks that determine the time: "compute", "power", names of levels
 
     @property
     def time(self) -> float:
@@ -55,49 +55,49 @@ def architecture(
     launch_overhead: Quantity | None = None,
     energies: Energies | None = None,
 ) -> ArchitectureResult:
-    """Return time and energy of ``workload`` on ``device``, each operator tiled as its kind of machine does.
+    """Return the time and energy of ``workload`` on ``device``, with each operator tiled for that kind of machine.
 
     Parameters
     ----------
     device
-        A twin with what the strategy needs.
+        A device twin with the data that the strategy needs.
     workload
-        Operators that run one after the other, or one operator; each is tiled by its own shape.
+        A network, whose operators run one after the other, or one operator; each is tiled by its own shape.
     mapping
-        Rate, unit, and whether blocks move while the units compute, as for the roofline; the strategy decides
-        about the memory levels.
+        Rate, unit, and whether blocks move while the units compute, as for the roofline; the strategy maps
+        data to memory levels.
     strategy
         ``"cpu"``, ``"gpu"``, ``"tpu"``, ``"kpu"``, or a :class:`TilingStrategy` of this device; by default
-        what its kind and parts suggest.
+        chosen by its kind and parts.
     launch_overhead
-        Time that each kernel costs beside its work, s; by default none.
+        Time that each kernel launch adds, s; by default none.
     energies
-        What operations and accesses cost; by default the price list of the device's own process. That of
-        ``Energies.of(device, bound="high")`` gives the high end of what the energy may be.
+        Price list of operations and accesses; by default that of the device's process node.
+        ``Energies.of(device, bound="high")`` gives the high end of the energy.
 
     Returns
     -------
     ArchitectureResult
-        ``parts`` sum to ``time``, ``energy`` to ``spent``; a network has one child for each operator.
+        ``parts`` sum to ``time``, ``energy`` to ``spent``; a network has one child per operator.
 
     Raises
     ------
     ArgumentError
-        If the workload is empty, the device lacks what the strategy needs, or a block does not fit.
+        If the workload is empty, the device lacks data that the strategy needs, or a block does not fit.
     UnknownNameError
         If the device lacks the precision, or the strategy is unknown.
 
     Notes
     -----
-    With overlap an operator takes the longest of computing, feeding from the levels on the chip and
-    moving between them and the main memory; without, blocks are moved first. To this comes the launch.
-    Where the energy so spent would exceed the thermal design power, the time is stretched until it does
-    not: clocks fall. No overhead is a flat percentage: bytes that tiles read again, partly filled tiles
-    and waves, and launches are all there is.
+    With overlap, an operator takes the maximum of the compute time, the on-chip memory time and the
+    main memory time; without, blocks are moved first. The launch overhead is added. If the power would
+    exceed the thermal design power, the time is stretched until it does not, as clocks are lowered. No
+    overhead is a flat percentage: the only losses are repeated reads of tiles, partly filled tiles and
+    waves, and launches.
 
     References
     ----------
-    S. Williams, A. Waterman, D. Patterson, CACM 52(4), 2009: the bound below which no operator falls.
+    S. Williams, A. Waterman, D. Patterson, CACM 52(4), 2009: the lower bound of each operator's time.
     M. Horowitz, Computing's energy problem, ISSCC 2014, and N. Jouppi et al., ISCA 2021, Table 2: energies.
 
     Examples
@@ -198,7 +198,7 @@ def _spent(strategy: TilingStrategy, work: Demand, counted: Counted, costs: Spen
 
 
 class _Origins(NamedTuple):
-    """What bytes, times, their parts and shares of the peak, energies and powers come from."""
+    """Provenance of bytes, times, their parts and shares of the peak, energies and powers."""
 
     moved: Step
     time: Step
@@ -282,7 +282,7 @@ def _summed(
 
 
 def _origins(strategy: TilingStrategy, precisions: set[str], holds: frozenset[str]) -> _Origins:
-    """Return what each kind of number comes from; what else was read cut the tiles, or lost to what holds."""
+    """Return the provenance of each kind of number; other facts that were read only decided between candidates."""
     machine, costs = strategy.machine, strategy.spending
     peak = {
         name: each for precision in sorted(precisions) for name, each in strategy.rates_on_record(precision).items()
@@ -308,17 +308,17 @@ def _assumptions(strategy: TilingStrategy, costs: Spending, launch: float) -> tu
     return (
         f"tiled as a {strategy.name.upper()}: {strategy.assumptions()[0]}",
         *strategy.assumptions()[1:],
-        "sums stay until they are complete; the first pass over each operand is the operator's own bytes",
-        "blocks move while units compute; the first load and the last store are hidden, too"
+        "sums stay until they are complete; the first pass over each operand is compulsory traffic",
+        "blocks move while units compute; the first load and the last store are also hidden"
         if strategy.mapping.overlap
-        else "blocks are moved first, then worked on",
-        f"a launch of {launch:.3g} s for each operator" if launch else "no launch overhead",
-        *([f"no bandwidth on record for {', '.join(unknown)}: never waited for"] if unknown else []),
+        else "blocks are moved first, then processed",
+        f"a launch overhead of {launch:.3g} s per operator" if launch else "no launch overhead",
+        *([f"no bandwidth recorded for {', '.join(unknown)}: taken as unlimited"] if unknown else []),
         *costs.energies.assumptions(),
-        "time is stretched where the energy would exceed the thermal design power"
+        "time is stretched if the power would exceed the thermal design power"
         if math.isfinite(costs.budget)
-        else "no thermal design power on record: power is not limited",
-        "static energy is the recorded idle power over the time"
+        else "no thermal design power recorded: power is not limited",
+        "static energy is the recorded idle power times the time"
         if costs.idle
-        else "no idle power on record: static energy is not counted",
+        else "no idle power recorded: static energy is not counted",
     )

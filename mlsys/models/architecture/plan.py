@@ -1,4 +1,4 @@
-"""How one operator is cut for a machine, and what follows."""
+"""The tile plan of one operator on a device."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,41 +12,41 @@ _BYTE, _SECOND, _NUMBER = ureg.Unit("byte"), ureg.Unit("s"), ureg.Unit("")
 
 @dataclass(frozen=True)
 class TilePlan:
-    """How one operator is cut, and what follows.
+    """Tiling of one operator on a device, with the resulting traffic and time.
 
     Attributes
     ----------
     operator, strategy, device
-        Names.
+        Names of the operator, the strategy and the device.
     tile
-        (Tm, Tn, Tk) of a product; elements, 1, 1 of an operator that streams.
+        (Tm, Tn, Tk) of a matrix product; (elements, 1, 1) of an operator that streams.
     tiles
-        Number along each dimension, edge tiles counted as one.
+        Number of tiles along each dimension, including partial edge tiles.
     copies
-        Equal products, each cut so.
+        Number of equal products, each tiled in this way.
     order
         Loops over blocks, outermost first; empty for a stream.
     level
-        Memory that holds the tile.
+        Memory level that holds the tile.
     buffer, capacity
-        Bytes that its places take, and bytes there are: of one core, multiprocessor or buffer.
+        Bytes that its buffers take, and bytes available, in one core, multiprocessor or buffer.
     block, block_level
-        The larger block that decides what the main memory moves, and where it lies; the tile itself
-        where there is one level only.
+        The larger block that determines main memory traffic, and its memory level; the tile itself
+        if there is only one level.
     read, written
-        Bytes at the main memory.
+        Bytes read from and written to the main memory.
     moved
-        Bytes that cross the inner side of each level, main memory first.
+        Bytes that each level exchanges with the next inner one, main memory first.
     launches
-        Kernels.
+        Number of kernel launches.
     loads
-        Blocks brought to the chip; on a systolic array, sets of weights loaded into it.
+        Blocks brought to the chip; on a systolic array, folds of weights loaded into it.
     waves
-        Rounds in which the units, or arrays, take their tiles.
+        Rounds in which the units, or arrays, process their tiles.
     computing
         Time of the arithmetic alone, s.
     utilisation
-        Part of the peak that it attains, without waiting for any memory.
+        Fraction of the peak attained without memory stalls.
     """
 
     operator: str
@@ -72,7 +72,7 @@ class TilePlan:
 
     @property
     def count(self) -> int:
-        """Tiles of all copies."""
+        """Number of tiles in all copies."""
         tm, tn, tk = self.tiles
         return tm * tn * tk * self.copies
 

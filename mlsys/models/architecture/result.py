@@ -1,4 +1,4 @@
-"""What the architecture models answer with: time, energy and bytes, of the whole and of each operator."""
+"""The result of the architecture models: time, energy and bytes, in total and by operator."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class ArchitectureResult(Result):
     Attributes
     ----------
     energy
-        Joules of *compute*, *on-chip*, *off-chip* and *static*; they sum to ``spent``.
+        Energy of *compute*, *on-chip*, *off-chip* and *static*, J; they sum to ``spent``.
     moved
-        Bytes that cross the inner side of each memory level, main memory first.
+        Bytes that each memory level exchanges with the next inner one, main memory first.
     plan
-        How the operator was cut; None for a network, whose children have theirs.
+        Tile plan of the operator; None for a network, whose children have their own.
     """
 
     energy: FrozenDict[str, Quantity] = field(kw_only=True)
@@ -35,7 +35,7 @@ class ArchitectureResult(Result):
 
     @property
     def spent(self) -> Quantity:
-        """Energy of all causes, J."""
+        """Total energy, J."""
         return self.figures["energy"]
 
     @property
@@ -45,16 +45,16 @@ class ArchitectureResult(Result):
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """Every fact that the result leans on, each once."""
+        """Every fact that the result depends on, without duplicates."""
         return tuple(dict.fromkeys((*super().facts, *facts_of(self.energy, self.moved))))
 
     def record(self) -> dict[str, Any]:
-        """Return the result as plain data, with energy, bytes, and how an operator was cut."""
+        """Return the result as plain data, with energy, bytes and the tile plan."""
         plan = {} if self.plan is None else {"plan": self.plan.record()}
         return {**super().record(), "energy": amounts(self.energy), "moved": amounts(self.moved), **plan}
 
     def explain(self) -> str:
-        """Return the result in sentences and small tables, for people."""
+        """Return the result as readable text and tables."""
         lines = [super().explain(), "Energy:"]
         whole = self.spent
         for name, part in self.energy.items():
@@ -67,7 +67,7 @@ class ArchitectureResult(Result):
         return "\n".join(lines)
 
     def named(self, workload: str) -> ArchitectureResult:
-        """Return the same result for an equal operator of another name."""
+        """Return the result renamed for an identical operator."""
         if workload == self.workload:
             return self
         copied: ArchitectureResult = object.__new__(ArchitectureResult)

@@ -1,4 +1,4 @@
-"""Energy of a plan: arithmetic, memories on the chip, memory off the chip, and what the machine draws when idle."""
+"""Energy of a plan: arithmetic, on-chip memories, off-chip memory and idle power."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ ENERGY_PARTS = ("compute", "on-chip", "off-chip", "static")
 
 @dataclass(frozen=True)
 class Spending:
-    """Prices of one device, in plain numbers: J for a byte or a register, W when idle, W to spend.
+    """Prices and power budget of one device, as plain numbers.
 
     Attributes
     ----------
     energies
-        Where the prices come from.
+        The price list.
     off_chip
-        Of a byte of the main memory beside the chip; zero where the main memory is on it.
+        Price of a byte of off-chip main memory, J; zero if the main memory is on-chip.
     levels
-        Of a byte of the main memory, where it is on the chip, and of each level inside it.
+        Prices of a byte of on-chip main memory (zero if off-chip) and of each level inside it, J.
     register
-        Of a word in a register.
+        Price of a word in a register, J.
     idle, budget
-        Power that is drawn whatever runs, and what is left of the design power.
+        Idle power, and the rest of the design power, W.
     leans
-        The prices by name, for what a result was computed from.
+        The prices by name, for provenance.
     """
 
     energies: Energies
@@ -47,7 +47,7 @@ class Spending:
 
     @classmethod
     def on(cls, machine: MachineView, levels: Sequence[LevelView], energies: Energies) -> Spending:
-        """Return what each count of a plan costs on a machine whose data pass ``levels``, outermost first."""
+        """Return the prices of a device whose data pass through ``levels``, outermost first."""
         main = machine.main
         within = main.technology is Technology.SRAM
         prices = {level.name: energies.byte(level) for level in (main, *levels)}
@@ -58,7 +58,7 @@ class Spending:
         if limit is not None and limit <= idle:
             raise ArgumentError(
                 f"architecture(): `device` {machine.name} draws {idle:g} W when idle, which leaves nothing of its "
-                f"design power of {limit:g} W to work with. Give it a `tdp` above its `idle` power"
+                f"design power of {limit:g} W. Give it a `tdp` above its `idle` power"
             )
         return cls(
             energies=energies,
@@ -71,13 +71,13 @@ class Spending:
         )
 
     def multiplying(self, precision: str) -> float:
-        """Return J for a multiply-accumulate."""
+        """Return the energy of a multiply-accumulate, J."""
         if precision not in self._multiplying:
             self._multiplying[precision] = self.energies.mac(precision).joules
         return self._multiplying[precision]
 
     def of(self, work: Demand, counted: Counted, precision: str) -> tuple[float, float, float]:
-        """Return J of arithmetic, of memories on the chip, and of the memory off it.
+        """Return the energy of arithmetic, of on-chip memories and of off-chip memory, J.
 
         A byte that passes from one level to the next costs an access to each.
         """

@@ -1,4 +1,4 @@
-"""What every discipline of cutting operators for a machine has in common."""
+"""The base class of tiling strategies."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -28,17 +28,17 @@ _BYTE, _SECOND, _NUMBER = ureg.Unit("byte"), ureg.Unit("s"), ureg.Unit("")
 
 @dataclass(frozen=True)
 class TilingStrategy(ABC):
-    """A discipline of cutting operators for one device; subclasses say which.
+    """A strategy for tiling operators on one device.
 
     Attributes
     ----------
     device
-        A twin that has what the discipline needs.
+        A device twin with the data that the strategy needs.
     mapping
         Rate, unit and overlap, as for the roofline.
     energies
-        What operations and accesses cost, where the design power decides about a tile; None stands for
-        the price list of the device's own process.
+        Price list of operations and accesses, used if the design power limits a tile; None for the
+        price list of the device's process node.
     """
 
     device: Device
@@ -51,13 +51,13 @@ class TilingStrategy(ABC):
         if self.mapping.level is not None:
             raise ArgumentError(
                 f"{type(self).__name__}(): `mapping.level` must be None, got {self.mapping.level!r}: "
-                "the strategy decides what each level moves. Write mapping=Mapping()"
+                "the strategy maps data to memory levels. Write mapping=Mapping()"
             )
         _ = self.levels, self.machine
 
     @contextmanager
     def noting(self) -> Iterator[None]:
-        """Note what is read of the device inside the block: whatever is kept here afterwards leans on it."""
+        """Record the facts read from the device inside the block, as provenance of the results."""
         with recording() as seen:
             yield
         self._read.update(seen)
@@ -68,7 +68,7 @@ class TilingStrategy(ABC):
 
     @property
     def against(self) -> tuple[Fact, ...]:
-        """Every fact that was read so far: sizes and rates that tiles were cut to, whether they bind or not."""
+        """Every fact read so far: sizes and rates that tiles were chosen by, whether binding or not."""
         return tuple(
             dict.fromkeys(
                 fact for quantity in self._read.values() for fact in (quantity.facts if quantity is not None else ())
@@ -76,22 +76,22 @@ class TilingStrategy(ABC):
         )
 
     def origin(self, model: str, operands: Named[str, Quantity]) -> Step:
-        """Return the step of what operands set, and all else that was read decided about."""
+        """Return the provenance step of a number with the given operands; other facts read only influenced choices."""
         return Step(model, tuple(operands.values()), tuple(operands), against=self.against)
 
     def plan(self, operator: Operator) -> TilePlan:
-        """Return how ``operator`` is cut: least time, then fewest bytes, within the discipline.
+        """Return the tile plan of ``operator``: least time, then fewest bytes, within the strategy.
 
         Parameters
         ----------
         operator
-            With its own shape; nothing is taken from the network around it.
+            The operator; it is tiled by its own shape, independent of its network.
 
         Raises
         ------
         ArgumentError
-            If not even the smallest block fits, or bytes were counted in another element size than
-            the chosen rate computes on.
+            If not even the smallest block fits, or the operator's bytes were counted in another
+            element size than that of the chosen rate.
         UnknownNameError
             If the device lacks the precision.
         """
@@ -101,12 +101,12 @@ class TilingStrategy(ABC):
         return self.described(operator.name, work, counted)
 
     def described(self, name: str, work: Demand, counted: Counted) -> TilePlan:
-        """Return counts as a plan with units."""
+        """Return the counts as a plan with units."""
         again = counted.moved[0] - work.data
         written = work.written
         cut, arithmetic = self._origins(work.precision)
 
-        def given(amount: float) -> Quantity:
+        def in_bytes(amount: float) -> Quantity:
             return computed(amount, _BYTE, cut)
 
         return TilePlan(
@@ -118,15 +118,15 @@ class TilingStrategy(ABC):
             copies=counted.copies,
             order=counted.order,
             level=counted.level,
-            buffer=given(counted.buffer),
-            capacity=given(counted.capacity),
+            buffer=in_bytes(counted.buffer),
+            capacity=in_bytes(counted.capacity),
             block=counted.block,
             block_level=counted.block_level,
-            read=given(work.data - written + again),
-            written=given(written),
+            read=in_bytes(work.data - written + again),
+            written=in_bytes(written),
             moved=FrozenDict(
                 {
-                    level.name: given(moved)
+                    level.name: in_bytes(moved)
                     for level, moved in zip((self.machine.main, *self.levels), counted.moved, strict=True)
                 }
             ),
@@ -139,43 +139,43 @@ class TilingStrategy(ABC):
 
     @abstractmethod
     def counted(self, work: Demand) -> Counted:
-        """Return the plan of one operator in plain numbers."""
+        """Return the counts of one operator's plan, as plain numbers."""
 
     @abstractmethod
     def assumptions(self) -> tuple[str, ...]:
-        """Return what the discipline takes for granted, in words."""
+        """Return the assumptions of the strategy, in words."""
 
     @property
     @abstractmethod
     def levels(self) -> tuple[LevelView, ...]:
-        """The levels on the chip that data pass, outermost first."""
+        """On-chip memory levels that data pass through, outermost first."""
 
     @cached_property
     def machine(self) -> MachineView:
-        """The numbers of the device, in its headline format."""
+        """View of the device in its headline precision."""
         return view(self.device)
 
     @cached_property
     def rooms(self) -> tuple[float, ...]:
-        """Bytes that a program may claim of one piece of each level on the chip, as :attr:`levels`."""
+        """Usable bytes of one instance of each level in :attr:`levels`."""
         return tuple(level.usable_each or 0.0 for level in self.levels)
 
     @cached_property
     def speeds(self) -> tuple[float, ...]:
-        """Bytes a second of all pieces of each level on the chip; infinite where none is on record."""
+        """Total bandwidth of each level in :attr:`levels`, byte/s; infinite if not recorded."""
         return tuple(inf if speed is None else speed for speed in (level.bandwidth_total for level in self.levels))
 
     @cached_property
     def main_speed(self) -> float:
-        """Bytes a second of the main memory."""
+        """Bandwidth of the main memory, byte/s."""
         return self.machine.main.require("bandwidth")
 
     def room_of(self, level: LevelView) -> float:
-        """Return the bytes that a program may claim of one piece of a level."""
+        """Return the usable bytes of one instance of a level."""
         return level.usable_each or 0.0
 
     def rates_on_record(self, precision: str) -> dict[str, Quantity]:
-        """Return the peaks that arithmetic in a format takes its time from, as far as they are on record."""
+        """Return the recorded peaks that determine the compute time in a precision."""
         how = self.mapping
         computes = how.compute_precision or precision
         facts = {"peak": self.device.peak(computes, how.sparsity, how.unit)}
@@ -186,7 +186,7 @@ class TilingStrategy(ABC):
         return facts
 
     def _origins(self, precision: str) -> tuple[Step, Step]:
-        """Return what sizes and the time of arithmetic come from."""
+        """Return the provenance of sizes and of the compute time."""
         known: dict[Any, tuple[Step, Step]] = self.__dict__.setdefault("_known_origins", {})
         key = (precision, len(self._read))
         if key not in known:
@@ -198,18 +198,18 @@ class TilingStrategy(ABC):
 
     @cached_property
     def units(self) -> int:
-        """Cores or multiprocessors; one, where a microcontroller has no number of cores on record."""
+        """Number of cores or multiprocessors; one for a microcontroller without a recorded number."""
         if self.device.kind == "MCU" and not self.machine.has("units"):
             return 1
         return max(1, int(self.machine.require("units")))
 
     @cached_property
     def spending(self) -> Spending:
-        """What bytes and operations cost on this device, and the power there is."""
+        """Prices of bytes and operations on this device, and its power budget."""
         return Spending.on(self.machine, self.levels, self.energies or Energies.of(self.machine))
 
     def rates(self, precision: str) -> tuple[float, float]:
-        """Return the peak of products on data of ``precision``, and the rate of all other operations, FLOP/s."""
+        """Return the peak rate of matrix products in ``precision``, and the rate of all other operations, FLOP/s."""
         known: dict[str, tuple[float, float]] = self.__dict__.setdefault("_known_rates", {})
         if precision not in known:
             known[precision] = self._rates(precision)
@@ -229,19 +229,19 @@ class TilingStrategy(ABC):
         return peak, min(vector, peak)
 
     def beside(self, peak: float) -> float:
-        """Return the rate of operations beside products where the twin has no vector peak, FLOP/s."""
+        """Return the rate of operations other than matrix products if no vector peak is recorded, FLOP/s."""
         return peak
 
     def stream(self, work: Demand, computing: float | None = None) -> Counted:
-        """Return the plan of an operator whose data pass through the chip once, in chunks of the innermost level."""
+        """Return the counts of an operator that streams its data once, in chunks of the innermost level."""
         peak, vector = self.rates(work.precision)
         if computing is None:
             computing = work.multiplying / (peak if work.product is None else vector)
             computing += work.beside / vector
         held, whole = self.holding, self.room_of(self.holding)
-        room = whole / 2  # one chunk in use, one on its way
+        room = whole / 2  # one chunk in use, one being loaded
         words = max(work.elements, 1.0)
-        share = work.data / words  # bytes that pass for each element of the result
+        share = work.data / words  # bytes moved per element of the result
         chunk = max(1, min(int(words), int(room / max(share, 1e-9))))
         tiles = -(-int(words) // chunk)
         flops = work.multiplying + work.beside
@@ -254,27 +254,27 @@ class TilingStrategy(ABC):
 
     @property
     def holding(self) -> LevelView:
-        """The level whose pieces hold the tiles."""
+        """The level whose instances hold the tiles."""
         return self.levels[-1]
 
     @property
     def units_at_work(self) -> int:
-        """Pieces of the machine that take a tile each."""
+        """Number of units that process a tile each."""
         return self.units
 
     def missing(self, what: str, remedy: str) -> ArgumentError:
-        """Return the error for a device that lacks what the discipline needs."""
+        """Return the error for a device that lacks data that the strategy needs."""
         return ArgumentError(
-            f"{type(self).__name__}(): `device` {self.device.name} has no {what} on record, which this strategy needs. "
+            f"{type(self).__name__}(): `device` {self.device.name} has no recorded {what}, which this strategy needs. "
             f"{remedy}"
         )
 
     def too_small(self, level: LevelView, work: Demand) -> ArgumentError:
-        """Return the error for a level that holds no block of a product."""
+        """Return the error for a level too small for any block of a product."""
         product = work.product
         assert product is not None
         return ArgumentError(
             f"plan(): {level.name} of {self.device.name} holds {self.room_of(level):,.0f} byte, too little for the "
             f"smallest block of a product of {product.m} × {product.n} × {product.k} in {work.precision}. "
-            "Choose a device with more memory on the chip"
+            "Choose a device with more on-chip memory"
         )

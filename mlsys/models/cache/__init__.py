@@ -1,8 +1,8 @@
-"""Caches: what a least-recently-used cache misses on the accesses of real loop nests.
+"""Caches: misses of least-recently-used caches on the access traces of real loop nests.
 
-A trace is what a loop nest asks for, in order; a cache has a capacity, lines and ways.
-:func:`simulate` runs one through the other; :func:`miss_curve` gives the misses of *every*
-capacity of a fully associative cache in one pass.
+A trace is the sequence of addresses that a loop nest accesses; a cache has a capacity, lines
+and ways. :func:`simulate` runs a trace through caches; :func:`miss_curve` gives the misses of
+*every* capacity of a fully associative cache in one pass.
 """
 
 from mlsys.models.cache.curve import MissCurve, miss_curve

@@ -1,4 +1,4 @@
-"""Misses of every capacity at once, from reuse distances."""
+"""Miss curves: misses as a function of capacity, from reuse distances."""
 
 from dataclasses import dataclass
 
@@ -17,14 +17,14 @@ _MISSES = Argument("", low=0, whole=True)
 
 @dataclass(frozen=True, eq=False)
 class MissCurve:
-    """Misses of a fully associative least-recently-used cache, as its capacity grows.
+    """Misses of a fully associative least-recently-used cache as a function of capacity.
 
     Attributes
     ----------
     line
         Bytes of a line.
     misses
-        Misses with 0, 1, 2, … lines, shape (distinct lines + 1,); more lines never miss more.
+        Misses with 0, 1, 2, … lines, shape (distinct lines + 1,); non-increasing.
     """
 
     line: Quantity
@@ -36,7 +36,7 @@ class MissCurve:
         Raises
         ------
         ArgumentError
-            If the capacity is no whole number of lines.
+            If the capacity is not a whole number of lines.
         """
         room = whole_bytes("MissCurve.at", "capacity", capacity)
         size = int(self.line.m_as("byte"))
@@ -48,12 +48,12 @@ class MissCurve:
         return int(self.misses[min(room // size, len(self.misses) - 1)])
 
     def smallest_capacity(self, misses: int) -> Quantity:
-        """Return the smallest capacity that misses no more than ``misses`` times.
+        """Return the smallest capacity with at most ``misses`` misses.
 
         Raises
         ------
         ArgumentError
-            If even an endless cache misses more: every line must come in once.
+            If ``misses`` is below the compulsory misses, one per line.
         """
         wanted = int(checked_number("smallest_capacity", "misses", misses, _MISSES, {}))
         if wanted < self.misses[-1]:
@@ -68,15 +68,15 @@ class MissCurve:
 
 @traced
 def miss_curve(trace: Trace, line: Quantity) -> MissCurve:
-    """Return the misses of every capacity of a fully associative cache, in one pass.
+    """Return the misses of a fully associative cache for every capacity, in one pass.
 
-    An access misses when at least as many other lines as the cache holds were touched since
-    its own was: its reuse distance tells for all capacities at once.
+    An access misses if at least as many distinct other lines as the cache holds were touched
+    since the last access to its line: its reuse distance decides for all capacities at once.
 
     Parameters
     ----------
     trace
-        What the program asks for.
+        Accesses of the program.
     line
         Bytes of a line, a whole multiple of the element size.
 

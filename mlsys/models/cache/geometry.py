@@ -1,4 +1,4 @@
-"""The shape of a cache: capacity, lines, ways."""
+"""The geometry of a cache: capacity, lines, ways."""
 
 from dataclasses import dataclass
 
@@ -10,29 +10,29 @@ _BYTES = Argument("byte", low=1, whole=True)
 
 
 def whole_bytes(where: str, name: str, value: object) -> int:
-    """Return a quantity of whole bytes, one or more, as an int, or raise."""
+    """Return a quantity of a whole number of bytes, at least one, as an int, else raise."""
     return int(checked_number(where, name, value, _BYTES, {}))
 
 
 @dataclass(frozen=True)
 class Cache:
-    """One level of cache: least recently used, write-back, write-allocate.
+    """One level of cache, with LRU replacement, write-back and write-allocate.
 
     Attributes
     ----------
     capacity
-        Bytes of data it holds.
+        Data capacity, byte.
     line
-        Bytes that come and go together.
+        Size of a line, byte.
     ways
-        Lines in a set; None makes one set of all lines, a fully associative cache.
+        Lines in a set; None for a fully associative cache.
     name
-        What to call it.
+        Name used in results.
 
     Raises
     ------
     ArgumentError
-        If lines do not divide the capacity, or ways the lines.
+        If the line does not divide the capacity, or the ways do not divide the number of lines.
 
     Examples
     --------
@@ -75,12 +75,12 @@ class Cache:
 
     @property
     def lines(self) -> int:
-        """Lines that it holds."""
+        """Number of lines."""
         return whole_bytes("Cache", "capacity", self.capacity) // self.line_bytes
 
     @property
     def sets(self) -> int:
-        """Sets of lines: a line may lie in one of them only."""
+        """Number of sets; the address of a line determines its set."""
         return self.lines // (self.ways or self.lines)
 
     def __repr__(self) -> str:

@@ -1,11 +1,11 @@
-"""The inner loops, compiled; imported by the functions that need them, not by the package."""
+"""Numba kernels; imported lazily by the functions that need them."""
 
 import numpy as np
 
 from mlsys.compiled import njit
 
 WRITE_BACK = 128
-"""In an event between levels: not an access but a dirty line on its way out."""
+"""Flag of an event between levels that is a dirty line being written back, not an access."""
 
 
 @njit(nogil=True)
@@ -13,10 +13,10 @@ def fill_gemm(
     sizes: np.ndarray, edges: np.ndarray, loops: np.ndarray, steps: np.ndarray, bases: np.ndarray, element: int,
     registers: bool, addresses: np.ndarray, kinds: np.ndarray,
 ) -> None:  # fmt: skip
-    """Write the accesses of a blocked product; operands A, B, C lack dimension 1, 0, 2."""
+    """Write the accesses of a blocked matrix product; operands A, B, C lack dimension 1, 0, 2."""
     n, k = sizes[1], sizes[2]
     x0, x1, x2 = steps[0], steps[1], steps[2]
-    kept = -1  # the operand in a register: the one that the innermost loop does not index
+    kept = -1  # the operand kept in a register: the one that the innermost loop does not index
     if registers:
         kept = 0 if x2 == 1 else 1 if x2 == 0 else 2
     start, end, at = np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64)
@@ -57,7 +57,7 @@ def fill_conv(
     shape: np.ndarray, cut: np.ndarray, strides: np.ndarray, bases: np.ndarray, element: int, addresses: np.ndarray,
     kinds: np.ndarray,
 ) -> int:  # fmt: skip
-    """Write the accesses of a blocked convolution and return how many there are."""
+    """Write the accesses of a blocked convolution and return their number."""
     images, into, filters, size, out, taps, step, pad = shape
     p = 0
     for image in range(images):
@@ -105,7 +105,7 @@ def line_range(addresses: np.ndarray) -> tuple[int, int]:
 
 @njit(nogil=True)
 def numbered(addresses: np.ndarray, shift: int, first: int, ids: np.ndarray) -> None:
-    """Write the number of each address's line of 2**shift bytes, from ``first`` on."""
+    """Write the line number of each address, relative to ``first``, for lines of 2**shift bytes."""
     for p in range(len(addresses)):
         ids[p] = (addresses[p] >> shift) - first
 
@@ -118,11 +118,11 @@ def run_level(
     """Run accesses through one level of cache.
 
     ``lines`` are dense ids, ``numbers`` the line number of each id, ``where`` the slot of each
-    id or −1. Each set keeps its slots in a ring of two-way links, the most recent at its head.
-    What goes on to the next level is written to ``events`` (ids): first the dirty line that was
-    evicted, then the line that is fetched; nothing is written where ``events`` is empty. Past the
+    id or −1. Each set keeps its slots in a doubly linked ring, the most recent at its head.
+    Requests to the next level are written to ``events`` (ids): first the dirty line that was
+    evicted, then the line that is fetched; nothing is written if ``events`` is empty. Beyond the
     first level a write that missed above only fetches: the line becomes dirty when it is written
-    back. Returns events and lines written back.
+    back. Returns the number of events and of lines written back.
     """
     slots = sets * ways
     newer, older = np.empty(slots, np.int32), np.empty(slots, np.int32)
@@ -131,14 +131,14 @@ def run_level(
     for s in range(sets):
         head[s] = s * ways
     out = backs = 0
-    told = len(events) > 0
+    reporting = len(events) > 0
     for p in range(len(lines)):
         line, kind = lines[p], kinds[p]
         slot = where[line]
-        if kind & WRITE_BACK:  # from the level above: no use, so recency stays
+        if kind & WRITE_BACK:  # written back from the level above: not a use, so recency is unchanged
             if slot >= 0:
                 dirty[slot] = True
-            elif told:
+            elif reporting:
                 events[out], event_kinds[out] = line, kind
                 out += 1
             continue
@@ -168,21 +168,21 @@ def run_level(
             slot = newer[first]  # the tail becomes the head: the ring turns by one
             if dirty[slot]:
                 backs += 1
-                if told:
+                if reporting:
                     events[out], event_kinds[out] = held[slot], WRITE_BACK
                     out += 1
             where[held[slot]] = -1
         head[s] = slot
         held[slot], where[line] = line, slot
         dirty[slot] = first_level and (kind & 1) != 0
-        if told:
+        if reporting:
             events[out], event_kinds[out] = line, kind
             out += 1
     for s in range(sets):
         for slot in range(s * ways, s * ways + used[s]):
             if dirty[slot]:
                 backs += 1
-                if told:
+                if reporting:
                     events[out], event_kinds[out] = held[slot], WRITE_BACK
                     out += 1
     return out, backs
@@ -193,26 +193,26 @@ def run_one_set(
     lines: np.ndarray, kinds: np.ndarray, count: int, room: int, first_level: bool, events: np.ndarray,
     event_kinds: np.ndarray, misses: np.ndarray,
 ) -> tuple[int, int]:  # fmt: skip
-    """Run accesses through one level that keeps any ``room`` lines, those used last.
+    """Run accesses through a fully associative LRU level of ``room`` lines.
 
-    As :func:`run_level`, with nothing but the time of each line's last use. The oldest line that is
-    held is found by walking along the trace: the first access that is still its line's last. What
-    was used before that walk's place has been dropped.
+    As :func:`run_level`, but only the time of each line's last use is stored. The least recently
+    used line is found by walking along the trace to the first access that is still its line's
+    last; lines last used before that position have been evicted.
     """
     last, dirty = np.full(count, -1, np.int64), np.zeros(count, np.bool_)
     oldest = held = out = backs = 0
-    told = len(events) > 0
+    reporting = len(events) > 0
     for p in range(len(lines)):
         line, kind = lines[p], kinds[p]
         if last[line] >= oldest:
-            if kind & WRITE_BACK:  # from the level above: no use, so recency stays
+            if kind & WRITE_BACK:  # written back from the level above: not a use, so recency is unchanged
                 dirty[line] = True
             else:
                 last[line] = p
                 dirty[line] |= first_level and (kind & 1) != 0
             continue
         if kind & WRITE_BACK:
-            if told:
+            if reporting:
                 events[out], event_kinds[out] = line, kind
                 out += 1
             continue
@@ -224,19 +224,19 @@ def run_one_set(
             oldest += 1
             if dirty[gone]:
                 backs += 1
-                if told:
+                if reporting:
                     events[out], event_kinds[out] = gone, WRITE_BACK
                     out += 1
         else:
             held += 1
         last[line], dirty[line] = p, first_level and (kind & 1) != 0
-        if told:
+        if reporting:
             events[out], event_kinds[out] = line, kind
             out += 1
     for line in range(count):
         if last[line] >= oldest and dirty[line]:
             backs += 1
-            if told:
+            if reporting:
                 events[out], event_kinds[out] = line, WRITE_BACK
                 out += 1
     return out, backs
@@ -244,10 +244,10 @@ def run_one_set(
 
 @njit(nogil=True)
 def reuse_distances(lines: np.ndarray, count: int, histogram: np.ndarray) -> None:
-    """Count, by reuse distance, the accesses whose line was touched before.
+    """Add a histogram of the reuse distances of all accesses whose line was touched before.
 
-    The distance is how many other lines were touched since. A Fenwick tree over time holds a
-    one at the last touch of each line; when its times are used up, the touches are numbered anew.
+    The distance is the number of distinct other lines touched since. A Fenwick tree over time has
+    a one at the last touch of each line; when its time slots are used up, touches are renumbered.
     """
     room = 1
     while room < 2 * count + 64:

@@ -1,4 +1,4 @@
-"""Traces of loop nests: products, convolutions, strides and gathers."""
+"""Traces of loop nests: matrix products, convolutions, strided reads and gathers."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ _PADDING = Argument("", low=0, whole=True)
 
 
 def _bases(sizes: Sequence[int], element: int) -> np.ndarray:
-    """Return where arrays of so many elements begin, one after the other, each on a page."""
+    """Return the base addresses of consecutive arrays of ``sizes`` elements, each aligned to a page."""
     pages = [-(-count * element // _ALIGNMENT) * _ALIGNMENT for count in sizes]
     return np.cumsum([0, *pages[:-1]]).astype(np.int64)
 
@@ -33,14 +33,14 @@ def gemm_trace(
     inner: str | None = None,
     registers: bool = False,
 ) -> Trace:
-    """Return the accesses of C += A·B, row-major, with loops in a given order, blocked or not.
+    """Return the accesses of C += A·B, row-major, with a given loop order, blocked or not.
 
-    Each multiply-accumulate reads its element of A, of B and of C, and writes that of C.
+    Each multiply-accumulate reads an element of A, B and C, and writes that of C.
 
     Parameters
     ----------
     m, n, k
-        Rows and columns of C, length of the reduction.
+        Rows and columns of C, and length of the reduction.
     element_size
         Bytes of an element.
     tile
@@ -50,19 +50,19 @@ def gemm_trace(
     inner
         Loops inside a tile, outermost first; by default as ``order``.
     registers
-        Keep what the innermost loop does not index in a register while it runs, as a compiler
-        does: with ``"mnk"`` the element of C, read before and written after. Half the accesses
-        or fewer, and nearly the same misses.
+        Whether to keep the operand that the innermost loop does not index in a register, as a
+        compiler does: with ``"mnk"`` the element of C, read before and written after the loop.
+        This saves a quarter to half of the accesses, with nearly the same misses.
 
     Returns
     -------
     Trace
-        Of the operands ``A``, ``B``, ``C``, which lie one after the other, each beginning on a page.
+        Accesses to the operands ``A``, ``B``, ``C``, which are stored one after the other, page-aligned.
 
     Raises
     ------
     ArgumentError
-        If a size or an order makes no sense, or the trace would be longer than ``MOST_ACCESSES``.
+        If a size or an order is invalid, or the trace would be longer than ``MOST_ACCESSES``.
 
     Examples
     --------
@@ -115,9 +115,9 @@ def conv2d_trace(
 ) -> Trace:
     """Return the accesses of a direct square convolution, blocked or not.
 
-    Loops over tiles as in :func:`mlsys.models.tiling.conv2d_traffic`; inside a tile output
-    channel, row, column, then input channel and the kernel's rows and columns, during which
-    the output stays in a register. Padding is not read.
+    Loops over tiles are those of :func:`mlsys.models.tiling.conv2d_traffic`; inside a tile they run
+    over output channel, row, column, then input channel and the kernel's rows and columns, during
+    which the output stays in a register. Padding is not read.
 
     Parameters
     ----------
@@ -128,12 +128,12 @@ def conv2d_trace(
     tile
         Block of outputs and channels; None for the plain, unblocked nest.
     layout
-        ``"NCHW"`` or ``"NHWC"``, of images and of the weights of each filter.
+        ``"NCHW"`` or ``"NHWC"``, for images and for the weights of each filter.
 
     Returns
     -------
     Trace
-        Of the operands ``input``, ``weights`` and ``output``.
+        Accesses to the operands ``input``, ``weights`` and ``output``.
 
     Examples
     --------
@@ -143,9 +143,9 @@ def conv2d_trace(
     """
     where = "conv2d_trace"
     names = ("batch", "in_channels", "out_channels", "size", "kernel", "stride")
-    given = (batch, in_channels, out_channels, size, kernel, stride)
+    values = (batch, in_channels, out_channels, size, kernel, stride)
     images, into, filters, edge, taps, step = (
-        checked_count(where, name, value) for name, value in zip(names, given, strict=True)
+        checked_count(where, name, value) for name, value in zip(names, values, strict=True)
     )
     pad = taps // 2 if padding is None else int(checked_number(where, "padding", padding, _PADDING, {}))
     if taps > edge + 2 * pad:
@@ -181,7 +181,7 @@ def conv2d_trace(
 
 
 def strided_trace(elements: int, stride: int, element_size: Quantity, passes: int = 1) -> Trace:
-    """Return reads of ``elements`` elements, ``stride`` elements apart, ``passes`` times over.
+    """Return a trace of ``passes`` passes over ``elements`` elements that are ``stride`` elements apart.
 
     Examples
     --------
@@ -198,12 +198,12 @@ def strided_trace(elements: int, stride: int, element_size: Quantity, passes: in
 
 
 def gathered_trace(rows: Sequence[int] | np.ndarray, row_elements: int, element_size: Quantity) -> Trace:
-    """Return reads of whole rows of a table, in the order of ``rows``: an embedding lookup.
+    """Return a trace of reads of whole table rows in the order of ``rows``: an embedding look-up.
 
     Parameters
     ----------
     rows
-        Which row is read, whole numbers of zero or more, shape (lookups,).
+        Indices of the rows read, shape (look-ups,).
     row_elements
         Elements of a row.
     element_size

@@ -1,4 +1,4 @@
-"""Running a trace through levels of cache."""
+"""Simulation of a trace on a hierarchy of caches."""
 
 import itertools
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ from mlsys.units import Quantity, ureg
 
 @dataclass(frozen=True)
 class LevelCounts:
-    """What one level of cache saw.
+    """Accesses, misses and write-backs of one level of cache.
 
     Attributes
     ----------
     cache
-        Its shape.
+        Its geometry.
     accesses
-        Reads and writes that asked it: all for the first level, the misses of the level
-        before for the others.
+        Reads and writes that reach it: all for the first level, the misses of the previous
+        level for the others.
     read_misses, write_misses
-        By operand.
+        Misses by operand.
     write_backs
-        Dirty lines written to the next level, those left at the end included.
+        Dirty lines written to the next level, including those flushed at the end.
     """
 
     cache: Cache
@@ -38,22 +38,22 @@ class LevelCounts:
 
     @property
     def misses(self) -> int:
-        """Misses in all."""
+        """Total misses."""
         return sum(self.by_operand.values())
 
     @property
     def by_operand(self) -> FrozenDict[str, int]:
-        """Misses of reads and writes together, by operand."""
+        """Misses by operand, reads plus writes."""
         return FrozenDict({name: self.read_misses[name] + self.write_misses[name] for name in self.read_misses})
 
     @property
     def hits(self) -> int:
-        """Accesses that found their line."""
+        """Number of hits."""
         return self.accesses - self.misses
 
     @property
     def miss_rate(self) -> float:
-        """Misses for each access."""
+        """Misses per access."""
         return self.misses / self.accesses if self.accesses else 0.0
 
     @property
@@ -65,25 +65,25 @@ class LevelCounts:
 
 @dataclass(frozen=True)
 class CacheResult:
-    """What a trace did in a hierarchy of caches.
+    """Counts of a trace on a hierarchy of caches.
 
     Attributes
     ----------
     accesses
         Length of the trace.
     levels
-        Counts of each level, the one next to the processor first.
+        Counts of each level, the one closest to the core first.
     assumptions
-        What the simulation takes for granted, in words.
+        Assumptions of the simulation, in words.
     """
 
     accesses: int
     levels: tuple[LevelCounts, ...]
     assumptions: tuple[str, ...] = (
         "least recently used, write-back, write-allocate",
-        "each level is asked for what the one before misses",
-        "a line written back counts as no use, and passes by where it is absent",
-        "what is dirty at the end is written back",
+        "each level serves the misses of the previous one",
+        "a write-back does not count as a use, and bypasses a level without the line",
+        "dirty lines are written back at the end",
         "no prefetching, no other program",
     )
 
@@ -93,7 +93,7 @@ class CacheResult:
         return self.levels[-1]
 
     def explain(self) -> str:
-        """Return the counts in a small table, for people."""
+        """Return the counts as a readable table."""
         lines = [f"{self.accesses:,} accesses"]
         for level in self.levels:
             by = ", ".join(f"{name} {number:,}" for name, number in level.by_operand.items())
@@ -114,9 +114,9 @@ def simulate(trace: Trace, *caches: Cache) -> CacheResult:
     Parameters
     ----------
     trace
-        What the program asks for.
+        Accesses of the program.
     *caches
-        Levels, the one next to the processor first.
+        Levels, the one closest to the core first.
 
     Returns
     -------
@@ -126,8 +126,8 @@ def simulate(trace: Trace, *caches: Cache) -> CacheResult:
     Raises
     ------
     ArgumentError
-        If no cache is given, an element straddles lines, or a level's lines do not divide
-        those of the next.
+        If no cache is given, an element straddles lines, or the line size of a level does not
+        divide that of the next.
 
     Examples
     --------
@@ -150,15 +150,15 @@ def simulate(trace: Trace, *caches: Cache) -> CacheResult:
     for cache, (narrow, wide) in zip(caches, itertools.pairwise(widths), strict=True):
         if wide % narrow:
             raise ArgumentError(
-                f"simulate(): `line` of {cache.name} is {wide} bytes, which {narrow} bytes do not divide: "
-                f'what is asked for would straddle two lines. Write e.g. line=Q_({narrow * -(-wide // narrow)}, "byte")'
+                f"simulate(): `line` of {cache.name} is {wide} bytes, not a multiple of {narrow} bytes: "
+                f'an access would straddle two lines. Write e.g. line=Q_({narrow * -(-wide // narrow)}, "byte")'
             )
-    addresses, kinds, asked = trace.addresses, trace.kinds, len(trace)
+    addresses, kinds, accesses = trace.addresses, trace.kinds, len(trace)
     levels = []
     for index, cache in enumerate(caches):
         ends = index == 0, index == len(caches) - 1
-        counts, addresses, kinds = _level(cache, addresses, kinds, asked, trace.names, *ends)
-        asked = counts.misses
+        counts, addresses, kinds = _level(cache, addresses, kinds, accesses, trace.names, *ends)
+        accesses = counts.misses
         levels.append(counts)
     return CacheResult(len(trace), tuple(levels))
 
@@ -167,17 +167,17 @@ def _level(
     cache: Cache,
     addresses: np.ndarray,
     kinds: np.ndarray,
-    asked: int,
+    accesses: int,
     names: tuple[str, ...],
     first: bool,
     last: bool,
 ) -> tuple[LevelCounts, np.ndarray, np.ndarray]:
-    """Return what one level counted and what it asks of the next."""
+    """Return the counts of one level, and the addresses and kinds of its requests to the next."""
     from mlsys.models.cache.kernels import run_level, run_one_set
 
     ids, numbers = dense_lines(addresses, cache.line_bytes)
     sets = cache.sets
-    ways = min(cache.lines // sets, len(numbers))  # more ways than lines never fill
+    ways = min(cache.lines // sets, len(numbers))  # more ways than distinct lines never fill
     events = np.empty(0 if last else 2 * len(ids) + min(sets * ways, len(numbers)), np.int32)
     event_kinds = np.empty(len(events), np.uint8)
     misses = np.zeros(256, np.int64)
@@ -188,7 +188,7 @@ def _level(
         out, backs = run_level(ids, kinds, where, numbers, sets, ways, first, events, event_kinds, misses)
     counts = LevelCounts(
         cache=cache,
-        accesses=asked,
+        accesses=accesses,
         read_misses=FrozenDict({name: int(misses[2 * index]) for index, name in enumerate(names)}),
         write_misses=FrozenDict({name: int(misses[2 * index + 1]) for index, name in enumerate(names)}),
         write_backs=int(backs),
@@ -197,7 +197,7 @@ def _level(
 
 
 def dense_lines(addresses: np.ndarray, line_bytes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return a small id for the line of each address, and the line number of each id."""
+    """Return a dense id for the line of each address, and the line number of each id."""
     from mlsys.models.cache.kernels import line_range, numbered
 
     low, high = (int(end) // line_bytes for end in line_range(addresses)) if len(addresses) else (0, 0)

@@ -1,4 +1,4 @@
-"""Traces: the addresses that a program asks for, in order."""
+"""Traces: the addresses that a program accesses, in order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from mlsys.models.cache.geometry import whole_bytes
 from mlsys.units import Quantity, ureg
 
 MOST_ACCESSES = 50_000_000
-"""Longest trace that is made or simulated; each access takes nine bytes of memory."""
+"""Maximum length of a trace; each access takes nine bytes of memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What a program asks memory for, in order; made by :func:`trace_of` or a loop nest.
+    """Memory accesses of a program, in order; returned by :func:`trace_of` and by loop nests.
 
     Attributes
     ----------
     addresses
         Byte address of each access, int64, shape (accesses,).
     kinds
-        Twice the index of the operand, plus one where the access writes; uint8, shape (accesses,).
+        Twice the index of the operand, plus one for a write; uint8, shape (accesses,).
     names
         Names of the operands.
     element_bytes
@@ -44,7 +44,7 @@ class Trace:
 
     @property
     def footprint(self) -> Quantity:
-        """Bytes of the distinct elements that are touched."""
+        """Bytes of the distinct elements accessed."""
         size: Quantity = ureg.Quantity(len(np.unique(self.addresses)) * self.element_bytes, "byte")
         return size
 
@@ -59,18 +59,18 @@ def trace_of(
     operands: Sequence[int] | np.ndarray | None = None,
     names: tuple[str, ...] = ("data",),
 ) -> Trace:
-    """Return a trace of given addresses, recorded or made up.
+    """Return a trace of the given addresses, recorded or synthetic.
 
     Parameters
     ----------
     addresses
         Byte address of each access, whole multiples of the element size, shape (accesses,).
     element_size
-        Of one access, whole bytes.
+        Size of one access, a whole number of bytes.
     writes
-        Whether each access writes, shape (accesses,); by default none does.
+        Whether each access is a write, shape (accesses,); by default all are reads.
     operands
-        Which operand each belongs to, an index into ``names``, shape (accesses,); by default the first.
+        Index into ``names`` of the operand of each access, shape (accesses,); by default the first.
     names
         Names of the operands.
 
@@ -87,21 +87,21 @@ def trace_of(
     """
     where = "trace_of"
     size = whole_bytes(where, "element_size", element_size)
-    places = np.asarray(addresses)
-    if places.ndim != 1 or not places.size or places.dtype.kind not in "iu" or places.min() < 0:
+    given = np.asarray(addresses)
+    if given.ndim != 1 or not given.size or given.dtype.kind not in "iu" or given.min() < 0:
         raise ArgumentError(
             f"{where}(): `addresses` must be a list of whole numbers >= 0, got {_shown(addresses)}. "
             f"Write e.g. addresses=[0, {size}, {2 * size}]"
         )
-    refuse_long(where, len(places), "Give a shorter stretch of it")
-    if (places % size).any():
+    refuse_long(where, len(given), "Give a shorter part of it")
+    if (given % size).any():
         raise ArgumentError(
             f"{where}(): `addresses` must be whole multiples of the element size, {size} bytes, "
             f"got {_shown(addresses)}. Write e.g. addresses=[0, {size}, {2 * size}]"
         )
-    kinds = _column(where, "writes", writes, len(places), 2)
-    kinds |= _column(where, "operands", operands, len(places), len(names)) << 1
-    return Trace(places.astype(np.int64), kinds, tuple(names), size)
+    kinds = _column(where, "writes", writes, len(given), 2)
+    kinds |= _column(where, "operands", operands, len(given), len(names)) << 1
+    return Trace(given.astype(np.int64), kinds, tuple(names), size)
 
 
 def _column(where: str, name: str, values: Any, length: int, high: int) -> np.ndarray:
@@ -123,7 +123,7 @@ def _shown(value: Any) -> str:
 
 
 def refuse_long(where: str, accesses: int, instead: str) -> None:
-    """Raise if a trace of so many accesses would be too long, and say what to do."""
+    """Raise an ArgumentError if a trace of ``accesses`` accesses would be too long."""
     if accesses > MOST_ACCESSES:
         raise ArgumentError(
             f"{where}(): the trace would have {accesses:,} accesses, more than the {MOST_ACCESSES:,} that are "

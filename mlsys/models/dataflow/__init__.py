@@ -1,4 +1,4 @@
-"""Dataflow: what a loop nest moves, and what that costs in time and energy."""
+"""Dataflow models: data movement, time and energy of a loop nest."""
 
 from mlsys.models.dataflow.cost import buffer_words, nest_cost
 from mlsys.models.dataflow.counts import Movement, movements

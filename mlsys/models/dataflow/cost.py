@@ -21,7 +21,7 @@ _SECOND, _JOULE, _BYTE, _JOULE_SECOND = (ureg.Unit(name) for name in ("s", "J", 
 
 
 def buffer_words(space: IterationSpace, nest: LoopNest) -> tuple[int, ...]:
-    """Return the words that one instance of each memory holds: one tile of each operand kept.
+    """Return the words that one instance of each memory needs: one tile of each operand kept there.
 
     Examples
     --------
@@ -42,33 +42,33 @@ def nest_cost(
     overlap: bool = True,
     energies: Energies | None = None,
 ) -> Result:
-    """Return time and energy of a loop nest.
+    """Return the time and energy of a loop nest.
 
     Parameters
     ----------
     device
-        A twin, or what :func:`hierarchy` made of it. Of a twin as many memories on the chip are used as the
-        nest has levels, the outermost ones.
+        A device twin, or its :func:`hierarchy`. Of a twin's on-chip memories, the outermost ones are used,
+        as many as the nest has levels.
     workload
-        A matrix product or convolution, or its loops.
+        A matrix product or convolution, or its iteration space.
     mapping
-        Tiles and orders; level by level the memories of the device inside its main memory.
+        Tiles and loop orders, one level for each on-chip memory of the device.
     overlap
-        Whether all memories and the arithmetic work at the same time. With overlap every
-        buffer is counted once: tiles are swapped word by word, as the last use ends.
+        Whether all memories and the arithmetic work at the same time. Even with overlap every
+        buffer is counted once: a word is replaced as soon as its last use ends.
     energies
-        What operations and accesses cost; by default the price list of the device's own process.
+        Price list of operations and accesses; by default that of the device's process node.
 
     Returns
     -------
     Result
-        ``parts``: compute, and for each memory the time it adds; ``figures``: energy, energy-delay
-        product, words and energy by level and by operand.
+        ``parts``: compute, and the exposed time of each memory; ``figures``: energy, energy-delay
+        product, traffic and energy by level and by operand.
 
     Raises
     ------
     ArgumentError
-        If the levels are not those of the device, or tiles do not fit into a memory.
+        If the levels are not those of the device, or the tiles do not fit in a memory.
 
     Examples
     --------
@@ -120,13 +120,13 @@ def nest_cost(
         ),
         assumptions=(
             *chip.assumptions,
-            "data moves while units compute" if overlap else "memories and units take turns",
+            "data moves while units compute" if overlap else "data movement and computation do not overlap",
         ),
     )
 
 
 def _origins(chip: Hierarchy, computing: float, seconds: Sequence[float], overlap: bool) -> tuple[Step, Step, Step]:
-    """Return what time, energy and their product come from: with overlap the time is that of whatever takes longest."""
+    """Return the provenance of time, energy and their product; with overlap, time depends on the bottleneck only."""
     rates, prices = chip.leans
     longest = max(computing, *seconds)
     holds = {} if overlap and computing < longest else {"peak": rates["peak"]}
@@ -149,7 +149,7 @@ def hierarchy_for(
     levels: int = 2,
     energies: Energies | None = None,
 ) -> Hierarchy:
-    """Return the memories of a device for a workload, in the workload's format where it has one."""
+    """Return the memory hierarchy of a device for a workload, in the workload's precision if it has one."""
     if isinstance(device, Hierarchy):
         return device if energies is None else replace(device, energies=energies)
     precision = workload.precision if isinstance(workload, Operator) else None
@@ -157,16 +157,16 @@ def hierarchy_for(
 
 
 def _fits(chip: Hierarchy, space: IterationSpace, nest: LoopNest) -> None:
-    wanted = list(chip.inner)
+    required = list(chip.inner)
     given = [level.memory for level in nest.levels]
-    if given != wanted:
+    if given != required:
         raise ArgumentError(
-            f"nest_cost(): `mapping` must have the levels {wanted} of {chip.name}, got {given}. "
-            f"Write e.g. TileLevel({wanted[0]!r}, ...)"
+            f"nest_cost(): `mapping` must have the levels {required} of {chip.name}, got {given}. "
+            f"Write e.g. TileLevel({required[0]!r}, ...)"
         )
-    for memory, room, used in zip(wanted, chip.rooms, buffer_words(space, nest), strict=True):
+    for memory, room, used in zip(required, chip.rooms, buffer_words(space, nest), strict=True):
         if used > room:
             raise ArgumentError(
-                f"nest_cost(): the tiles at {memory} take {used:,} words, which holds {room:,} in {chip.precision}. "
+                f"nest_cost(): the tiles in {memory} need {used:,} words, but it holds {room:,} in {chip.precision}. "
                 "Make a tile smaller, or keep fewer operands there"
             )

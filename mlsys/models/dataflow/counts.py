@@ -1,7 +1,7 @@
-"""Words that a loop nest moves, counted without running it.
+"""Analytical counts of the words that a loop nest moves.
 
-A tile is loaded where the code for the nest would load it: outside of every trailing loop
-that does not change it. A loop of one step is no loop. Ragged ends count what they hold.
+A tile is loaded where the code of the nest would load it: outside all trailing loops that do
+not change it. Loops of one step are ignored. Edge tiles count with their true size.
 """
 
 from collections import Counter
@@ -15,22 +15,22 @@ from mlsys.provenance import traced
 
 @dataclass(frozen=True)
 class Movement:
-    """What one operand moves between a memory and the one around it that keeps it too.
+    """Words of one operand moved between a memory and the next outer memory that keeps it.
 
     Attributes
     ----------
     operand, memory, source
-        Which words, into which memory, from which.
+        The operand, the memory, and the outer memory.
     level
         Position of the memory in the nest, 1 next to main memory.
     reads
-        Words read from the source; a word that several instances take is read once.
+        Words read from the source; a word multicast to several instances is read once.
     fills
         Words written into all instances of the memory.
     drains
-        Words read out of all instances, towards the source.
+        Words read from all instances, towards the source.
     writes
-        Words written to the source, after partial sums of several instances are added.
+        Words written to the source, after partial sums of several instances are reduced.
     """
 
     operand: str
@@ -44,30 +44,30 @@ class Movement:
 
     @property
     def words(self) -> int:
-        """Words that cross at the source, both ways."""
+        """Words that cross the boundary of the source, in both directions."""
         return self.reads + self.writes
 
     @property
     def multicast(self) -> float:
-        """Instances that take one word that is read, on average."""
+        """Average number of instances that receive a word read."""
         return self.fills / self.reads if self.reads else 1.0
 
 
 @traced
 def movements(space: IterationSpace, nest: LoopNest) -> tuple[Movement, ...]:
-    """Return what moves at every level, for every operand that is kept there.
+    """Return the data movement of every operand at every level that keeps it.
 
     Parameters
     ----------
     space
-        The loops of an operator.
+        Iteration space of an operator.
     nest
-        How they are tiled, ordered and unrolled.
+        Tiling, order and unrolling of its loops.
 
     Raises
     ------
     ArgumentError
-        If the nest does not fit the space, as :meth:`LoopNest.resolved` says.
+        If the nest does not match the space; see :meth:`LoopNest.resolved`.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class _Counter:
     nest: LoopNest
 
     def source(self, number: int, operand: str) -> tuple[int, str]:
-        """Return number and name of the nearest memory around a level that keeps the operand; 0 is main."""
+        """Return number and name of the nearest outer memory that keeps the operand; 0 is main memory."""
         for around in range(number - 1, 0, -1):
             if operand in self.nest.levels[around - 1].keeps:
                 return around, self.nest.levels[around - 1].memory
@@ -108,7 +108,7 @@ class _Counter:
         return level.tile[dim] * level.unroll.get(dim, 1)
 
     def moving_loops(self, operand: Operand, number: int) -> set[tuple[int, str]]:
-        """Return the loops, as (level, dim), outside of which the operand's tile cannot be loaded."""
+        """Return the loops, as (level, dim), inside which the operand's tile must be loaded."""
         loops, outer = [], self.space.sizes
         for index, level in enumerate(self.nest.levels[:number], start=1):
             loops += [(index, dim) for dim in level.order if outer[dim] > self.step(index, dim)]
@@ -118,9 +118,9 @@ class _Counter:
         return set(loops)
 
     def words(self, operand: Operand, number: int, around: int, each_instance: bool, first: bool = False) -> int:
-        """Return the words that enter (or leave) a level, at its instances or at its source.
+        """Return the words that enter (or leave) a level, counted at its instances or at its source.
 
-        With ``first``, only those of the first time.
+        With ``first``, count only first visits.
         """
         moving = set() if first else self.moving_loops(operand, number)
         words = 1
@@ -132,7 +132,7 @@ class _Counter:
         return words
 
     def visits(self, dim: str, number: int, around: int, each_instance: bool, moving: set[tuple[int, str]]) -> int:
-        """Return how often a loop that reuses the operand makes it move again."""
+        """Return how often a loop that does not index the operand makes it move."""
         pieces = Counter({self.space.sizes[dim]: 1})
         for index, level in enumerate(self.nest.levels[:number], start=1):
             step, tile = self.step(index, dim), level.tile[dim]
@@ -141,7 +141,7 @@ class _Counter:
         return pieces.total()
 
     def along(self, axis: Axis, number: int, around: int, each_instance: bool) -> int:
-        """Return the sum over all tiles of the indices that they touch on one axis."""
+        """Return the sum over all tiles of the number of indices that they touch on one axis."""
         if len(axis.dims) == 1:
             return self.space.sizes[axis.dims[0]]
         shared = any(
@@ -157,14 +157,14 @@ class _Counter:
         )
 
     def tiles(self, dim: str, number: int) -> Counter[int]:
-        """Return the tiles of one loop at a level: size to how many."""
+        """Return the tiles of one loop at a level, as counts by tile size."""
         pieces = Counter({self.space.sizes[dim]: 1})
         for index in range(1, number + 1):
             pieces = _cut(_cut(pieces, self.step(index, dim)), self.nest.levels[index - 1].tile[dim])
         return pieces
 
     def shared_along(self, axis: Axis, number: int, around: int) -> int:
-        """Return what :meth:`along` does where instances that overlap take a shared word together."""
+        """Return the result of :meth:`along` when overlapping instances share a word (multicast)."""
         total = 0
         outer, window = (self.groups(dim, number, around) for dim in axis.dims)
         for firsts in outer:
@@ -173,7 +173,7 @@ class _Counter:
         return total
 
     def groups(self, dim: str, number: int, around: int) -> list[set[int]]:
-        """Return, for every moment and every source, the indices that its instances work on."""
+        """Return, for every time step and source instance, the indices that its instances work on."""
         members: dict[tuple[int, ...], set[int]] = {}
         for key, start, size in self.walk(dim, number, around, 1, (), 0, self.space.sizes[dim]):
             members.setdefault(key, set()).update(range(start, start + size))
@@ -194,7 +194,7 @@ class _Counter:
 
 
 def _cut(pieces: Counter[int], step: int) -> Counter[int]:
-    """Cut every piece into steps and a rest."""
+    """Return every piece cut into steps and a remainder."""
     cut: Counter[int] = Counter()
     for size, many in pieces.items():
         whole, rest = divmod(size, step)
@@ -206,7 +206,7 @@ def _cut(pieces: Counter[int], step: int) -> Counter[int]:
 
 
 def _first(pieces: Counter[int], step: int) -> Counter[int]:
-    """Keep of every piece its first step."""
+    """Return the first step of every piece."""
     kept: Counter[int] = Counter()
     for size, many in pieces.items():
         kept[min(size, step)] += many

@@ -1,6 +1,6 @@
-"""Run a loop nest with explicit buffers, compute the product, and count every word.
+"""A reference executor: runs a loop nest with explicit buffers, computes the product and counts every word.
 
-Slow and simple: the second opinion on :func:`mlsys.models.dataflow.counts.movements`.
+Slow and simple: the oracle for :func:`mlsys.models.dataflow.counts.movements`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Index = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Execution:
-    """The product that was computed and the words that were moved on the way."""
+    """Result of an execution: the product, the data movement and the multiply-accumulates."""
 
     product: NDArray[Any]
     moved: tuple[Movement, ...]
@@ -34,7 +34,7 @@ class Execution:
 
 
 def random_operands(space: IterationSpace, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return two inputs of small whole numbers, so that every order of adding is exact."""
+    """Return two random inputs of small integers, so that every order of summation is exact."""
     rng = np.random.default_rng(seed)
     shapes = ([_length(space, axis.dims, axis.stride) for axis in operand.axes] for operand in space.inputs)
     left, right = (rng.integers(-4, 5, shape) for shape in shapes)
@@ -47,7 +47,7 @@ def _length(space: IterationSpace, dims: tuple[str, ...], stride: int) -> int:
 
 
 def reference_product(space: IterationSpace, left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    """Return the product by the definition, one multiply-accumulate after the other."""
+    """Return the product computed by its definition, one multiply-accumulate at a time."""
     product = np.zeros([space.sizes[axis.dims[0]] for axis in space.output.axes], dtype=np.int64)
     for point in itertools.product(*(range(size) for size in space.sizes.values())):
         at = dict(zip(space.sizes, point, strict=True))
@@ -71,14 +71,14 @@ class _Buffer:
 
 
 class _Machine:
-    """Memories as dictionaries from index to value; every transfer is booked."""
+    """Memories as dictionaries from index to value, with counters of every transfer."""
 
     def __init__(self, space: IterationSpace, nest: LoopNest, left: NDArray[Any], right: NDArray[Any]) -> None:
         self.space, self.nest = space, nest
         self.main = dict(zip((operand.name for operand in space.inputs), (left, right), strict=True))
         self.product = np.zeros([space.sizes[axis.dims[0]] for axis in space.output.axes], dtype=np.int64)
         self.buffers: dict[tuple[int, str, tuple[int, ...]], _Buffer] = {}
-        self.asked: dict[Any, set[Index]] = {}
+        self.requested: dict[Any, set[Index]] = {}
         self.seen: dict[Any, set[Index]] = {}
         self.fills: Counter[tuple[int, str]] = Counter()
         self.drains: Counter[tuple[int, str]] = Counter()
@@ -91,7 +91,7 @@ class _Machine:
         }
 
     def _hoisted(self, number: int, operand: Operand) -> int:
-        """Return how many of the loops around a level its buffer of an operand depends on."""
+        """Return the depth of the innermost loop around a level that its tile of an operand depends on."""
         depends, count, outer = 0, 0, dict(self.space.sizes)
         for level in self.nest.levels[:number]:
             for dim in level.order:
@@ -130,31 +130,31 @@ class _Machine:
                     self._level(number + 1, mine, now, here)
 
     def _hold(self, number: int, name: str, ranges: Ranges, now: Index, here: Index) -> None:
-        """Make sure that a buffer has its tile: keep it, or drop it and load the next."""
+        """Ensure that a buffer holds its tile: keep it, or evict it and load the next."""
         buffer = self.buffers.setdefault((number, name, here), _Buffer())
         tag = now[: self.hoisted[number, name]]
         if buffer.tag == tag:
             return
         operand = self.space.operand(name)
-        wanted = set(_points(operand, ranges))
+        tile = set(_points(operand, ranges))
         around = self._around(number, name)
         source_lane = here[: self._lanes(around)]
-        taken = self.asked.setdefault((number, name, source_lane, tag), set())
+        taken = self.requested.setdefault((number, name, source_lane, tag), set())
         if operand is self.space.output:
             self._drain(number, name, here)
-            buffer.words = dict.fromkeys(wanted, 0)
+            buffer.words = dict.fromkeys(tile, 0)
             seen = self.seen.setdefault((number, source_lane), set())
-            self.back[number, name] += len((wanted - taken) & seen)
-            seen |= wanted
+            self.back[number, name] += len((tile - taken) & seen)
+            seen |= tile
         else:
             source = self._source(around, name, source_lane)
-            buffer.words = {index: int(source[index]) for index in wanted}
-            self.fills[number, name] += len(wanted)
+            buffer.words = {index: int(source[index]) for index in tile}
+            self.fills[number, name] += len(tile)
         buffer.tag = tag
-        taken |= wanted
+        taken |= tile
 
     def _drain(self, number: int, name: str, here: Index) -> None:
-        """Add what a buffer of partial sums holds, and what lies further in, to its source."""
+        """Add the partial sums of a buffer, and of the buffers inside it, to its source."""
         lanes = self._lanes(number)
         for inner, operand, lane in self.buffers:
             if operand == name and self._around(inner, name) == number and lane[:lanes] == here:
@@ -178,7 +178,7 @@ class _Machine:
         return self.product if name == self.space.output.name else self.main[name]
 
     def _compute(self, ranges: Ranges, lanes: Index) -> None:
-        """Multiply and add on the innermost tile, out of the innermost buffers only."""
+        """Multiply and accumulate on the innermost tile, using the innermost buffers only."""
         left, right, sums = (self._innermost(operand.name, lanes) for operand in self.space.operands)
         for point in itertools.product(*ranges.values()):
             at = dict(zip(ranges, point, strict=True))
@@ -195,7 +195,7 @@ class _Machine:
             for name in level.keeps:
                 around = self._around(number, name)
                 source = self.nest.levels[around - 1].memory if around else "main"
-                crossed = sum(len(words) for key, words in self.asked.items() if key[:2] == (number, name))
+                crossed = sum(len(words) for key, words in self.requested.items() if key[:2] == (number, name))
                 if name == self.space.output.name:
                     back, drained = self.back[number, name], self.drains[number, name]
                     yield Movement(name, level.memory, source, number, back, back, drained, crossed)
@@ -219,19 +219,19 @@ def _points(operand: Operand, ranges: Ranges) -> Iterator[Index]:
 
 
 def execute(space: IterationSpace, nest: LoopNest, left: NDArray[Any], right: NDArray[Any]) -> Execution:
-    """Run a loop nest on real numbers.
+    """Run a loop nest on actual data.
 
     Parameters
     ----------
     space, nest
-        What to compute, and in which order.
+        The iteration space, and the loop nest to run it with.
     left, right
-        The inputs, whole numbers, with the axes of ``space.inputs``.
+        The inputs, integer arrays with the axes of ``space.inputs``.
 
     Returns
     -------
     Execution
-        Product, words moved, multiply-accumulates done.
+        Product, data movement and number of multiply-accumulates.
 
     Examples
     --------

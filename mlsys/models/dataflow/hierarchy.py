@@ -1,4 +1,4 @@
-"""The memories that a loop nest goes through: room and speed from a machine's view, prices from the one price list."""
+"""The memory hierarchy of a loop nest: capacities and bandwidths from the device view, energies from the price list."""
 
 import itertools
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ from mlsys.units import Quantity
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Memories from the main memory inward, in words of one format.
+    """Memories of a device from the main memory inward, in words of one precision.
 
     Attributes
     ----------
     machine
-        Numbers of the device in the format of all operands.
+        View of the device in the precision of all operands.
     levels
         Memories, the main memory first.
     energies
-        What operations and accesses cost.
+        Price list of operations and accesses.
     assumptions
-        What was taken for granted, in words.
+        Assumptions, in words.
     """
 
     machine: MachineView
@@ -41,49 +41,49 @@ class Hierarchy:
 
     @property
     def precision(self) -> str:
-        """Format of all operands and sums."""
+        """Number format of all operands and sums."""
         return self.machine.precision
 
     @property
     def inner(self) -> tuple[str, ...]:
-        """Names of the memories inside the main memory, outermost first."""
+        """Names of the on-chip memories, outermost first."""
         return tuple(level.name for level in self.levels[1:])
 
     @property
     def word(self) -> float:
-        """Bytes of an element."""
+        """Bytes of a word."""
         return PRECISIONS[self.precision] / 8
 
     @cached_property
     def rooms(self) -> tuple[int, ...]:
-        """Words that fit into one piece of each inner memory; a tile lies in one."""
+        """Words that fit in one instance of each inner memory; a tile lies in one instance."""
         return tuple(int((level.usable_each or 0.0) // self.word) for level in self.levels[1:])
 
     @cached_property
     def prices(self) -> tuple[float, ...]:
-        """J for moving one word into each inner memory, or out of it: one access on either side."""
+        """Energy of moving one word into or out of each inner memory, J: one access on either side."""
         each = [self.energies.byte(level).joules * self.word for level in self.levels]
         return tuple(outer + inner for outer, inner in itertools.pairwise(each))
 
     @cached_property
     def times(self) -> tuple[float, ...]:
-        """Seconds for moving one word into each inner memory, out of all pieces of its source together."""
+        """Time of moving one word into each inner memory, s, at the total bandwidth of its source."""
         speeds = [level.bandwidth_total for level in self.levels[:-1]]
         return tuple(0.0 if speed is None else self.word / speed for speed in speeds)
 
     @cached_property
     def rate(self) -> float:
-        """Operations per second, dense."""
+        """Dense peak rate, FLOP/s."""
         return self.machine.require("rate")
 
     @cached_property
     def multiplying(self) -> float:
-        """J for a multiply-accumulate."""
+        """Energy of a multiply-accumulate, J."""
         return self.energies.mac(self.precision).joules
 
     @cached_property
     def leans(self) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
-        """What times and energies lean on, by name."""
+        """Inputs of times, and of energies, by name."""
         speeds = {name: rate for level in self.levels[:-1] for name, rate in level.leans("bandwidth").items()}
         prices = {f"byte_of_{level.name}": self.energies.byte(level).value for level in self.levels}
         return (
@@ -93,7 +93,7 @@ class Hierarchy:
 
     @cached_property
     def sizes(self) -> dict[str, Quantity]:
-        """What the tiles were fitted to, by name."""
+        """Capacities that the tiles must fit in, by name."""
         beside = self.levels[0].technology is not Technology.SRAM
         fitted = self.levels[1:] if beside else self.levels
         return {name: size for level in fitted for name, size in level.leans("usable", each=True).items()}
@@ -102,26 +102,26 @@ class Hierarchy:
 def hierarchy(
     device: Device | MachineView, precision: str | None = None, *, levels: int = 2, energies: Energies | None = None
 ) -> Hierarchy:
-    """Return a device as a loop nest sees it: the main memory and the memories on the chip.
+    """Return the memory hierarchy of a device: the main memory and on-chip memories.
 
-    Units that work at the same time take different tiles; a tile must fit into the memory of one.
+    Parallel units work on different tiles; a tile must fit in the memory of one unit.
 
     Parameters
     ----------
     device
-        A twin, such as ``Hardware.Cloud.A100``, or its view.
+        A device twin, such as ``Hardware.Cloud.A100``, or its view.
     precision
-        Of all operands; by default the headline precision, or that of the view.
+        Number format of all operands; by default the headline precision, or that of the view.
     levels
-        Memories on the chip that are used, at most; the outermost ones. A memory that does not
-        hold less than the one around it is no level.
+        Maximum number of on-chip memories; the outermost ones are used. A memory that is not
+        smaller than the one around it is skipped.
     energies
-        What operations and accesses cost; by default the price list of the device's own process.
+        Price list of operations and accesses; by default that of the device's process node.
 
     Raises
     ------
     ArgumentError
-        If no memory on the chip is recorded with its capacity, or the device has no rate in the format.
+        If no on-chip memory has a recorded capacity, or the device has no rate in the precision.
 
     Examples
     --------
@@ -131,8 +131,8 @@ def hierarchy(
     (['HBM', 'L2', 'L1'], (20971520, 83968))
     """
     twin = device.device if isinstance(device, MachineView) else device
-    asked = precision or (device.precision if isinstance(device, MachineView) else None)
-    machine = view(twin, asked)
+    requested = precision or (device.precision if isinstance(device, MachineView) else None)
+    machine = view(twin, requested)
     if not machine.has("rate"):
         raise ArgumentError(
             f"hierarchy(): `precision` must be one that {machine.name} has a rate for ({', '.join(twin.precisions)}), "
@@ -142,26 +142,28 @@ def hierarchy(
     for level in machine.inner:
         if len(kept_levels) > levels or not level.has("capacity"):
             continue
-        beside = len(kept_levels) == 1 and machine.main.technology is not Technology.SRAM  # which holds all there is
+        beside = (
+            len(kept_levels) == 1 and machine.main.technology is not Technology.SRAM
+        )  # off-chip, of unlimited capacity
         if beside or _room(level) < _room(kept_levels[-1]):
             kept_levels.append(level)
     if len(kept_levels) == 1:
         have = ", ".join(level.name for level in machine.levels)
         raise ArgumentError(
-            f"hierarchy(): {machine.name} has no memory on the chip with a recorded capacity (it has: {have}). "
+            f"hierarchy(): {machine.name} has no on-chip memory with a recorded capacity (it has: {have}). "
             "Add one, with its source, to the device's YAML file"
         )
     prices = energies or Energies.of(machine)
     unknown = [level.name for level in kept_levels[:-1] if not level.has("bandwidth")]
     notes = (
         f"dense {machine.precision} peak, all operands and partial sums in {machine.precision}",
-        "accesses of the arithmetic to the innermost memory are not counted",
+        "accesses of the arithmetic units to the innermost memory are not counted",
         *prices.assumptions(),
-        *(f"the bandwidth of {name} is not recorded and limits nothing" for name in unknown),
+        *(f"the bandwidth of {name} is not recorded and taken as unlimited" for name in unknown),
     )
     return Hierarchy(machine, tuple(kept_levels), prices, notes)
 
 
 def _room(level: LevelView) -> float:
-    """Return the bytes of one piece; of a main memory beside the chip all there are."""
+    """Return the usable bytes of one instance of a level; infinite if not recorded."""
     return level.usable_each if level.usable_each is not None else float("inf")

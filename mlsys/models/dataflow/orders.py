@@ -1,4 +1,4 @@
-"""What the order of loops alone does to the words that move."""
+"""The effect of loop order alone on data movement."""
 
 import itertools
 from collections.abc import Mapping as AnyMapping
@@ -29,27 +29,27 @@ def orders(space: IterationSpace) -> list[tuple[str, ...]]:
 def order_words(
     space: IterationSpace, order: Sequence[str], room: AnyMapping[str, int] | None = None
 ) -> dict[str, int]:
-    """Return the words that each operand moves where loops run one by one in an order.
+    """Return the words that each operand moves in an untiled loop nest of a given order.
 
     Parameters
     ----------
     space
-        The loops of an operator.
+        Iteration space of an operator.
     order
         All loops of more than one step, outermost first.
     room
-        Operand to words that it may keep; by default one of each. An operand keeps the tile of
+        Capacity in words by operand; by default one word each. An operand keeps the tile of
         as many inner loops as fit.
 
     Raises
     ------
     ArgumentError
-        If the order leaves a loop out, or there is no room for one word.
+        If the order leaves out a loop, or a capacity is below one word.
 
     Notes
     -----
-    A tile is loaded again whenever a loop steps that selects it. That two windows of two
-    meet in one word, which a walk sees, is not made use of.
+    A tile is loaded again whenever a loop that indexes it steps. The overlap of consecutive
+    convolution windows, which :func:`walked_words` sees, is not exploited.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def order_words(
 
 
 def walked_words(space: IterationSpace, order: Sequence[str]) -> dict[str, int]:
-    """Return what :func:`order_words` does for one register each, by walking the loops step by step.
+    """Return the result of :func:`order_words` for one register per operand, by running the loops step by step.
 
     Examples
     --------

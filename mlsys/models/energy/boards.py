@@ -1,13 +1,13 @@
-"""Energy of an inference on a microcontroller or a board: how long it takes, times what the machine draws at work.
+"""Energy of an inference on a microcontroller or board: inference time times active power.
 
-A price for each multiply-accumulate says what arithmetic costs inside a chip; at a board's supply it is the
-smallest part. There the power at work hardly follows what is computed, so that an inference costs
+The energy of the arithmetic inside a chip is the smallest part of what a board draws from its supply. There the
+active power hardly depends on what is computed, so an inference costs
 
     E = P t = P_static t + P_dynamic t.
 
-The power is the device's own where it is on record. Else a law of its class stands in, fitted to what was
-measured: watts for each cycle of a microcontroller, a part of the design power of a system on chip. The
-static part is what the machine draws at rest.
+The power is the recorded one of the device. Without a record, a law fitted to measurements of its class is used:
+watts per clock cycle for a microcontroller, a fraction of the design power for a system on chip. The static part
+is the idle power.
 """
 
 import math
@@ -26,7 +26,7 @@ from mlsys.inputs import read_text, yaml_of
 from mlsys.units import Q_, Quantity
 
 _PLACE = Path(__file__).parent / "powers.yaml"
-# What the power of each class follows: the clock, or the design power.
+# Quantity that the power of each class is proportional to: the clock, or the design power.
 LAWS = {"MCU": "clock", "SoC": "tdp"}
 _UNITS = {"clock": "Hz", "tdp": "W"}
 _WORDS = {"clock": "cycles per second", "tdp": "its design power"}
@@ -34,18 +34,18 @@ _WORDS = {"clock": "cycles per second", "tdp": "its design power"}
 
 @dataclass(frozen=True)
 class WorkPower:
-    """What a machine draws while it infers.
+    """Power of a device during inference.
 
     Attributes
     ----------
     power, static
-        At work, and the part of it that flows at rest, too, W.
+        Active power, and the part of it that is also drawn when idle, W.
     low, high
-        Four measurements in five lie between these multiples of the power.
+        80 % interval of the power, as multiples of it.
     basis
-        ``"recorded"`` of this device, or ``"class"``: a law fitted to others.
+        ``"recorded"`` for this device, or ``"class"``: a law fitted to other devices.
     why
-        In words.
+        Explanation, in words.
     """
 
     power: Quantity
@@ -57,23 +57,23 @@ class WorkPower:
 
     @property
     def dynamic(self) -> Quantity:
-        """The part that follows the clock, W."""
+        """Power above the static part, W."""
         dynamic: Quantity = self.power - self.static
         return dynamic
 
 
 @dataclass(frozen=True)
 class InferenceEnergy:
-    """Energy of one pass of a network.
+    """Energy of one inference.
 
     Attributes
     ----------
     static, dynamic
-        What flows because time passes, and what the work adds, J; their sum is ``energy``.
+        Energy of the static and the dynamic power, J; their sum is ``energy``.
     range
-        Between which energies four measurements in five should lie, J.
+        80 % interval of the energy, J.
     power
-        What it follows from.
+        The power that it is computed from.
     """
 
     static: Quantity
@@ -83,19 +83,19 @@ class InferenceEnergy:
 
     @property
     def energy(self) -> Quantity:
-        """The whole, J."""
+        """Total energy, J."""
         energy: Quantity = self.static + self.dynamic
         return energy
 
     @property
     def static_share(self) -> float:
-        """Part of the energy that flows because time passes."""
+        """Share of static power in the energy."""
         return float((self.static / self.energy).m_as(""))
 
 
 @lru_cache(maxsize=1)
 def fitted_powers() -> FrozenDict[str, FrozenDict[str, Any]]:
-    """Return the laws as they were fitted, by class, and ``recorded``: how far a device's own power is off.
+    """Return the fitted laws by class, and under ``recorded`` the error of recorded powers.
 
     Examples
     --------
@@ -107,12 +107,12 @@ def fitted_powers() -> FrozenDict[str, FrozenDict[str, Any]]:
 
 
 def work_power(device: Device) -> WorkPower | None:
-    """Return what a device draws while it infers, or None where neither it nor its class is known.
+    """Return the power of a device during inference, or None if neither its own nor that of its class is known.
 
     Parameters
     ----------
     device
-        A twin; its recorded power goes before the law of its class.
+        A device twin; its recorded power takes precedence over the law of its class.
 
     Examples
     --------
@@ -127,56 +127,56 @@ def work_power(device: Device) -> WorkPower | None:
         power: Quantity = machine.quantity("active_power")
         entry = fitted_powers()["recorded"]
         basis: Literal["recorded", "class"] = "recorded"
-        why = f"power at work as recorded, about which {entry['rows']} measurements of boards lie"
+        why = f"active power as recorded; interval from {entry['rows']} measurements of boards"
     elif law is not None and machine.has(law):
         entry, basis = fitted_powers()[device.kind], "class"
         per = Q_(float(entry["factor"]), f"W/({_UNITS[law]})")
         power = (per * machine.quantity(law)).to("W")
-        why = f"power at work from {_WORDS[law]}, as {entry['machines']} machines say, each left out in turn"
+        why = f"active power from {_WORDS[law]}, fitted to {entry['machines']} devices, each left out in turn"
     else:
         return None
     if machine.has("idle_power"):
         static = min(machine.quantity("idle_power"), power)
         assumed = any(fact.confidence == "assumed" for fact in machine.quantity("idle_power").facts)
-        why += f"; at rest as {'assumed for it' if assumed else 'recorded'}"
+        why += f"; idle power as {'assumed' if assumed else 'recorded'}"
     else:
         share = float(fitted_powers().get(device.kind, fitted_powers()["SoC"])["static"])
         static = power * share
-        why += f"; at rest {share:.0%} of it, as its class"
+        why += f"; {share:.0%} of it idle power, as for its class"
     return WorkPower(power, static, float(entry["low"]), float(entry["high"]), basis, why)
 
 
 def inference_energy(
     device: Device, time: Quantity, *, about: tuple[float, float] = (1.0, 1.0), power: WorkPower | None = None
 ) -> InferenceEnergy | None:
-    """Return the energy of an inference that takes ``time``, or None where no power is known.
+    """Return the energy of an inference that takes ``time``, or None if no power is known.
 
     Parameters
     ----------
     device
-        A twin of a microcontroller or a board; of a card with its ``power``.
+        Twin of a microcontroller or board; for a card give its ``power``.
     time
-        Of one inference, s.
+        Time of one inference, s.
     about
-        Between which multiples of ``time`` four measurements in five lie.
+        80 % interval of the time, as multiples of it.
     power
-        What the device draws, where that follows its work; by default :func:`work_power`.
+        Power during the inference, if it depends on the work; by default :func:`work_power`.
 
     Raises
     ------
     ArgumentUnitError, ArgumentError
-        If the time is no time, or not above zero.
+        If the time has the wrong unit, or is not positive.
 
     Notes
     -----
-    The two ranges are taken as independent: their logarithms add as squares.
+    The two ranges are taken as independent: their logarithms add in quadrature.
 
     Examples
     --------
     >>> from mlsys import Hardware
     >>> energy = inference_energy(Hardware.Tiny.STM32H7A3, Q_(18.3, "ms"))
-    >>> print(f"{energy.energy.to('mJ'):.3g}, of which at rest {energy.static.to('mJ'):.3g}")
-    2.23 mJ, of which at rest 0.677 mJ
+    >>> print(f"{energy.energy.to('mJ'):.3g}, of which static {energy.static.to('mJ'):.3g}")
+    2.23 mJ, of which static 0.677 mJ
     """
     seconds = checked_number("inference_energy", "time", time, positive("s"), {})
     drawn = power or work_power(device)
@@ -193,7 +193,7 @@ def inference_energy(
 
 
 def save_powers(laws: Mapping[str, Mapping[str, Any]], files: Drafts, path: Path = _PLACE) -> None:
-    """Draft the laws of every class."""
+    """Draft the file of fitted laws."""
     lines = [
         "# Power at work of a class: watts for each cycle per second, or each watt of design power, and the factors",
         "# between which measurements lie about it; fitted by `mlsys validate --refit`, not edited by hand.",

@@ -1,13 +1,13 @@
-"""Energy of a pass on an accelerator card: what it draws at rest, and what operations and bytes add, up to its limit.
+"""Energy of a pass on an accelerator card: static power plus dynamic power of operations and bytes, up to its limit.
 
-The prices of a multiply-accumulate on the card's process and of a byte of its memory say how much work adds;
-a card spends some multiples of them, since instructions, caches and idle lanes cost as well. The work of a pass
-over its time is a demand D in watts. A card that nears its design power lowers its clock, so that
+The work costs some multiple of the prices of a multiply-accumulate on the card's process and of a byte of its
+memory, since instructions, caches and idle lanes draw power as well. The work of a pass over its time is a
+demand D in watts. A card that approaches its design power lowers its clock, so that
 
     P = P_static + H (1 - exp(-D / H)),   H = P_design - P_static,   E = P t.
 
-The multiples and the part of the design power that flows at rest are fitted to cards that were metered while they
-served language models; the range is that of cards left out.
+The multiples and the idle fraction of the design power are fitted to cards that were metered while serving
+language models; the range is that of held-out cards.
 """
 
 import math
@@ -21,19 +21,19 @@ from mlsys.models.energy.boards import WorkPower, fitted_powers
 from mlsys.models.energy.prices import Energies
 from mlsys.units import Quantity, ureg
 
-# The kind of device that the law was fitted to, and its name among the laws.
+# The kind of device that the law was fitted to, and the name of the law.
 CARD = "GPU"
 
 
 def demands(machine: MachineView, flops: float, traffic: float) -> tuple[Quantity, Quantity]:
-    """Return what the operations, and the bytes of the main memory, of a pass cost by the price list, J.
+    """Return the energy of the operations, and of the main memory traffic, of a pass by the price list, J.
 
     Parameters
     ----------
     machine
-        In the number format of the operands.
+        View of the device in the number format of the operands.
     flops
-        FLOP; two to a multiply-accumulate.
+        Operations, FLOP; a multiply-accumulate counts as two.
     traffic
         Bytes read and written.
 
@@ -52,18 +52,18 @@ def demands(machine: MachineView, flops: float, traffic: float) -> tuple[Quantit
 def watts_drawn(
     design: float, operations: float, bytes_: float, law: Mapping[str, Any], rest: float | None = None
 ) -> tuple[float, float]:
-    """Return the power of a card at work, and at rest, W.
+    """Return the active power and the idle power of a card, W.
 
     Parameters
     ----------
     design
-        Its design power, W.
+        Design power, W.
     operations, bytes_
-        What they cost by the price list, each second: W.
+        Power of operations and of memory traffic by the price list, W.
     law
-        With ``operation`` and ``byte``, multiples of the prices, and ``static``, a part of the design power.
+        ``operation`` and ``byte``, multiples of the prices, and ``static``, a fraction of the design power.
     rest
-        Its power at rest, W, where that is on record.
+        Recorded idle power, W, if any.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def watts_drawn(
 
 
 def card_power(device: Device, precision: str, flops: Quantity, traffic: Quantity, time: Quantity) -> WorkPower | None:
-    """Return what a card draws while it does a pass in a time, or None where that is not known.
+    """Return the power of a card during a pass of given work and time, or None if it is not known.
 
     Parameters
     ----------
@@ -89,14 +89,14 @@ def card_power(device: Device, precision: str, flops: Quantity, traffic: Quantit
     precision
         Number format of the operands.
     flops, traffic
-        Of the pass: FLOP, and bytes of the main memory.
+        Work of the pass: FLOP, and bytes of the main memory.
     time
-        Of the pass, s.
+        Time of the pass, s.
 
     Raises
     ------
     ArgumentUnitError, ArgumentError
-        If the time is no time, or not above zero.
+        If the time has the wrong unit, or is not positive.
 
     Examples
     --------
@@ -120,12 +120,12 @@ def card_power(device: Device, precision: str, flops: Quantity, traffic: Quantit
     at_rest = None if recorded is None else float(recorded.m_as("W"))
     watts, rest = watts_drawn(float(limit.m_as("W")), operations, bytes_, law, at_rest)
     static: Quantity = limit * (rest / float(limit.m_as("W")))
-    asked = (parts[0] * float(law["operation"]) + parts[1] * float(law["byte"])) / time
-    power: Quantity = static + asked * ((watts - rest) / float(asked.m_as("W")))
-    told = f"{law['static']:.0%} of the design power" if recorded is None else "as recorded"
+    demand = (parts[0] * float(law["operation"]) + parts[1] * float(law["byte"])) / time
+    power: Quantity = static + demand * ((watts - rest) / float(demand.m_as("W")))
+    idle = f"{law['static']:.0%} of the design power" if recorded is None else "as recorded"
     why = (
-        f"at rest {told}, {law['operation']:.2g} times the price of an operation and "
-        f"{law['byte']:.2g} times that of a byte, as {law['rows']} metered runs of {law['machines']} cards say, "
+        f"idle power {idle}, {law['operation']:.2g} times the price of an operation and "
+        f"{law['byte']:.2g} times that of a byte, fitted to {law['rows']} metered runs of {law['machines']} cards, "
         "each card left out in turn; the card alone, without its host"
     )
     return WorkPower(power.to("W"), static.to("W"), float(law["low"]), float(law["high"]), "class", why)

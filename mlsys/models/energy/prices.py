@@ -1,4 +1,4 @@
-"""Price lists: what an operation and an access cost on a chip of a process node."""
+"""Price lists: energy per operation and per access for a process node."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _PJ, _PJ_BYTE, _PJ_WIRE = ureg.Unit("pJ"), ureg.Unit("pJ/byte"), ureg.Unit("pJ/b
 
 @dataclass(frozen=True)
 class Price:
-    """What one operation, word, byte or bit costs.
+    """Energy of one operation, word, byte or bit, with its uncertainty range.
 
     Attributes
     ----------
     rule
-        How it follows from what is published, in words.
+        How it is derived from published figures, in words.
 
     Examples
     --------
@@ -51,39 +51,39 @@ class Price:
 
     @cached_property
     def value(self) -> Quantity:
-        """Price to reckon with; it carries the facts that it was made of."""
+        """The price at the chosen bound; its provenance lists the facts it was computed from."""
         return self._end(self._bound)
 
     @cached_property
     def low(self) -> Quantity:
-        """Low end of the range in which the price is to be believed."""
+        """Low end of the uncertainty range."""
         return self._end("low")
 
     @cached_property
     def high(self) -> Quantity:
-        """High end of that range."""
+        """High end of the uncertainty range."""
         return self._end("high")
 
     @property
     def joules(self) -> float:
-        """Price in J, J a byte, or J for a bit and millimetre."""
+        """Price as a number in J, J/byte or J/bit/mm."""
         return number_in(self.value, self._unit) * 1e-12
 
 
 @dataclass(frozen=True)
 class Energies:
-    """The price list of a chip of one process node.
+    """The price list of a process node.
 
     Attributes
     ----------
     node
-        Name of the process in nm, which is no length but orders generations.
+        Name of the process in nm: a label of the generation, not a length.
     assumed
-        Why this node was taken, where the device has none on record; else empty.
+        Reason for this node if the device has none recorded; else empty.
     bound
-        Which end of each range is the value: ``"central"``, ``"low"`` or ``"high"``.
+        Which value of each range is used: ``"central"``, ``"low"`` or ``"high"``.
     own
-        Prices of the reader by format, in place of the published ones.
+        User-supplied prices of a multiply-accumulate by format, which replace the published ones.
 
     Examples
     --------
@@ -115,16 +115,16 @@ class Energies:
         node
             Name of the process in nm, 1 to 1,000.
         bound
-            Which end of each range to reckon with.
+            Which value of each range to use.
         mac
-            Multiply-accumulates by format that cost something else, pJ.
+            Prices of a multiply-accumulate by format that replace the published ones, pJ.
         assumed
-            Why this node stands for a device that has none on record.
+            Reason for this node if the device has none recorded.
 
         Raises
         ------
         ArgumentError, ArgumentUnitError
-            If the node is not between 1 and 1,000, the bound is none of the three, or a price has no
+            If the node is not between 1 and 1,000, the bound is not one of the three, or a price has no
             unit of energy.
         UnknownNameError
             If a format is unknown.
@@ -145,15 +145,15 @@ class Energies:
     def of(
         cls, machine: Device | MachineView, *, bound: Bound = "central", mac: Mapping[str, Quantity] | None = None
     ) -> Energies:
-        """Return the price list of a device, by its own process node.
+        """Return the price list of a device by its process node.
 
-        Without a node on record, a microcontroller counts as 45 nm and any other chip as 7 nm, and the
+        Without a recorded node, 45 nm is assumed for a microcontroller and 7 nm for any other chip, and the
         assumptions say so.
 
         Parameters
         ----------
         machine
-            A twin, or its view.
+            A device twin, or its view.
         bound, mac
             As for :meth:`at`.
 
@@ -161,7 +161,7 @@ class Energies:
         --------
         >>> from mlsys import Hardware
         >>> Energies.of(Hardware.Generic.KPU).assumptions()[0]
-        'energies on the chip of 7 nm (none on record for Generic KPU: assumed), as published'
+        'on-chip energies at 7 nm (none on record for Generic KPU: assumed), as published'
         """
         seen = machine if isinstance(machine, MachineView) else view(machine)
         node = seen.node
@@ -172,7 +172,7 @@ class Energies:
         return cls.at(OLD if old else NEW, bound=bound, mac=mac, assumed=f"none on record for {seen.name}: assumed")
 
     def mac(self, precision: str) -> Price:
-        """Return the price of a multiply-accumulate, pJ: a multiplication and an addition of one format."""
+        """Return the energy of a multiply-accumulate, pJ: a multiplication and an addition in one format."""
         name = precision_name(precision)
         if name in self.own:
             mine = self.own[name]
@@ -182,18 +182,18 @@ class Energies:
         return self._price(_PJ, "mac", name)
 
     def register(self) -> Price:
-        """Return the price of a 32-bit word read from or written to a register file, pJ."""
+        """Return the energy of reading or writing a 32-bit word in a register file, pJ."""
         return self._price(_PJ, "register")
 
     def sram(self, capacity: Quantity | float, *, of_a_byte: bool = False) -> Price:
-        """Return the price of a 32-bit word of an SRAM on the chip, pJ.
+        """Return the energy of accessing a 32-bit word in an on-chip SRAM, pJ.
 
         Parameters
         ----------
         capacity
-            Of the piece that is read, bytes.
+            Capacity of the array that is accessed, byte.
         of_a_byte
-            Return that of a byte instead, pJ/byte.
+            Whether to return the energy per byte instead, pJ/byte.
         """
         size = capacity.m_as("byte") if isinstance(capacity, Quantity) else capacity
         checked_number("Energies.sram", "capacity", float(size), positive(), {})
@@ -202,34 +202,34 @@ class Energies:
         return self._price(_PJ, "sram", float(size))
 
     def dram(self, technology: Technology | None, generation: str = "") -> Price:
-        """Return the price of a byte of a memory beside the chip, pJ/byte.
+        """Return the energy of accessing a byte of off-chip memory, pJ/byte.
 
         Parameters
         ----------
         technology
-            What the memory is made of. Other than HBM, stacks, GDDR, LPDDR and DDR it counts as DDR, and the
-            rule says so.
+            Technology of the memory. Anything but HBM, stacked DRAM, GDDR, LPDDR and DDR is priced as DDR, and
+            the rule says so.
         generation
-            Such as ``"5X"``: GDDR5 has a price of its own.
+            Generation, such as ``"5X"``: GDDR5 has a price of its own.
         """
         return self._price(_PJ_BYTE, "dram", technology.value if technology else "not on record", generation)
 
     def wire(self) -> Price:
-        """Return the price of a bit over a millimetre of wire on the chip, pJ/bit/mm."""
+        """Return the energy of moving a bit over a millimetre of on-chip wire, pJ/bit/mm."""
         return self._price(_PJ_WIRE, "wire")
 
     def byte(self, level: LevelView) -> Price:
-        """Return the price of a byte of a machine's memory, read or written, pJ/byte.
+        """Return the energy of reading or writing a byte of a device's memory level, pJ/byte.
 
         Parameters
         ----------
         level
-            From the view of a machine: registers, an SRAM of the size of one of its pieces, or DRAM.
+            Level of a device view: registers, an SRAM of the size of one of its instances, or DRAM.
 
         Raises
         ------
         UnknownNameError
-            If it is an SRAM without a capacity.
+            If it is an SRAM without a recorded capacity.
 
         Examples
         --------
@@ -248,7 +248,7 @@ class Energies:
         return self._price(_PJ_BYTE, "sram", size, per=WORD, leans=capacity)
 
     def assumptions(self) -> tuple[str, ...]:
-        """Return what the price list takes for granted, in words."""
+        """Return the assumptions of the price list, in words."""
         where = (
             "as published"
             if self.node in PUBLISHED_NODES
@@ -259,14 +259,14 @@ class Energies:
         end = "" if self.bound == "central" else f", {self.bound} end of the range"
         note = f" ({self.assumed})" if self.assumed else ""
         return (
-            f"energies on the chip of {self.node:g} nm{note}, {where}{end}",
-            "energies of DRAM by technology, whatever the node; a multiply-accumulate in the format of its operands",
+            f"on-chip energies at {self.node:g} nm{note}, {where}{end}",
+            "DRAM energies by technology, not by node; a multiply-accumulate in the format of its operands",
         )
 
     def _price(
         self, unit: Unit, kind: str, *given: float | str, per: float = 1.0, leans: Mapping[str, Quantity] | None = None
     ) -> Price:
-        """Return a price by its rule; ``per`` divides it, ``leans`` are facts that its size is computed from."""
+        """Return a price by its rule, divided by ``per``; its size is computed from ``leans``."""
         key = (kind, per, *given)
         if key not in self._known:
             rule = RULES[kind]
@@ -282,7 +282,7 @@ class Energies:
                 get = Reader()
                 value = ends(bound, get)
                 beside = dict(sized) if flat and bound == "central" else {}
-                if bound != "central":  # an end is the least or the most of several: what loses is only compared
+                if bound != "central":  # an end is the extreme of several candidates: the others are only compared
                     still = [name for name in get.facts if ends(bound, Reader({name: 1 + 1e-6})) == value]
                     beside |= {name: get.facts.pop(name) for name in still}
                 more = {"node": self._node} if self._node is not None and kind not in ("dram", "wire") else {}
@@ -294,7 +294,7 @@ class Energies:
 
 
 def static_power(machine: Device | MachineView) -> Quantity | None:
-    """Return what a machine draws whatever it does: its recorded idle power, W; None where none is on record.
+    """Return the recorded idle power of a device, W, or None if none is recorded.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""How a price follows from what is published, in pJ, pJ/byte and pJ/bit/mm.
+"""Rules that derive prices from published figures, in pJ, pJ/byte and pJ/bit/mm.
 
-Each rule has two answers, the price and the range in which it is to be believed. Facts are read when a
-sum needs them and not before, so that a price at 7 nm leans on the column of 7 nm alone.
+Each rule gives the price and its uncertainty range. Facts are read lazily, so the provenance of a price at
+7 nm lists only the 7 nm column.
 """
 
 import itertools
@@ -15,14 +15,14 @@ from mlsys.provenance import Fact, read
 from mlsys.units import Quantity, Unit, number_in, ureg
 
 OLD, NEW = 45.0, 7.0
-"""The two process nodes whose energies are published, nm."""
+"""The two process nodes with published energies, nm."""
 WORD = 4.0
-"""Bytes of the word that the price of a register and of an SRAM is for."""
+"""Bytes of the word that register and SRAM prices refer to."""
 
 _SPAN = math.log(OLD / NEW)
 _KIB = 1024.0
-_REGISTERS = 1.0  # KiB: a memory as small as a register file costs what a register costs
-# Formats: family, and bits that the arithmetic sees.
+_REGISTERS = 1.0  # KiB: a memory this small is priced as a register file
+# Formats: family, and width in bits for the arithmetic.
 _WIDTHS = {
     "fp64": ("FP", 64), "fp32": ("FP", 32), "tf32": ("FP", 19), "fp16": ("FP", 16), "bf16": ("FP", 16),
     "fp8": ("FP", 8), "fp6": ("FP", 6), "fp4": ("FP", 4),
@@ -43,9 +43,9 @@ def _unit_of(name: str) -> Unit:
 
 
 class Reader:
-    """Reads facts as they are asked for, in the unit that their names end in, and keeps them.
+    """Lazy reader of facts, in the unit that their names end in; it records which facts were read.
 
-    ``factors`` multiply some of them: an end of a range is asked which facts move it.
+    ``factors`` scale some of them, to find out which facts an end of a range depends on.
     """
 
     def __init__(self, factors: Mapping[str, float] | None = None) -> None:
@@ -53,18 +53,18 @@ class Reader:
         self.factors = factors or {}
 
     def __call__(self, name: str) -> float:
-        """Return the number of a fact, under the what-ifs that hold."""
+        """Return the value of a fact, under the active what-ifs."""
         if name not in self.facts:
             self.facts[name] = read(PUBLISHED[name])
         return number_in(self.facts[name], _unit_of(name)) * self.factors.get(name, 1.0)
 
     def later(self, name: str) -> Number:
-        """Return what reads a fact when it is called."""
+        """Return a function that reads the fact when called."""
         return lambda: self(name)
 
 
 class Rule(NamedTuple):
-    """One kind of price: the sum, its range, and what is said of it."""
+    """One kind of price: functions for its value, its range and its description."""
 
     value: Callable[..., float]
     reach: Callable[..., Range]
@@ -79,7 +79,7 @@ def _power(old: float, new: float) -> float:
 
 
 def _scaled(old: Number, new: Number, node: float, beyond: Number | None = None) -> float:
-    """Return what costs ``old`` at 45 nm and ``new`` at 7 nm at another node; ``beyond`` is the power outside."""
+    """Return a price, ``old`` at 45 nm and ``new`` at 7 nm, at another node; ``beyond`` is the exponent outside."""
     if node in (OLD, NEW):
         return old() if node == OLD else new()
     if NEW < node < OLD:
@@ -89,7 +89,7 @@ def _scaled(old: Number, new: Number, node: float, beyond: Number | None = None)
 
 
 def _between_columns(at_old: Number, at_new: Number, node: float) -> Range:
-    """Return the range of a price: as at the nearest column, to twice as steep as the power law."""
+    """Return the range of a price: from the nearest column's value to scaling twice as steep as the power law."""
     if node in (OLD, NEW):  # the other column says nothing about a published one
         published = at_old() if node == OLD else at_new()
         return published, published
@@ -105,14 +105,14 @@ def _between_columns(at_old: Number, at_new: Number, node: float) -> Range:
 
 
 def _columns(get: Reader, kind: str, precision: str) -> tuple[Number, Number]:
-    """Return the price of an addition or a multiplication at 45 and at 7 nm, to be read when needed."""
+    """Return the price of an addition or multiplication at 45 and at 7 nm, as lazy readers."""
     family, bits = _WIDTHS[precision]
     narrow, wide = _KNOWN[family]
 
     def published(what: str, column: str) -> Number:
         return get.later(f"ENERGY_{kind}_{what}{column}_PJ")
 
-    if precision == "bf16":  # at 45 nm as far below FP16 as at 7 nm
+    if precision == "bf16":  # at 45 nm by the same ratio to FP16 as at 7 nm
         new, old16, new16 = published("BF16", "_7NM"), published("FP16", ""), published("FP16", "_7NM")
         return lambda: old16() * new() / new16(), new
     if bits in (narrow, wide):
@@ -159,17 +159,17 @@ def _mac_words(precision: str) -> str:
     family, bits = _WIDTHS[precision]
     narrow, wide = _KNOWN[family]
     if precision == "bf16":
-        how = "published at 7 nm; at 45 nm as far below FP16 as at 7 nm"
+        how = "published at 7 nm; at 45 nm by the same ratio to FP16"
     elif bits in (narrow, wide):
         how = "published at 45 and 7 nm"
     else:
-        how = f"no {precision} is published: the power law in the width through {family}{narrow} and {family}{wide}"
-    return f"{how}; sums of 32 bits are the high end"
+        how = f"{precision} is not published: power law in the width through {family}{narrow} and {family}{wide}"
+    return f"{how}; 32-bit accumulation is the high end"
 
 
 # --- memories on the chip ----------------------------------------------------------------
 
-# Arrays by KiB, with their facts at 45 and at 7 nm; a register file stands for the smallest.
+# Arrays by KiB, with their facts at 45 and at 7 nm; below the smallest, a register file is used.
 _ARRAYS = (
     (8.0, "ENERGY_SRAM_L1_PJ", "ENERGY_SRAM_8KB_7NM_PJ"),
     (32.0, "ENERGY_SRAM_32KB_PJ", "ENERGY_SRAM_32KB_7NM_PJ"),
@@ -177,7 +177,7 @@ _ARRAYS = (
 )
 _LEAST, _LARGEST = _ARRAYS[0][0], _ARRAYS[-1][0]
 _REGISTER_WORDS = (
-    "published at 45 nm; shrinks as the geometric mean of the published table, in a range from an 8-bit addition to "
+    "published at 45 nm; scaled by the geometric mean of the published table, in a range from an 8-bit addition to "
     "an 8 KiB array"
 )
 
@@ -202,7 +202,7 @@ def _register_reach(get: Reader, node: float) -> Range:
 
 
 def _sram_columns(get: Reader, size: float) -> tuple[Number, Number, Number]:
-    """Return the price of an array of ``size`` KiB at both nodes, and the power that holds beyond them."""
+    """Return the price of an array of ``size`` KiB at both nodes, and the exponent beyond them."""
     points = [(at, get.later(old), get.later(new)) for at, old, new in _ARRAYS]
     _, smallest, smallest_new = points[0]
 
@@ -238,7 +238,7 @@ def _sram(get: Reader, node: float, size: float) -> float:
 
 
 def price_grows(size: float) -> bool:
-    """Tell whether an SRAM of so many bytes costs more a word where it is a little larger, or less where smaller."""
+    """Return whether the price per word of an SRAM of ``size`` bytes depends on its size."""
     return _REGISTERS * _KIB < size <= _LARGEST * _KIB
 
 
@@ -256,31 +256,36 @@ def _sram_reach(get: Reader, node: float, size: float) -> Range:
 
 def _sram_words(size: float) -> str:
     if size <= _REGISTERS * _KIB:
-        return f"as small as a register file: {_REGISTER_WORDS}"
-    larger = "; a larger memory is made of such" if size > _LARGEST * _KIB else ""
-    return f"a power law in the capacity through the published 8 KiB, 32 KiB and 1 MiB{larger}"
+        return f"priced as a register file: {_REGISTER_WORDS}"
+    larger = "; a larger memory is made of such arrays" if size > _LARGEST * _KIB else ""
+    return f"power law in the capacity through the published 8 KiB, 32 KiB and 1 MiB{larger}"
 
 
 # --- memories beside the chip --------------------------------------------------------------
 
-# Kind of memory to the facts of its price, of both ends of its range, and what the rule says.
+# By kind of memory: the facts of its price and of both ends of its range, and a description.
 _BESIDE = {
-    "HBM": ("ENERGY_HBM2_PJ_PER_BIT", "ENERGY_HBM2_PJ_PER_BIT", "ENERGY_HBM2_MOST_PJ_PER_BIT", "HBM2, as all HBM"),
+    "HBM": (
+        "ENERGY_HBM2_PJ_PER_BIT",
+        "ENERGY_HBM2_PJ_PER_BIT",
+        "ENERGY_HBM2_MOST_PJ_PER_BIT",
+        "HBM2, used for all HBM",
+    ),
     "GDDR5": ("ENERGY_GDDR5_PJ_PER_BIT", "ENERGY_GDDR6_PJ_PER_BIT", "ENERGY_DRAM_64BIT_MOST_PJ", "GDDR5"),
-    "GDDR": ("ENERGY_GDDR6_PJ_PER_BIT", "", "", "GDDR6, as all GDDR but GDDR5"),
+    "GDDR": ("ENERGY_GDDR6_PJ_PER_BIT", "", "", "GDDR6, used for all GDDR but GDDR5"),
     "LPDDR": (
         "ENERGY_LPDDR_PJ_PER_BIT",
         "ENERGY_LPDDR4_LEAST_PJ_PER_BIT",
         "ENERGY_LPDDR4_MOST_PJ_PER_BIT",
-        "DRAM with an improved interface, as all LPDDR",
+        "DRAM with an improved interface, used for all LPDDR",
     ),
-    "DDR": ("ENERGY_DRAM_ACCESS_PJ", "ENERGY_LPDDR_PJ_PER_BIT", "ENERGY_DRAM_64BIT_MOST_PJ", "DDR3, as all DDR"),
+    "DDR": ("ENERGY_DRAM_ACCESS_PJ", "ENERGY_LPDDR_PJ_PER_BIT", "ENERGY_DRAM_64BIT_MOST_PJ", "DDR3, used for all DDR"),
 }
 _SAME = {"stacked DRAM": "HBM"}
 
 
 def _beside(technology: str, generation: str) -> tuple[str, bool]:
-    """Return the kind whose price counts, and whether it is that of the technology."""
+    """Return the kind of memory whose price is used, and whether that is the technology itself."""
     if technology == "GDDR" and generation.startswith("5"):
         return "GDDR5", True
     kind = _SAME.get(technology, technology)
@@ -288,7 +293,7 @@ def _beside(technology: str, generation: str) -> tuple[str, bool]:
 
 
 def _a_byte(get: Reader, name: str) -> float:
-    """Return a fact about a bit, a 32-bit or a 64-bit word in pJ a byte."""
+    """Return a fact about a bit, a 32-bit or a 64-bit word in pJ/byte."""
     if name.endswith("_PER_BIT"):
         return get(name) * 8.0
     return get(name) / (8.0 if "64BIT" in name else WORD)
@@ -329,6 +334,6 @@ RULES: FrozenDict[str, Rule] = FrozenDict(
         "register": Rule(_register, _register_reach, lambda: _REGISTER_WORDS),
         "sram": Rule(_sram, _sram_reach, _sram_words),
         "dram": Rule(_dram, _dram_reach, _dram_words),
-        "wire": Rule(_wire, _wire_reach, lambda: "published without a node; a millimetre of wire hardly changes"),
+        "wire": Rule(_wire, _wire_reach, lambda: "published without a node; wire energy per millimetre hardly scales"),
     }
 )

@@ -1,8 +1,8 @@
-"""Systolic arrays: a machine that moves values, closed forms that equal it, and the energy they save.
+"""Systolic arrays: a cycle-by-cycle simulator, closed forms that reproduce it, and the energy that arrays save.
 
-:func:`simulate_array` runs a product through an array cycle by cycle; :func:`count_systolic`
-gives the same cycles and accesses in closed form, and also as SCALE-Sim counts them;
-:func:`systolic` is the model on the pattern of the others.
+:func:`simulate_array` runs a matrix product through an array cycle by cycle; :func:`count_systolic`
+gives the same cycles and accesses in closed form, or as SCALE-Sim counts them;
+:func:`systolic` is the performance model, called like the others.
 """
 
 from mlsys.models.systolic.accesses import Accesses, ArrayCounts

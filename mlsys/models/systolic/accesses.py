@@ -1,4 +1,4 @@
-"""What is counted of a product on an array: cycles, utilisation, and words by operand."""
+"""Counts of a matrix product on an array: cycles, utilisation, and words moved by operand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mlsys.models.systolic.folds import Folds
 
 @dataclass(frozen=True)
 class Accesses:
-    """Words read and written, by operand; sums that were written too early are read again."""
+    """Words read and written, by operand; partial sums that are written before they are complete are read again."""
 
     ifmap_reads: Any
     filter_reads: Any
@@ -27,7 +27,7 @@ class Accesses:
 
     @property
     def total(self) -> Any:
-        """All words moved."""
+        """Words moved, reads and writes."""
         return self.reads + self.ofmap_writes
 
     def record(self, level: str) -> dict[str, Any]:
@@ -40,7 +40,7 @@ class Accesses:
         }
 
     def times(self, copies: Any) -> Accesses:
-        """Return the words of several equal products."""
+        """Return the words of ``copies`` equal products."""
         return Accesses(
             self.ifmap_reads * copies, self.filter_reads * copies, self.ofmap_writes * copies, self.ofmap_reads * copies
         )
@@ -48,14 +48,14 @@ class Accesses:
 
 @dataclass(frozen=True)
 class ArrayCounts:
-    """What a product costs on an array; every number may be an array of many cases.
+    """Cycles and accesses of a matrix product on an array; every number may be a NumPy array of cases.
 
     Attributes
     ----------
     convention
-        Who counts: ``"physical"`` or ``"scalesim"``.
+        Counting convention, ``"physical"`` or ``"scalesim"``.
     folds
-        How the product was cut.
+        Folds into which the product is cut.
     cycles
         Cycles without stalls.
     macs
@@ -63,14 +63,14 @@ class ArrayCounts:
     utilisation
         Share of the array's multiply-accumulates in ``cycles`` that are useful.
     mapping_efficiency
-        Share of the array that holds useful work, mean over the folds.
+        Share of the processing elements with useful work, averaged over the folds.
     compute_utilisation
-        The same over the cycles in which a fold streams; None where folds follow each other
-        directly (``fold_overlap="full"``): no cycle belongs to one fold then.
+        The same over the cycles in which a fold streams; None with ``fold_overlap="full"``,
+        where a cycle may belong to two folds.
     sram, dram
         Words moved between array and buffers, and between buffers and DRAM.
     register_writes
-        Words latched in registers of the array, or None where the convention has none.
+        Words latched in registers of the array, or None if the convention does not count them.
     """
 
     convention: Convention
@@ -85,7 +85,7 @@ class ArrayCounts:
     register_writes: Any = None
 
     def record(self) -> dict[str, Any]:
-        """Return what ``mlsys systolic --json`` prints of one product: its sizes, cycles, shares and words."""
+        """Return sizes, cycles, shares and words of one product, as ``mlsys systolic --json`` prints them."""
         return with_units(self.row())
 
     def row(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class ArrayCounts:
     def figures(self) -> dict[str, Any]:
         """Return cycles, shares in percent and words, as plain data.
 
-        SCALE-Sim counts no sums that are read again: its figures have no ``ofmap_reads``.
+        SCALE-Sim does not count partial sums that are read again, so its figures have no ``ofmap_reads``.
         """
         shares = {
             "overall_util_pct": _percent(self.utilisation),

@@ -1,4 +1,4 @@
-"""A systolic array and what feeds it: the hardware of the model."""
+"""The hardware of the model: a systolic array with its buffers and memory."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class SystolicArray:
     rows, columns
         Processing elements (PEs) of one array.
     clock
-        Cycles a second; by default 1 GHz, so that a cycle is a nanosecond.
+        Clock frequency, Hz; by default 1 GHz, so that a cycle is a nanosecond.
     bandwidth
-        Of the memory behind the buffers, byte/s; None is a memory that never makes the array wait.
+        Bandwidth of the memory behind the buffers, byte/s; None means infinite.
     ifmap_buffer, filter_buffer, ofmap_buffer
-        Bytes of each double buffer, both halves; None is a buffer that holds whatever is asked.
+        Size of each double buffer, both halves, byte; None means unlimited.
     count
         Arrays that share the work, the buffers and the memory.
     name
-        What to call it.
+        Name used in results.
 
     Raises
     ------
     ArgumentError, ArgumentUnitError
-        For sizes that are no whole numbers above zero, and amounts without their unit.
+        If a size is not a positive integer, or a quantity lacks its unit.
 
     Examples
     --------
@@ -75,15 +75,15 @@ class SystolicArray:
 
     @classmethod
     def of(cls, device: Device, **changes: Any) -> SystolicArray:
-        """Return the arrays of a device whose twin states them, with its clock and memory bandwidth.
+        """Return the arrays recorded for a device, with its clock and memory bandwidth.
 
-        ``changes`` are arguments of :class:`SystolicArray` to set otherwise, such as a
-        clock that the twin does not know.
+        ``changes`` are arguments of :class:`SystolicArray` to override, such as a clock
+        that is not recorded.
 
         Raises
         ------
         UnknownNameError
-            If the twin states no array, or no clock and none is given.
+            If no array is recorded for the device, or no clock is recorded or given.
 
         Examples
         --------
@@ -110,17 +110,17 @@ class SystolicArray:
 
     @property
     def macs_per_cycle(self) -> Quantity:
-        """Multiply-accumulates of all arrays in a cycle."""
+        """Multiply-accumulates of all arrays per cycle."""
         return Q_(self.rows * self.columns * self.count, "MAC/cycle")
 
     @property
     def peak(self) -> Quantity:
-        """Rate with every processing element busy in every cycle, FLOP/s."""
+        """Peak rate, with every processing element busy in every cycle, FLOP/s."""
         peak: Quantity = (self.macs_per_cycle * self.clock).to("FLOP/s")
         return peak
 
     def edge_bandwidth(self, precision: str) -> Quantity:
-        """Return the bandwidth that one array needs at two of its edges, byte/s: (R + C) words a cycle.
+        """Return the bandwidth that one array needs at two of its edges, byte/s: (R + C) words per cycle.
 
         Examples
         --------
@@ -132,7 +132,7 @@ class SystolicArray:
         return bandwidth
 
     def words(self, precision: str) -> dict[str, int | None]:
-        """Return how many words of ``precision`` each buffer holds, by argument name of the counts."""
+        """Return the capacity of each buffer in words of ``precision``, by argument name of :func:`count_systolic`."""
         size = element_size(precision).m_as("byte")
         moved = {}
         for operand in ("ifmap", "filter", "ofmap"):

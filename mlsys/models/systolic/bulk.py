@@ -1,7 +1,7 @@
-"""The same machine, compiled: for products of a thousand and for ten thousand small ones.
+"""The compiled simulator, for large matrix products and for thousands of small ones.
 
 It moves the same values through the same registers as :mod:`mlsys.models.systolic.machine`
-and is tested equal to it in all that it returns; it keeps no frames.
+and is tested to return the same results; it keeps no frames.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ def simulate_fast(
     left, right, rows, columns, dataflow, fold_overlap
         As in :func:`mlsys.models.systolic.simulate_array`.
     trace
-        Whether to keep the addresses that were asked for, which takes memory.
+        Whether to keep the trace of requested addresses, which takes memory.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def simulate_fast(
     cut, a, b = operands("simulate_fast", left, right, rows, columns, dataflow, fold_overlap)
     first = 0 if dataflow == "os" else cut.array_rows
     starts = first + np.arange(cut.count, dtype=np.int64) * int(cut.step(fold_overlap))
-    most = trace * cut.count  # requests of a fold, at most: its streamed words at either edge, or one for each PE
+    most = trace * cut.count  # a fold requests at most its streamed words at either edge, or one word for each PE
     edge = most * cut.streamed
     words = np.int32 if max(a.size, b.size, cut.m * cut.n) < 2**31 else np.int64
     if dataflow == "os":
@@ -59,29 +59,33 @@ def simulate_fast(
         )
     product, cycles, activity, read_first, read_second, writes, reread, latched = out
     reads = [read_first, read_second]
-    asked = [requests[:used] for requests, used in zip(traces, (*reads, writes), strict=True)] if trace else traces
-    if dataflow == "is":  # the product was turned around: so are its operands, and every address
-        product, reads, asked = np.ascontiguousarray(product.T), reads[::-1], [asked[1], asked[0], asked[2]]
-        for requests, (height, width) in zip(asked, ((cut.k, cut.m), (cut.n, cut.k), (cut.n, cut.m)), strict=True):
+    requested = [requests[:used] for requests, used in zip(traces, (*reads, writes), strict=True)] if trace else traces
+    if dataflow == "is":  # the transposed product was computed: transpose results, operands and addresses back
+        product, reads, requested = (
+            np.ascontiguousarray(product.T),
+            reads[::-1],
+            [requested[1], requested[0], requested[2]],
+        )
+        for requests, (height, width) in zip(requested, ((cut.k, cut.m), (cut.n, cut.k), (cut.n, cut.m)), strict=True):
             requests[:, 1] = requests[:, 1] % width * height + requests[:, 1] // width
     sram = Accesses(reads[0], reads[1], writes, int(reread))
-    return Run(product, int(cycles), activity, sram, int(latched), RequestTrace(*asked), ())
+    return Run(product, int(cycles), activity, sram, int(latched), RequestTrace(*requested), ())
 
 
 def dram_accesses(
     run: Run, ifmap_words: int | None = None, filter_words: int | None = None, ofmap_words: int | None = None
 ) -> Accesses:
-    """Return the words that DRAM moves behind buffers which keep what was used last.
+    """Return the words moved to and from DRAM behind least-recently-used buffers.
 
-    A double buffer is filled for one fold while another is at work: folds are served whole
-    and in their order, also where they overlap in the array.
+    A double buffer is filled for one fold while another is processed, so folds are served whole
+    and in order, even if they overlap in the array.
 
     Parameters
     ----------
     run
-        A run with its trace.
+        A run with ``trace=True``.
     ifmap_words, filter_words, ofmap_words
-        Size of each double buffer; half of it is in use. None is a buffer without limit.
+        Size of each double buffer, half of which is in use; None means unlimited.
 
     Examples
     --------
@@ -96,5 +100,5 @@ def dram_accesses(
         return int(kernels.least_recently_used(requests, addresses if words is None else words // 2, addresses))
 
     ifmap, filter_ = misses(run.trace.ifmap, ifmap_words), misses(run.trace.filter, filter_words)
-    written = misses(run.trace.ofmap, ofmap_words)  # each word that comes in, new or fetched, goes out once
+    written = misses(run.trace.ofmap, ofmap_words)  # each word that enters, new or fetched, leaves once
     return Accesses(ifmap, filter_, written, written - run.product.size)

@@ -1,7 +1,7 @@
-"""Closed forms: cycles, utilisation and accesses of a product on a systolic array.
+"""Closed forms for cycles, utilisation and accesses of a matrix product on a systolic array.
 
-Every number equals, exactly, what :mod:`mlsys.models.systolic.machine` counts while it
-moves the values, and all of it is plain arithmetic that also takes arrays of shapes.
+Every number equals exactly what :mod:`mlsys.models.systolic.machine` counts in simulation.
+The formulas are plain arithmetic and broadcast over NumPy arrays of shapes.
 """
 
 from typing import Any
@@ -30,39 +30,38 @@ def count_systolic(
     ofmap_words: Any = None,
     window: Window | None = None,
 ) -> ArrayCounts:
-    """Count cycles and accesses of an (m × k) by (k × n) product on an array.
+    """Return cycles and accesses of an (m × k) by (k × n) product on an array.
 
     Parameters
     ----------
     m, n, k, rows, columns
-        Sizes of product and array: whole numbers, or arrays of them that broadcast.
+        Sizes of product and array: integers, or arrays of them that broadcast.
     dataflow
         ``"ws"``, ``"os"`` or ``"is"``.
     convention
-        ``"physical"`` counts what hardware does, loading and draining included;
-        ``"scalesim"`` counts as SCALE-Sim 3.0.0 reports.
+        ``"physical"`` counts what hardware does, including loading and draining;
+        ``"scalesim"`` counts as SCALE-Sim 3.0.0 does.
     fold_overlap
-        ``"none"``, ``"load"`` or ``"full"``; in the physical convention alone.
+        ``"none"``, ``"load"`` or ``"full"``; physical convention only.
     ifmap_words, filter_words, ofmap_words
-        Words that each buffer holds in all: half of them in use, half being filled
-        or emptied. None stands for a buffer without limit.
+        Capacity of each double buffer in words, both halves: one half is in use, the other
+        is being filled or emptied. None means unlimited.
     window
-        Where the left operand is an im2col matrix: how its rows repeat the words of an
-        image, for the words that DRAM moves. For one case, not for arrays.
+        If the left operand is an im2col matrix: how its rows repeat the words of an image,
+        which reduces DRAM traffic. For a single case, not for arrays.
 
     Raises
     ------
     ArgumentError
-        For sizes that are no whole numbers above zero; if SCALE-Sim is to overlap folds,
-        or the window does not make an (m × k) matrix.
+        If a size is not a positive integer, folds are to overlap in the SCALE-Sim convention,
+        or the window does not yield an (m × k) matrix.
     UnknownNameError
-        For an unknown dataflow, convention or overlap of folds.
+        If dataflow, convention or fold overlap is unknown.
 
     Notes
     -----
-    The physical count, and that of SCALE-Sim without a limit on ``ofmap_words``, is plain
-    arithmetic on arrays; what SCALE-Sim writes through a finite buffer is followed case by
-    case, and so are the windows of a convolution.
+    The physical count, and that of SCALE-Sim without ``ofmap_words``, is vectorised; SCALE-Sim's
+    writes through a finite buffer and the windows of a convolution are simulated case by case.
 
     References
     ----------
@@ -94,17 +93,17 @@ def physical_counts(
     cut: Folds, fold_overlap: FoldOverlap = "none", ifmap_words: Any = None, filter_words: Any = None,
     ofmap_words: Any = None, distinct_ifmap: Any = None,
 ) -> ArrayCounts:  # fmt: skip
-    """Count what hardware does; arguments are checked by :func:`count_systolic`.
+    """Return counts in the physical convention; arguments are checked by :func:`count_systolic`.
 
-    ``distinct_ifmap`` is the number of different words of the left operand, where an
-    im2col matrix repeats them.
+    ``distinct_ifmap`` is the number of distinct words of the left operand if it is an im2col
+    matrix, which repeats them.
 
     Notes
     -----
     With folds F, streamed size T and an R × C array, cycles are (F - 1)·step + T + 2R + C - 2,
-    where the step is T + 2R + C - 2 without overlap, R less when loads and drains hide
+    where the step is T + 2R + C - 2 without overlap, R less when loads and drains are hidden
     behind streaming, and max(T, R) when folds follow each other directly.
-    A fringe fold takes the time of a full one.
+    A fringe fold takes as long as a full one.
     """
     cycles = (cut.count - 1) * cut.step(fold_overlap) + cut.fold_cycles
     elements = cut.array_rows * cut.array_columns
@@ -134,7 +133,7 @@ def _sram(cut: Folds) -> Accesses:
 
 
 def _dram(cut: Folds, ifmap_words: Any, filter_words: Any, ofmap_words: Any, distinct_ifmap: Any) -> Accesses:
-    """Least-recently-used buffers: what is passed over again is fetched once if it fits, else each time."""
+    """Return DRAM words behind LRU buffers: a reused operand is fetched once if it fits, else on every pass."""
     left, right, out = cut.m * cut.k, cut.k * cut.n, cut.m * cut.n
     once = left if distinct_ifmap is None else distinct_ifmap
     if cut.dataflow == "os":
@@ -145,18 +144,18 @@ def _dram(cut: Folds, ifmap_words: Any, filter_words: Any, ofmap_words: Any, dis
     else:
         ifmap = choose(_fits(once, ifmap_words), once, left)
         filter_ = choose(_fits(right, filter_words), right, cut.column_folds * right)
-    # A sum that is complete leaves once; an incomplete one that does not fit leaves and comes back for each fold.
+    # Complete sums are written once; partial sums that do not fit are written and read back for each fold.
     written = _by_column(cut, cut.streamed, ofmap_words, 1, cut.row_folds)
     return Accesses(ifmap, filter_, written, written - out)
 
 
 def _fits(words: Any, buffer: Any) -> Any:
-    """Tell whether words fit in the half of a double buffer that is in use."""
+    """Return whether words fit in the half of a double buffer that is in use."""
     return True if buffer is None else words <= buffer // 2
 
 
 def _by_column(cut: Folds, length: Any, buffer: Any, once: int, again: Any) -> Any:
-    """Return words moved for all columns of an operand, fold by fold: each moves once if its fold fits."""
+    """Return the words moved for all columns of an operand: ``once`` per word if its fold fits, else ``again``."""
     full = cut.column_folds - 1
     fringe = cut.along_columns - full * cut.array_columns
     moved = choose(_fits(length * cut.array_columns, buffer), once, again) * full * cut.array_columns * length
@@ -164,20 +163,20 @@ def _by_column(cut: Folds, length: Any, buffer: Any, once: int, again: Any) -> A
 
 
 def _register_writes(cut: Folds) -> Any:
-    """Count words latched: moving operands, sums, and the way in or out of what stays."""
+    """Return the words latched: moving operands, sums, and the shifts that load or drain stationary words."""
     macs = cut.m * cut.n * cut.k
     size, count = cut.array_rows, cut.row_folds
     last = cut.along_rows - (count - 1) * size
-    if cut.dataflow == "os":  # two operands and a sum for each MAC; then row i takes R - 1 - i steps down
+    if cut.dataflow == "os":  # two operands and a sum per MAC; then row i drains in R - 1 - i steps
         down = (count - 1) * (size * (size - 1) // 2) + last * (size - 1) - last * (last - 1) // 2
         return 3 * macs + down * cut.along_columns
-    # One operand for each MAC, a sum in every row that it crosses, and i + 1 steps for the word that stays in row i.
+    # One operand per MAC, a sum in every row that it crosses, and i + 1 steps to load the word that stays in row i.
     loads = (count - 1) * (size * (size + 1) // 2) + last * (last + 1) // 2
     return macs + cut.streamed * cut.along_columns * count * size + loads * cut.along_columns
 
 
 def activity(cut: Folds) -> Any:
-    """Return useful multiply-accumulates of every processing element of the array, for one case, (rows × columns).
+    """Return the useful multiply-accumulates of every processing element, shape (rows, columns), for one case.
 
     Examples
     --------

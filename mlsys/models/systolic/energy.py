@@ -1,9 +1,9 @@
-"""Energy of a multiply-accumulate, by where its operands come from.
+"""Energy of a multiply-accumulate by the source of its operands.
 
-What an array saves is reads. How much it saves depends on what it is compared with, so
-there are four baselines, and two ways to add up: the customary one, which counts DRAM
-and arithmetic alone, and one that also counts the SRAM and the registers in between.
-Prices are those of :mod:`mlsys.models.energy`, by default of 45 nm, as in the customary sum.
+An array saves reads. How many depends on the baseline, so there are four baselines and two
+ways to count: the customary one, which includes only DRAM and arithmetic, and one that also
+includes the SRAM and the registers in between. Prices are those of :mod:`mlsys.models.energy`,
+by default for 45 nm, as is customary.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from mlsys.precision import PRECISIONS, precision_name
 from mlsys.units import Q_, Quantity
 
 Levels = Literal["customary", "all"]
-_BUFFER = 32 * 1024  # bytes: the memory on the chip that feeds the arithmetic
+_BUFFER = 32 * 1024  # bytes of the on-chip memory that feeds the arithmetic
 _BYTES = Q_(WORD, "byte")
 
 BASELINES = FrozenDict(
@@ -34,7 +34,7 @@ BASELINES = FrozenDict(
 
 @dataclass(frozen=True)
 class EnergyPerMac:
-    """Energy of one multiply-accumulate, by level; ``accesses`` counts words per multiply-accumulate."""
+    """Energy of one multiply-accumulate by level; ``accesses`` are words per multiply-accumulate."""
 
     name: str
     parts: FrozenDict[str, Quantity]
@@ -42,13 +42,13 @@ class EnergyPerMac:
 
     @property
     def total(self) -> Quantity:
-        """Picojoules for one multiply-accumulate, all levels together."""
+        """Energy of one multiply-accumulate over all levels, pJ."""
         total: Quantity = sum(self.parts.values(), Q_(0.0, "pJ"))
         return total
 
 
 def _words(energies: Energies, memory: Technology, buffer: float) -> dict[str, Quantity]:
-    """Return what a 32-bit word costs at each level."""
+    """Return the energy of accessing a 32-bit word at each level, pJ."""
     return {
         "DRAM": energies.dram(memory).value * _BYTES,
         "SRAM": energies.sram(buffer).value,
@@ -67,28 +67,28 @@ def energy_baselines(
     memory: Technology = Technology.DDR,
     register_block: int = 1,
 ) -> tuple[EnergyPerMac, ...]:
-    """Return the energy of a multiply-accumulate on an array and on three machines to compare it with.
+    """Return the energy of a multiply-accumulate on a systolic array and on three baselines.
 
     Parameters
     ----------
     side
         Rows and columns of the array.
     block
-        Rows and columns of the block that the blocked core keeps.
+        Rows and columns of the block that the blocked core keeps in SRAM.
     levels
         ``"customary"`` counts DRAM and arithmetic; ``"all"`` also the SRAM and the
-        registers that the operands pass.
+        registers.
     mac
-        Energy of the arithmetic; by default that of the precision.
+        Energy of a multiply-accumulate, pJ; by default that of the precision.
     energies
         Price list; by default that of 45 nm.
     precision
-        Of operands and sums: words cost by their width.
+        Number format of operands and sums; the energy of a word scales with its width.
     memory
-        What the memory beside the chip is made of.
+        Technology of the off-chip memory.
     register_block
-        Rows and columns of results that the blocked core keeps in registers: so often it uses a word
-        that it has read from its SRAM.
+        Rows and columns of results that the blocked core keeps in registers, which is how often
+        it uses a word read from SRAM.
 
     Returns
     -------
@@ -112,11 +112,11 @@ def energy_baselines(
     prices = energies or Energies.at(45)
     arithmetic = prices.mac(precision).value if mac is None else mac
     checked_number("energy_baselines", "mac", arithmetic, positive("pJ"), {})
-    # Words for one multiply-accumulate: DRAM, SRAM, registers.
+    # Words per multiply-accumulate: DRAM, SRAM, registers.
     counted = {
         "no registers": (4.0, 0.0, 0.0),
         "register accumulator": (2.0, 0.0, 2.0),  # the sum is read and written
-        "blocked core": (2 / block, 2 / held, 2.0 if held == 1 else 4.0),  # operands then wait in registers, too
+        "blocked core": (2 / block, 2 / held, 2.0 if held == 1 else 4.0),  # then operands pass registers as well
         "systolic array": (2 / side, 2 / side, 3.0),  # a moving operand and the sum are latched, one word stays
     }
     width = _width(precision)
@@ -131,7 +131,7 @@ def energy_baselines(
 
 
 def _width(precision: str) -> float:
-    """Return the width of a format over that of the words that prices are for."""
+    """Return the width of a format relative to the word that the prices are for."""
     return PRECISIONS[precision_name(precision)] / 8 / WORD
 
 
@@ -144,22 +144,22 @@ def energy_systolic(
     memory: Technology = Technology.DDR,
     buffer: Quantity | None = None,
 ) -> FrozenDict[str, Quantity]:
-    """Return the energy of a whole product by level, from the words that were counted.
+    """Return the energy of a whole matrix product by level, from its counted words.
 
     Parameters
     ----------
     counts
-        Of one product, in the physical convention for the registers to count.
+        Counts of one product; registers are included only in the physical convention.
     precision
-        Of a word; the prices are for 32 bits and scale with the width.
+        Number format of a word; prices are for 32 bits and scale with the width.
     mac
-        Energy of one multiply-accumulate; by default that of the precision.
+        Energy of one multiply-accumulate, pJ; by default that of the precision.
     energies
         Price list, such as ``Energies.of(Hardware.Cloud.TPUv4)``; by default that of 45 nm.
     memory
-        What the memory beside the chip is made of.
+        Technology of the off-chip memory.
     buffer
-        Bytes of the memory that feeds the array; by default 32 KiB.
+        Size of the memory that feeds the array, byte; by default 32 KiB.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""How a matrix product is cut into folds that an array can hold, and when each fold starts.
+"""Cutting a matrix product into folds that fit in an array, and when each fold starts.
 
 A product of an (M × K) by a (K × N) matrix becomes a grid of folds. In every dataflow
-one index lies along the rows of the array, one along its columns, and one is streamed:
+one index is mapped to the rows of the array, one to its columns, and one is streamed:
 
 ================  ==============  =================  ========
 dataflow          along the rows  along the columns  streamed
@@ -11,7 +11,7 @@ dataflow          along the rows  along the columns  streamed
 ``os`` (output)   M               N                  K
 ================  ==============  =================  ========
 
-The left operand is called *ifmap* and the right one *filter*, as in a layer.
+The left operand is called *ifmap* and the right one *filter*, as in a convolution layer.
 """
 
 from dataclasses import dataclass
@@ -44,15 +44,15 @@ CONVENTIONS: dict[Convention, str] = {
     "scalesim": "as SCALE-Sim 3.0.0 reports",
 }
 OVERLAPS: dict[FoldOverlap, str] = {
-    "none": "a fold begins when the one before has left the array",
-    "load": "stationary words are loaded, or finished sums drained, behind the streaming of another fold",
-    "full": "as load, and a fold streams in directly behind the one before",
+    "none": "a fold starts when the previous one has left the array",
+    "load": "stationary words are loaded, or finished sums drained, while another fold streams",
+    "full": "as load, and a fold streams in directly behind the previous one",
 }
 _LARGEST = 0.99 * 2.0**63
 
 
 def exact_count(where: str, name: str, value: Any) -> Any:
-    """Return a size as an exact whole number, or an array of them; anything else is refused.
+    """Return a size as an exact integer, or an array of them.
 
     Raises
     ------
@@ -75,17 +75,17 @@ def exact_count(where: str, name: str, value: Any) -> Any:
 
 
 def ceil_div(a: Any, b: Any) -> Any:
-    """Return a over b, rounded up, exact for whole numbers and arrays of them."""
+    """Return a / b rounded up, exact for integers and arrays of them."""
     return -(-a // b)
 
 
 def larger(a: Any, b: Any) -> Any:
-    """Return the larger of two whole numbers, or of each pair in two arrays."""
+    """Return the maximum of two integers, or the element-wise maximum of arrays."""
     return max(a, b) if isinstance(a, int) and isinstance(b, int) else np.maximum(a, b)
 
 
 def choose(condition: Any, yes: Any, no: Any) -> Any:
-    """Return ``yes`` where the condition holds, else ``no``, for one case or many."""
+    """Return ``yes`` where the condition holds, else ``no``, for scalars or arrays."""
     if isinstance(condition, (bool, np.bool_)):
         return yes if condition else no
     return np.where(condition, yes, no)
@@ -93,22 +93,22 @@ def choose(condition: Any, yes: Any, no: Any) -> Any:
 
 @dataclass(frozen=True)
 class Folds:
-    """A product cut for an array; every number may be an array of many cases.
+    """A matrix product cut for an array; every number may be a NumPy array of cases.
 
     Attributes
     ----------
     m, n, k
-        Rows and columns of the output, length of the reduction.
+        Rows and columns of the output, and length of the reduction.
     array_rows, array_columns
-        The array.
+        Rows and columns of the array.
     dataflow
         ``"ws"``, ``"os"`` or ``"is"``.
     along_rows, along_columns, streamed
         The three sizes in the order of the table above.
     row_folds, column_folds
-        Folds along either side; row folds are the inner loop.
+        Folds along the rows and the columns; row folds are the inner loop.
     copies
-        Equal products that follow each other: the groups of a convolution, the heads of attention.
+        Number of equal products: the groups of a convolution, the heads of attention.
     """
 
     m: Any
@@ -126,21 +126,21 @@ class Folds:
 
     @property
     def count(self) -> Any:
-        """Folds in all."""
+        """Total number of folds."""
         return self.row_folds * self.column_folds * self.copies
 
     @property
     def macs(self) -> Any:
-        """Useful multiply-accumulates, of all copies."""
+        """Useful multiply-accumulates of all copies."""
         return self.m * self.n * self.k * self.copies
 
     @property
     def fold_cycles(self) -> Any:
-        """Cycles of one fold alone: load or drain, fill, stream; T + 2R + C - 2."""
+        """Cycles of a single fold (load or drain, fill, stream): T + 2R + C - 2."""
         return self.streamed + 2 * self.array_rows + self.array_columns - 2
 
     def step(self, fold_overlap: FoldOverlap) -> Any:
-        """Return the cycles between the starts of two folds."""
+        """Return the cycles between the starts of consecutive folds."""
         if fold_overlap == "none":
             return self.fold_cycles
         if fold_overlap == "load":
@@ -154,21 +154,21 @@ def folds(m: Any, n: Any, k: Any, rows: Any, columns: Any, dataflow: Stationary 
     Parameters
     ----------
     m, n, k, rows, columns
-        Whole numbers of one or more, or arrays of them that broadcast.
+        Positive integers, or arrays of them that broadcast.
     dataflow
         ``"ws"``, ``"os"`` or ``"is"``.
     where
-        Function to name in an error.
+        Function name for error messages.
 
     Raises
     ------
     ArgumentError, UnknownNameError
-        For sizes that are no whole numbers above zero, and for unknown dataflows.
+        If a size is not a positive integer, or the dataflow is unknown.
 
     Notes
     -----
-    Single cases are Python integers and exact at any size. Arrays are 64-bit; where a
-    count could leave that range they become arrays of Python integers, slower and exact.
+    Scalars are Python integers and exact at any size. Arrays are 64-bit; if a count could
+    overflow, they become arrays of Python integers, which are slower but exact.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def folds(m: Any, n: Any, k: Any, rows: Any, columns: Any, dataflow: Stationary 
         for name, value in (("m", m), ("n", n), ("k", k), ("rows", rows), ("columns", columns))
     ]
     if any(isinstance(size, np.ndarray) for size in sizes):
-        # Times and counts stay below the product of all three sizes, each padded to the array, a few times over.
+        # Upper bound of all cycles and counts: a few times the product of the three sizes, each padded to the array.
         high = [float(np.max(size)) for size in sizes]
         pad = high[3] + high[4]
         if (high[0] + pad) * (high[1] + pad) * (high[2] + 2 * pad) * 4 > _LARGEST:

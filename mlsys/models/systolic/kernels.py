@@ -1,4 +1,4 @@
-"""Loops that numba compiles; the module is imported only where they are needed."""
+"""Numba kernels; imported lazily by the functions that need them."""
 
 import numpy as np
 
@@ -7,10 +7,10 @@ from mlsys.compiled import njit
 
 
 def request_order(addresses: np.ndarray, rows: int, columns: int, dataflow: Stationary) -> np.ndarray:
-    """Return the addresses of an im2col matrix in the order in which SCALE-Sim's array asks for them, one pass.
+    """Return the addresses of an im2col matrix in the order in which SCALE-Sim's array requests them in one pass.
 
-    Where they stream (``ws``, ``os``), a fold is read along diagonals; where they stay
-    (``is``), row by row from the far end of the fold.
+    When they are streamed (``ws``, ``os``), a fold is read along diagonals; when they are
+    stationary (``is``), row by row from the far end of the fold.
     """
     m, k = addresses.shape
     if dataflow == "is":
@@ -29,12 +29,12 @@ def request_order(addresses: np.ndarray, rows: int, columns: int, dataflow: Stat
 
 @njit()
 def _diagonals(block: np.ndarray) -> np.ndarray:
-    """Return the elements of (time × place), place j delayed by j, in order of time and then of place."""
-    length, places = block.shape
-    out = np.empty(length * places, block.dtype)
+    """Return the elements of a (time × lane) block in order of time and lane, with lane j delayed by j."""
+    length, lanes = block.shape
+    out = np.empty(length * lanes, block.dtype)
     at = 0
-    for time in range(length + places - 1):
-        for index in range(max(0, time - length + 1), min(places, time + 1)):
+    for time in range(length + lanes - 1):
+        for index in range(max(0, time - length + 1), min(lanes, time + 1)):
             out[at] = block[time - index, index]
             at += 1
     return out
@@ -42,14 +42,14 @@ def _diagonals(block: np.ndarray) -> np.ndarray:
 
 @njit()
 def flush_when_full(order: np.ndarray, room: int, passes: int, words: int) -> int:
-    """Return words fetched into a buffer that is emptied whole when ``room`` words are in it.
+    """Return the words fetched into a buffer that is flushed whenever it holds ``room`` words.
 
-    ``order`` is read ``passes`` times. A pass that finds the buffer as an earlier one found
-    it ends like that one, so that the rest need not be run.
+    ``order`` is read ``passes`` times. Once a pass starts in the same buffer state as an earlier
+    one, the passes repeat with that period and the rest is extrapolated.
     """
-    filled_in = np.full(words, -1, np.int64)  # the epoch in which a word came in last
+    filled_in = np.full(words, -1, np.int64)  # the epoch in which a word was last fetched
     epoch, held, fetched = 0, 0, 0
-    flushed_at = np.full(passes, -1, np.int64)  # where in the order the last flush of a pass was
+    flushed_at = np.full(passes, -1, np.int64)  # position of the last flush of each pass
     fetched_by = np.zeros(passes, np.int64)
     for turn in range(passes):
         for at in range(order.size):
@@ -71,7 +71,7 @@ def flush_when_full(order: np.ndarray, room: int, passes: int, words: int) -> in
 
 @njit()
 def _by_fold(trace: np.ndarray) -> np.ndarray:
-    """Return the words of a trace of (fold, word), fold after fold, in the order of time within each."""
+    """Return the words of a (fold, word) trace sorted by fold, in order of time within each fold."""
     starts = np.zeros(trace[:, 0].max() + 2, np.int64)
     words = np.empty(trace.shape[0], np.int32)
     in_order = True
@@ -91,15 +91,15 @@ def _by_fold(trace: np.ndarray) -> np.ndarray:
 
 @njit()
 def least_recently_used(trace: np.ndarray, room: int, words: int) -> int:
-    """Return misses of a buffer of ``room`` words that drops what was used longest ago; trace rows are (fold, word).
+    """Return the misses of a least-recently-used buffer of ``room`` words; trace rows are (fold, word).
 
-    Requests wait in line as they come. What was used longest ago is the first of them that is the last of its word.
+    The least recently used word is that of the first request that is still the last one of its word.
     """
     if room == 0:
         return int(trace.shape[0])
-    used = np.full(words, -1, np.int64)  # the last request of a word that is held
+    used = np.full(words, -1, np.int64)  # position of the last request of each resident word
     count, misses, first = 0, 0, 0
-    if room >= words:  # nothing is ever dropped
+    if room >= words:  # nothing is ever evicted
         for at in range(trace.shape[0]):
             misses += used[trace[at, 1]] < 0
             used[trace[at, 1]] = at

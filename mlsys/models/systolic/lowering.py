@@ -1,4 +1,4 @@
-"""Operators as matrix products: what an array can run, and the im2col that makes it so."""
+"""Lowering of operators to matrix products, including im2col for convolutions."""
 
 import math
 from dataclasses import replace
@@ -16,9 +16,10 @@ from mlsys.workloads.operator import Operator
 def array_folds(
     operator: Operator, rows: Any, columns: Any, dataflow: Stationary, where: str = "systolic"
 ) -> list[tuple[Folds, int | None]]:
-    """Return the products of an operator, cut for an array, each with its distinct input words where it repeats some.
+    """Return the matrix products of an operator cut for an array, each with its distinct input words or None.
 
-    Convolutions are lowered by im2col, group by group; attention is two products for each head.
+    Convolutions are lowered by im2col, group by group, which repeats input words; attention is
+    two products per head.
 
     Raises
     ------
@@ -56,27 +57,27 @@ def array_folds(
 def conv2d_matrices(
     image: npt.ArrayLike, filters: npt.ArrayLike, stride: int = 1, padding: int = 0, groups: int = 1
 ) -> list[tuple[Any, Any]]:
-    """Return the pair of matrices of each group whose product is the convolution.
+    """Return, for each group, the two matrices whose product is the convolution.
 
     Parameters
     ----------
     image
-        Input, (channels × height × width).
+        Input, shape (channels, height, width).
     filters
-        (filters × channels of a group × kernel height × kernel width).
+        Weights, shape (filters, channels // groups, kernel height, kernel width).
     stride, padding, groups
-        Of the convolution; a depthwise one has as many groups as channels.
+        Parameters of the convolution; a depthwise one has as many groups as channels.
 
     Returns
     -------
     list of tuple
-        For each group the im2col matrix, (output pixels × kernel volume), and the
-        filters, (kernel volume × filters of the group).
+        For each group the im2col matrix, shape (output pixels, kernel volume), and the
+        filters, shape (kernel volume, filters of the group).
 
     Raises
     ------
     ArgumentError
-        If the shapes do not fit each other.
+        If the shapes do not match.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""A systolic array that really moves values: the reference for every closed form.
+"""The cycle-by-cycle simulator of a systolic array: the reference for every closed form.
 
-Each cycle is one assignment of the whole grid of registers. Operands step to the right
-(and, where outputs stay, down), sums step down, words that stay are pushed in from the
-top row by row, and nothing is read or written but at the edges. What is counted is what
-happens, not what a formula says should happen.
+Each cycle assigns the whole grid of registers. Operands step to the right (and, if outputs are
+stationary, down), partial sums step down, stationary words are shifted in from the top row by
+row, and memory is accessed only at the edges. Counts are taken from the simulated events, not
+from formulas.
 """
 
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Frame:
-    """What every place of the array holds at the end of one cycle; NaN where there is nothing."""
+    """State of every processing element at the end of one cycle; NaN marks an empty register."""
 
     cycle: int
     moving: Array  # the operand that steps to the right
     second: Array  # the one that stays (ws, is) or steps down (os)
     sums: Array
-    busy: Array  # places that multiplied in this cycle
+    busy: Array  # PEs that multiplied in this cycle
     entering: tuple[tuple[int, float], ...]  # (row, value) that came in from the left
     leaving: tuple[tuple[int, float], ...]  # (column, value) that left at the bottom
     phase: str
@@ -38,7 +38,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class RequestTrace:
-    """Requests (fold, address), one a row, in the order of time; element (i, j) of a matrix is at i·width + j."""
+    """Requests in order of time, shape (requests, 2): fold and address; element (i, j) has address i·width + j."""
 
     ifmap: Array
     filter: Array
@@ -47,7 +47,7 @@ class RequestTrace:
 
 @dataclass(frozen=True)
 class Run:
-    """What came out of a run and what was counted on the way."""
+    """Result of a simulation: the product, cycles, accesses, and optionally trace and frames."""
 
     product: Array
     cycles: int
@@ -75,11 +75,11 @@ def simulate_array(
     left, right
         Operands, (m × k) and (k × n).
     rows, columns
-        Places of the array.
+        Rows and columns of processing elements.
     dataflow
-        ``"ws"``, ``"os"`` or ``"is"``: which operand stays.
+        ``"ws"``, ``"os"`` or ``"is"``: which operand is stationary.
     fold_overlap
-        ``"none"``, ``"load"`` or ``"full"``: how folds follow each other.
+        ``"none"``, ``"load"`` or ``"full"``: how far consecutive folds overlap.
     record
         Whether to keep a :class:`Frame` for every cycle.
 
@@ -108,7 +108,7 @@ def simulate_array(
         if record:
             frames.append(machine.frame(cycle, starts))
         cycle += 1
-    trace = RequestTrace(*(np.array(requests, dtype=np.int64).reshape(-1, 2) for requests in machine.asked))
+    trace = RequestTrace(*(np.array(requests, dtype=np.int64).reshape(-1, 2) for requests in machine.requested))
     return Run(machine.product, cycle, machine.activity, machine.accesses(), machine.latched, trace, tuple(frames))
 
 
@@ -121,7 +121,7 @@ def operands(
     dataflow: Stationary,
     fold_overlap: FoldOverlap,
 ) -> tuple[Folds, Array, Array]:
-    """Return the folds and the two matrices as floats, or raise if they cannot be multiplied so."""
+    """Return the folds and the two matrices as floats, or raise if they cannot be multiplied."""
     a, b = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ArgumentError(
@@ -133,7 +133,7 @@ def operands(
 
 
 class _Machine:
-    """Registers and counters that both kinds of array share."""
+    """Registers and counters common to all dataflows."""
 
     first = 0  # cycle in which the first operand enters
 
@@ -148,11 +148,11 @@ class _Machine:
         self.activity = np.zeros(shape, dtype=np.int64)
         self.product = np.zeros((cut.m, cut.n))
         self.written = np.zeros((cut.m, cut.n), dtype=np.int64)
-        self.asked: tuple[list[tuple[int, int]], ...] = ([], [], [])  # of ifmap, filter and ofmap
+        self.requested: tuple[list[tuple[int, int]], ...] = ([], [], [])  # of ifmap, filter and ofmap
         self.reread = self.latched = 0
         self.entering: list[tuple[int, float]] = []
         self.leaving: list[tuple[int, float]] = []
-        # Where each fold begins in the operands, and how many rows and columns of the array it uses.
+        # Offset of each fold in the operands, and how many rows and columns of the array it uses.
         size, width = shape
         self.corner = [(r * size, c * width) for c in range(cut.column_folds) for r in range(cut.row_folds)]
         self.used = [(min(size, cut.along_rows - r), min(width, cut.along_columns - c)) for r, c in self.corner]
@@ -163,28 +163,28 @@ class _Machine:
 
     @property
     def finished(self) -> bool:
-        """Tell whether every output is out and nothing is on its way through the array, used columns or not."""
+        """Whether all outputs have been written and no operand is still moving through the array."""
         return self.outstanding == 0 and not (self.fold[:, :-1] >= 0).any()
 
     def accesses(self) -> Accesses:
-        ifmap, filter_, ofmap = map(len, self.asked)
+        ifmap, filter_, ofmap = map(len, self.requested)
         return Accesses(ifmap, filter_, ofmap, self.reread)
 
     @staticmethod
     def live(cycle: int, starts: list[int], before: int, after: int) -> list[int]:
-        """Return folds that may be at work: started at most ``after`` cycles ago, or about to start."""
+        """Return the folds in progress: from ``before`` cycles before their start to ``after`` cycles after it."""
         return [f for f, start in enumerate(starts) if start - before <= cycle <= start + after]
 
     def read_left(self, f: int, i: int, j: int) -> float:
-        self.asked[0].append((f, i * self.cut.k + j))
+        self.requested[0].append((f, i * self.cut.k + j))
         return float(self.a[i, j])
 
     def read_right(self, f: int, i: int, j: int) -> float:
-        self.asked[1].append((f, i * self.cut.n + j))
+        self.requested[1].append((f, i * self.cut.n + j))
         return float(self.b[i, j])
 
     def write(self, f: int, i: int, j: int, value: float) -> None:
-        self.asked[2].append((f, i * self.cut.n + j))
+        self.requested[2].append((f, i * self.cut.n + j))
         if self.written[i, j]:
             self.reread += 1
         self.written[i, j] += 1
@@ -192,7 +192,7 @@ class _Machine:
         self.outstanding -= 1
 
     def step_right(self, edge: Array, edge_fold: Array) -> Array:
-        """Move operands one place to the right and return which places their fold uses; others do not latch."""
+        """Shift operands one PE to the right and return which PEs their fold uses; the others do not latch."""
         self.moving[:, 1:], self.fold[:, 1:] = self.moving[:, :-1].copy(), self.fold[:, :-1].copy()
         self.moving[:, 0], self.fold[:, 0] = edge, edge_fold
         height, width = np.array(self.used)[self.fold].transpose(2, 0, 1)
@@ -209,7 +209,7 @@ class _Machine:
 
 
 class _OperandStationary(_Machine):
-    """Weights stay (or, by turning the product around, inputs); operands step right, sums step down."""
+    """Weight-stationary array (input-stationary on the transposed product): operands step right, sums down."""
 
     def __init__(self, cut: Folds, a: Array, b: Array) -> None:
         super().__init__(cut, a, b)
@@ -251,7 +251,7 @@ class _OperandStationary(_Machine):
                     self.leaving.append((column, value))
 
     def load(self, cycle: int, starts: list[int]) -> None:
-        """Push words that will stay one row down; column j does so j cycles later, just ahead of the operands."""
+        """Shift stationary words down one row; column j lags by j cycles, just ahead of the operands."""
         size = self.cut.array_rows
         for f in self.live(cycle, starts, size, self.cut.array_columns):
             bank, (rows, columns) = self.banks[f % 2], self.used[f]
@@ -273,13 +273,13 @@ class _OperandStationary(_Machine):
 
 
 class _OutputStationary(_Machine):
-    """Sums stay; one operand steps right, the other down; at last the sums are pushed out at the bottom."""
+    """Output-stationary array: one operand steps right, the other down; finished sums drain at the bottom."""
 
     def __init__(self, cut: Folds, a: Array, b: Array) -> None:
         super().__init__(cut, a, b)
         self.down = np.full_like(self.moving, np.nan)
         self.banks = np.full((2, cut.array_rows, cut.array_columns), np.nan)  # even and odd folds
-        self.left = np.zeros(cut.array_columns, dtype=np.int64)  # pushes left until a column has been emptied
+        self.left = np.zeros(cut.array_columns, dtype=np.int64)  # shifts left until a column is drained
         self.draining = np.full(cut.array_columns, -1)
 
     def _outputs(self, rows: int) -> int:
@@ -319,7 +319,7 @@ class _OutputStationary(_Machine):
         self.drain()
 
     def drain(self) -> None:
-        """Push finished sums one row down; a column begins as soon as its lowest row has finished."""
+        """Shift finished sums down one row; a column starts to drain once its lowest row has finished."""
         for column in np.flatnonzero(self.left):
             f = int(self.draining[column])
             bank, (rows, columns), row = self.banks[f % 2], self.used[f], int(self.left[column]) - 1
@@ -327,7 +327,7 @@ class _OutputStationary(_Machine):
                 value = float(bank[-1, column])
                 self.write(f, self.corner[f][0] + row, self.corner[f][1] + int(column), value)
                 self.leaving.append((int(column), value))
-            pushed = self.cut.array_rows - row  # rows at the top that this fold has left; the next may be there
+            pushed = self.cut.array_rows - row  # rows at the top already vacated by this fold; the next may use them
             bank[pushed:, column] = bank[pushed - 1 : -1, column].copy()
             bank[pushed - 1, column] = np.nan
             self.latched += int((~np.isnan(bank[pushed:, column])).sum())

@@ -1,4 +1,4 @@
-"""The model: how long a workload takes on a systolic array, and where the time goes."""
+"""The performance model: time of a workload on a systolic array, and its breakdown."""
 
 from __future__ import annotations
 
@@ -53,41 +53,41 @@ def systolic(
     Parameters
     ----------
     device
-        A :class:`SystolicArray`, or a twin that states its array, such as ``Hardware.Cloud.TPUv4``.
+        A :class:`SystolicArray`, or a device twin with a recorded array, such as ``Hardware.Cloud.TPUv4``.
     workload
-        An operator with matrix products, or a network of such, run one after the other.
+        An operator with matrix products, or a network of such operators, which run one after the other.
     dataflow
-        What stays in the array: ``"ws"`` weights, ``"os"`` outputs, ``"is"`` inputs.
+        Stationary operand: ``"ws"`` weights, ``"os"`` outputs, ``"is"`` inputs.
     convention
-        ``"physical"``, or ``"scalesim"`` to count as SCALE-Sim 3.0.0 does, which knows one
-        array and no waiting for memory.
+        ``"physical"``, or ``"scalesim"`` to count as SCALE-Sim 3.0.0 does, with one array and no
+        memory stalls.
     fold_overlap
-        How folds follow each other: ``"none"``, ``"load"`` or ``"full"``.
+        How far consecutive folds overlap: ``"none"``, ``"load"`` or ``"full"``.
     bandwidth
-        Of the memory, byte/s; by default that of the device.
+        Memory bandwidth, byte/s; by default that of the device.
     energies
-        What operations and accesses cost; by default the price list of the device's own process. Of an
-        array that is no device the energy is not known.
+        Price list of operations and accesses; by default that of the device's process node. A bare
+        :class:`SystolicArray` has no energy.
 
     Returns
     -------
     Result
         ``parts`` are *multiplying*, *idle PEs*, *load, fill and drain* and *exposed
-        memory*; ``figures`` hold cycles, utilisation, words and bytes, and
-        of a device the energy.
+        memory*; ``figures`` hold cycles, utilisation, words and bytes, and for a
+        device the energy.
 
     Raises
     ------
     ArgumentError, ArgumentUnitError
-        For a workload without matrix products, a bandwidth without unit, or an overlap or
-        several arrays where SCALE-Sim counts.
+        If the workload has no matrix products, the bandwidth has no unit, or the SCALE-Sim
+        convention is combined with fold overlap or several arrays.
     UnknownNameError
-        For a device without an array, or an unknown dataflow, convention or overlap of folds.
+        If the device has no recorded array, or dataflow, convention or fold overlap is unknown.
 
     Notes
     -----
-    Several arrays share the folds evenly, the buffers, and the memory. The time is never
-    below computing, nor below bytes over bandwidth.
+    Several arrays divide the folds evenly and share the buffers and the memory. The time is at
+    least the compute time and at least bytes over bandwidth.
 
     References
     ----------
@@ -130,7 +130,7 @@ def systolic(
 
 @dataclass(frozen=True)
 class _Prices:
-    """What a device pays for what is counted: J a byte of both memories, J a word in a register."""
+    """Prices of a device: J per byte of both memories, J per word in a register."""
 
     energies: Energies
     main: Price
@@ -149,11 +149,11 @@ class _Prices:
         )
         level = next(feeding, None)
         buffer = prices.sram(_BUFFER, of_a_byte=True) if level is None else prices.byte(level)
-        name = "a memory of 32 KiB, as none is on record" if level is None else level.name
+        name = "an assumed memory of 32 KiB, as none is recorded" if level is None else level.name
         return cls(prices, prices.byte(machine.main), buffer, prices.register(), name)
 
     def energy(self, counted: Sequence[ArrayCounts], precision: str) -> Quantity:
-        """Return J of arithmetic, of both memories and of the registers of the array."""
+        """Return the energy of arithmetic, both memories and the registers of the array, J."""
         size = float(element_size(precision).m_as("byte"))
         mac = self.energies.mac(precision)
         joules = sum(
@@ -168,7 +168,7 @@ class _Prices:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        return (f"words of the array's edges are read from and written to {self.fed_by}", *self.energies.assumptions())
+        return (f"the edges of the array read from and write to {self.fed_by}", *self.energies.assumptions())
 
 
 def _counted(
@@ -279,7 +279,7 @@ def _sum(array: SystolicArray, network: Network, results: tuple[Result, ...], as
         bound_by="memory" if 2 * waits > time else "compute",
         parts=FrozenDict(parts),
         figures=FrozenDict(figures),
-        assumptions=(*assumptions, "operators run one after the other; data returns to memory between them"),
+        assumptions=(*assumptions, "operators run one after the other; data return to memory between them"),
         children=results,
     )
 
@@ -289,12 +289,12 @@ def _assumptions(
 ) -> tuple[str, ...]:
     finite = [name for name in ("ifmap", "filter", "ofmap") if getattr(array, f"{name}_buffer") is not None]
     return (
-        f"{DATAFLOWS[dataflow]}; row folds inside column folds; a fringe fold takes the time of a full one",
+        f"{DATAFLOWS[dataflow]}; row folds inside column folds; a fringe fold takes as long as a full one",
         f"{convention} count: {CONVENTIONS[convention]}; overlap {fold_overlap}: {OVERLAPS[fold_overlap]}",
         f"finite buffers: {', '.join(finite)}" if finite else "buffers hold every operand: compulsory traffic",
-        "memory never makes the array wait"
+        "unlimited memory bandwidth"
         if array.bandwidth is None
-        else "double buffers; traffic is spread evenly over the folds",
+        else "double buffering; traffic is spread evenly over the folds",
         "convolutions by im2col, group by group",
-        *([f"{array.count} arrays share the folds evenly"] if array.count > 1 else []),
+        *([f"{array.count} arrays divide the folds evenly"] if array.count > 1 else []),
     )

@@ -1,28 +1,28 @@
-"""The registers of an array, compiled: a block of cycles of one row of them after the other.
+"""Numba kernels of the array's registers, which simulate a block of cycles row by row.
 
-A row needs of the row above it only what that row handed down a cycle earlier. So each row may run a block of cycles
-before the next row does, and its registers stay in the processor's nearest cache. Every register still takes every
-value that it takes cycle by cycle; what crosses the edges of the array does so in the order of time.
+A row depends on the row above it only through the words handed down one cycle earlier. So each row can run a block
+of cycles before the next row does, which keeps its registers in the L1 cache. Every register still takes every value
+that it takes cycle by cycle, and words cross the edges of the array in order of time.
 
-What shifts as a whole is a ring: its beginning moves, not its words. The register right of PE (i, j) is
-``moving[i, head + j]``, one less ``head`` each cycle. What steps down to PE (i, j) is in line ``i - cycle`` of a ring
-that is a block longer than the array is high, so that the top row may be a block ahead of the bottom row.
+Shift registers are ring buffers: the head moves, not the words. The register right of PE (i, j) is
+``moving[i, head + j]``, where ``head`` decreases by one each cycle. The word that steps down to PE (i, j) is in line
+``i - cycle`` of a ring that is one block longer than the array is high, so the top row can be a block ahead.
 """
 
 import numpy as np
 
 from mlsys.compiled import njit
 
-# Product, end, busy PEs of each cycle, words read of both operands, written, read again, and latched.
+# Product, cycles, MACs of each PE, words read of both operands, written, read again, and latched.
 Traced = tuple[np.ndarray, int, np.ndarray, int, int, int, int, int]
 _BLOCK = 32  # cycles
 
 
 @njit()
 def _banks(starts: np.ndarray) -> int:
-    """Return how many banks hold the words or sums that stay.
+    """Return the number of banks needed for stationary words or sums.
 
-    One fold is at work while one comes in and one goes out; those that come in within a block are early by it.
+    One fold computes while another loads and a third drains; within a block, further folds may load early.
     """
     if starts.size < 2:
         return int(starts.size)
@@ -32,7 +32,7 @@ def _banks(starts: np.ndarray) -> int:
 
 @njit()
 def _turned(moving: np.ndarray, width: int, head: int) -> int:
-    """Return where the rows begin, after moving them to the end of their ring if its beginning is reached."""
+    """Return the head of the rows, after copying them to the end of their ring if its start is reached."""
     if head >= 0:
         return head
     span: int = moving.shape[1] - width
@@ -50,7 +50,7 @@ def _multiply_add(sums: np.ndarray, stays: np.ndarray, moves: np.ndarray) -> Non
 
 @njit()
 def _worked(changes: np.ndarray) -> np.ndarray:
-    """Return how often each PE multiplied, from where the working stretch of its row began and ended."""
+    """Return how often each PE multiplied, from the changes at both ends of the busy range of its row."""
     size, width = changes.shape[0], changes.shape[1] - 1
     activity = np.empty((size, width), np.int64)
     for i in range(size):
@@ -72,10 +72,10 @@ def operand_stationary(
     trace_stay: np.ndarray,
     trace_out: np.ndarray,
 ) -> Traced:
-    """Run x (time × rows) against words y (rows × columns) that stay; sums step down.
+    """Stream x (time × rows) past stationary words y (rows × columns); sums step down.
 
-    ``starts`` are the cycles in which the folds begin to stream; the traces take a row (fold, word) for each word that
-    crosses an edge, and are empty where none is kept.
+    ``starts`` are the cycles in which the folds start to stream. Each trace receives a row (fold, word) for each word
+    that crosses an edge, or is empty if no trace is kept.
     """
     streamed, along_rows = x.shape
     along_columns = y.shape[1]
@@ -98,14 +98,14 @@ def operand_stationary(
             first += 1
         while last < starts.size and starts[last] - size < stop:
             last += 1
-        for now in range(cycle, stop):  # what comes in
+        for now in range(cycle, stop):  # words entering
             begin = head - (now - cycle)
             for f in range(first, last):
                 age = now - starts[f]
                 r0, c0 = f % row_folds * size, f // row_folds * width
                 rows, columns = min(size, along_rows - r0), min(width, along_columns - c0)
                 bank = banks[f % banks.shape[0]]
-                for j in range(max(0, age + 1), min(columns, age + size + 1)):  # words that stay are pushed in
+                for j in range(max(0, age + 1), min(columns, age + size + 1)):  # stationary words are shifted in
                     row = j - age - 1  # the lowest row goes first
                     if row < rows:
                         bank[row, j] = y[r0 + row, c0 + j]
@@ -138,7 +138,7 @@ def operand_stationary(
                         latched += high - low
                     latched += high - low
                     age, begin, line = age + 1, begin - 1, (line if line else lines) - 1
-        for now in range(cycle, stop):  # what leaves
+        for now in range(cycle, stop):  # words leaving
             line = (size - 1 - now) % lines
             for f in range(first, last):
                 age = now - starts[f] - size + 1
@@ -167,7 +167,7 @@ def output_stationary(
     trace_b: np.ndarray,
     trace_out: np.ndarray,
 ) -> Traced:
-    """Run a (m × k) against b (k × n) with sums that stay; a steps right, b down. As :func:`operand_stationary`."""
+    """Multiply a (m × k) by b (k × n) with stationary sums; a steps right, b down. See :func:`operand_stationary`."""
     m, streamed = a.shape
     n = b.shape[1]
     row_folds = -(-m // size)
@@ -189,7 +189,7 @@ def output_stationary(
             first += 1
         while last < starts.size and starts[last] < stop:
             last += 1
-        for now in range(cycle, stop):  # what comes in
+        for now in range(cycle, stop):  # words entering
             begin, line = head - (now - cycle), -now % lines
             for f in range(first, last):
                 age = now - starts[f]
@@ -220,7 +220,7 @@ def output_stationary(
                     change[high] -= 1
                     latched += 3 * (high - low)
                     age, begin, line = age + 1, begin - 1, (line if line else lines) - 1
-        for now in range(cycle, stop):  # what leaves
+        for now in range(cycle, stop):  # words leaving
             for f in range(first, last):
                 r0, c0 = f % row_folds * size, f // row_folds * width
                 rows, columns = min(size, m - r0), min(width, n - c0)

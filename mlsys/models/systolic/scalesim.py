@@ -1,17 +1,17 @@
-"""The same product as SCALE-Sim 3.0.0 counts it, quirks included.
+"""Counts of a matrix product as SCALE-Sim 3.0.0 reports them, quirks included.
 
-What differs from the physical count:
+Differences from the physical count:
 
 - ``cycles`` is the index, from zero, of the last row of demands: one less than their number;
-- where outputs stay, the cycles that drain them are left out, and every fold writes R + C
+- with stationary outputs, the drain cycles are left out, and every fold writes R + C
   words too many to the output buffer;
 - folds never overlap;
-- sums of ``ws`` and ``is`` that are not complete go to DRAM and never come back;
-- words written to DRAM are padded to lines of C words whenever a buffer empties;
-- a read buffer holds 50 sets of 1/100 of its size, and is emptied whole when they are full.
+- partial sums of ``ws`` and ``is`` are written to DRAM and never read back;
+- words written to DRAM are padded to lines of C words whenever a buffer is flushed;
+- a read buffer holds 50 sets of 1/100 of its size, and is flushed when they are full.
 
-The counts were verified against recorded runs of the tool (``tests/oracles``); this is a
-description of their arithmetic, and no code of the tool.
+The counts were verified against recorded runs of the tool (``tests/oracles``); the arithmetic is
+reimplemented, no code of the tool is used.
 """
 
 from dataclasses import dataclass
@@ -24,19 +24,19 @@ from mlsys.errors import ArgumentError
 from mlsys.models.systolic.accesses import Accesses, ArrayCounts
 from mlsys.models.systolic.folds import Folds, ceil_div, choose
 
-_LARGEST_MATRIX = 2**28  # words of an im2col matrix that fit in memory several times over
+_LARGEST_MATRIX = 2**28  # words of the largest im2col matrix that is simulated
 
 
 @dataclass(frozen=True)
 class Window:
-    """How the left operand of a convolution repeats the words of an image.
+    """Geometry by which an im2col matrix repeats the words of an image.
 
     Attributes
     ----------
     height, width, channels
-        The image, padding included, and the channels that one filter reads.
+        Size of the image, including padding, and channels that one filter reads.
     kernel_height, kernel_width, stride
-        The window.
+        Size and stride of the window.
     """
 
     height: int
@@ -48,7 +48,7 @@ class Window:
 
     @property
     def output(self) -> tuple[int, int]:
-        """Rows and columns of windows; SCALE-Sim rounds up, so that the last may hang over the edge."""
+        """Rows and columns of windows; SCALE-Sim rounds up, so the last window may extend past the edge."""
         return (
             ceil_div(self.height - self.kernel_height + self.stride, self.stride),
             ceil_div(self.width - self.kernel_width + self.stride, self.stride),
@@ -60,7 +60,7 @@ class Window:
         return self.height * self.width * self.channels
 
     def check(self, m: Any, k: Any) -> None:
-        """Raise unless the window makes an (m × k) matrix."""
+        """Raise an ArgumentError unless the window yields an (m × k) matrix."""
         rows, columns = self.output
         volume = self.kernel_height * self.kernel_width * self.channels
         if (rows * columns, volume) != (m, k):
@@ -70,7 +70,7 @@ class Window:
             )
 
     def addresses(self) -> Any:
-        """Return the word that each element of the im2col matrix is, -1 for none, (windows × kernel volume)."""
+        """Return the image word of each element of the im2col matrix, -1 for none, shape (windows, kernel volume)."""
         rows, columns = self.output
         window = np.arange(rows * columns, dtype=np.int32)[:, None]
         tap = np.arange(self.kernel_height * self.kernel_width * self.channels, dtype=np.int32)[None, :]
@@ -81,7 +81,7 @@ class Window:
 
 
 def read_buffer_words(words: Any) -> Any:
-    """Return how many words a read buffer of ``words`` in all holds before it is emptied.
+    """Return how many words a read buffer of ``words`` in total holds before it is flushed.
 
     Examples
     --------
@@ -95,18 +95,18 @@ def scalesim_counts(
     cut: Folds, ifmap_words: Any = None, filter_words: Any = None, ofmap_words: Any = None,
     fold_overlap: FoldOverlap = "none", window: Window | None = None,
 ) -> ArrayCounts:  # fmt: skip
-    """Count as SCALE-Sim 3.0.0 does; sizes are checked by the caller.
+    """Return counts as SCALE-Sim 3.0.0 reports them; sizes are checked by the caller.
 
-    Without a limit on a buffer, everything it serves moves once.
+    With an unlimited buffer, everything it serves moves once.
 
     Raises
     ------
     ArgumentError
-        If folds are to overlap, or a window does not give the product's shape.
+        If folds are to overlap, or the window does not match the product's shape.
     """
     if fold_overlap != "none":
         raise ArgumentError(
-            f"count_systolic(): `fold_overlap` must be 'none' where SCALE-Sim counts, got {fold_overlap!r}. "
+            f"count_systolic(): `fold_overlap` must be 'none' in the SCALE-Sim convention, got {fold_overlap!r}. "
             "Write convention='physical' to let folds overlap"
         )
     fold = cut.fold_cycles - (cut.array_rows if cut.dataflow == "os" else 0)
@@ -137,7 +137,7 @@ def scalesim_counts(
 
 
 def _passes(words: Any, passes: Any, buffer: Any) -> Any:
-    """Words fetched when an operand is read from end to end several times."""
+    """Return the words fetched when an operand is read from end to end ``passes`` times."""
     if buffer is None:
         return words
     room = read_buffer_words(buffer)
@@ -145,10 +145,10 @@ def _passes(words: Any, passes: Any, buffer: Any) -> Any:
 
 
 def _filter_of_os(cut: Folds, buffer: Any) -> Any:
-    """Words fetched when each block of columns is read as often as there are row folds, one block after the other.
+    """Return the words fetched when each block of columns in turn is read once per row fold.
 
-    A block that fits is fetched once, but the buffer empties when it is full: whatever of the
-    block had come in before is then fetched a second time.
+    A block that fits is fetched once, but the buffer is flushed when it is full: the part of a
+    block fetched before is then fetched a second time.
     """
     right = cut.k * cut.n
     if buffer is None:
@@ -156,12 +156,12 @@ def _filter_of_os(cut: Folds, buffer: Any) -> Any:
     room = read_buffer_words(buffer)
     block, full = cut.k * cut.array_columns, cut.column_folds - 1
     last = cut.k * (cut.along_columns - full * cut.array_columns)
-    fitting = choose(block < room, ceil_div(room, block) - 1, 1)  # blocks that come in before it empties
+    fitting = choose(block < room, ceil_div(room, block) - 1, 1)  # blocks fetched before it is flushed
     emptied = choose(full > 0, (full - 1) // fitting, 0)
     again = emptied * (room - fitting * block)
     held = choose(full > 0, block * ((full - 1) % fitting + 1), 0)
     again = again + choose(held + last >= room, room - held, 0)
-    # Where full blocks do not fit but the last one does, the full ones leave (their words mod room) behind.
+    # If full blocks do not fit but the last one does, the full ones leave (their words mod room) in the buffer.
     behind = cut.row_folds * full * block % choose(room == 0, 1, room)
     large = cut.row_folds * full * block + choose(
         last < room, last + choose(behind + last >= room, room - behind, 0), cut.row_folds * last
@@ -180,11 +180,11 @@ def _writes(words: Any, cut: Folds, buffer: Any) -> Any:
 
 
 def dram_writes(words: int, columns: int, buffer: int) -> int:
-    """Return words that SCALE-Sim writes to DRAM, padding included.
+    """Return the words that SCALE-Sim writes to DRAM, including padding.
 
-    Words wait in lines of ``columns``. When half of the buffer is over-full, the line that is
-    being filled is closed as it is, and as many lines leave as that half takes; of their
-    padding, only that of the last line is not counted.
+    Words are queued in lines of ``columns``. When half of the buffer overflows, the current line
+    is closed and as many lines are written as that half holds; their padding counts, except in
+    the last line.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def dram_writes(words: int, columns: int, buffer: int) -> int:
     columns
         Words in a line.
     buffer
-        Words that the output buffer holds in all.
+        Capacity of the output buffer in words, both halves.
 
     Examples
     --------
@@ -202,50 +202,50 @@ def dram_writes(words: int, columns: int, buffer: int) -> int:
     """
     half = buffer // 2
     chunk = ceil_div(half, columns)
-    waiting: list[list[int]] = []  # runs of [lines, words in each]
+    queued: list[list[int]] = []  # runs of [lines, words in each]
     moved, arriving = 0, half + 1
     seen: dict[tuple[Any, ...], tuple[int, int]] = {}
     while words >= arriving > 0:
         words -= arriving
-        _arrive(waiting, arriving, columns)
-        left = _leave(waiting, chunk, columns)
+        _arrive(queued, arriving, columns)
+        left = _leave(queued, chunk, columns)
         moved, arriving = moved + left, left
-        state = (arriving, *map(tuple, waiting))
-        if state in seen:  # from here on it repeats
+        state = (arriving, *map(tuple, queued))
+        if state in seen:  # periodic from here on
             words_then, moved_then = seen.pop(state)
             turns = words // (words_then - words)
             words, moved = words - turns * (words_then - words), moved + turns * (moved - moved_then)
             seen.clear()
         seen[state] = words, moved
-    _arrive(waiting, words, columns)
-    while waiting:
-        moved += _leave(waiting, chunk, columns)
+    _arrive(queued, words, columns)
+    while queued:
+        moved += _leave(queued, chunk, columns)
     return moved
 
 
-def _arrive(waiting: list[list[int]], words: int, columns: int) -> None:
-    waiting += [run for run in ([words // columns, columns], [1, words % columns]) if run[0] and run[1]]
+def _arrive(queued: list[list[int]], words: int, columns: int) -> None:
+    queued += [run for run in ([words // columns, columns], [1, words % columns]) if run[0] and run[1]]
 
 
-def _leave(waiting: list[list[int]], chunk: int, columns: int) -> int:
-    """Take up to ``chunk`` lines from the front and return the words that this counts as."""
+def _leave(queued: list[list[int]], chunk: int, columns: int) -> int:
+    """Remove up to ``chunk`` lines from the front and return the words that they count as."""
     lines, last = 0, columns
-    while waiting and lines < chunk:
-        taken = min(waiting[0][0], chunk - lines)
-        lines, last = lines + taken, waiting[0][1]
-        waiting[0][0] -= taken
-        if not waiting[0][0]:
-            waiting.pop(0)
+    while queued and lines < chunk:
+        taken = min(queued[0][0], chunk - lines)
+        lines, last = lines + taken, queued[0][1]
+        queued[0][0] -= taken
+        if not queued[0][0]:
+            queued.pop(0)
     return lines * columns - (columns - last)
 
 
 def _windows(cut: Folds, window: Window, buffer: Any) -> int:
-    """Words fetched for the left operand of a convolution, whose windows share words."""
+    """Return the words fetched for the left operand of a convolution, whose windows share words."""
     window.check(cut.m, cut.k)
     if cut.m * cut.k > _LARGEST_MATRIX:
         raise ArgumentError(
-            f"count_systolic(): `window` makes {cut.m * cut.k:,} words of im2col, and they are followed one by one; "
-            f"at most {_LARGEST_MATRIX:,} are. Leave out `window` or `ifmap_words`"
+            f"count_systolic(): `window` makes an im2col matrix of {cut.m * cut.k:,} words, more than the "
+            f"{_LARGEST_MATRIX:,} that are simulated. Leave out `window` or `ifmap_words`"
         )
     from mlsys.models.systolic.kernels import flush_when_full, request_order
 

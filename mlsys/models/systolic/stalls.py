@@ -1,4 +1,4 @@
-"""Time on an array whose double buffers are filled from a memory of finite bandwidth."""
+"""Memory stalls of an array whose double buffers are filled from a memory of finite bandwidth."""
 
 from typing import Any
 
@@ -11,30 +11,30 @@ from mlsys.models.systolic.folds import Folds
 def stalled_cycles(
     cut: Folds, reads: Any, writes: Any, fold_overlap: FoldOverlap = "none", arrays: int = 1
 ) -> tuple[Any, Any]:
-    """Return cycles without and with waiting for memory.
+    """Return cycles without and with memory stalls.
 
     Parameters
     ----------
     cut
-        The product; one case or many.
+        Folds of the product; scalar or arrays.
     reads, writes
-        Cycles that memory takes for all that it delivers and for all that it takes back.
+        Cycles that the memory needs for all reads and for all writes.
     fold_overlap
-        How folds follow each other.
+        How far consecutive folds overlap.
     arrays
         Arrays that share the folds evenly; a round is one fold on each.
 
     Returns
     -------
     tuple
-        Cycles of computing alone, and of the double-buffered whole: while a round is at
-        work, memory takes what the round before made and delivers what the next one needs;
-        the first delivery and the last collection are hidden behind nothing.
+        Compute cycles, and total cycles with double buffering: while a round computes, the
+        results of the previous round are written and the inputs of the next one are read;
+        the first read and the last write are exposed.
 
     Notes
     -----
-    Traffic is spread evenly over the rounds. The whole is never below computing, and never
-    below ``reads + writes``.
+    Traffic is spread evenly over the rounds. The total is at least the compute cycles and at
+    least ``reads + writes``.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def stalled_cycles(
     rounds = -(-cut.count // arrays)
     computing = (rounds - 1) * cut.step(fold_overlap) + cut.fold_cycles
     fill, empty, step = reads / rounds, writes / rounds, cut.step(fold_overlap)
-    # In the first round there is nothing to take yet, in the last nothing left to deliver.
+    # The first round has nothing to write yet, the last nothing left to read.
     several = (
         np.maximum(step, fill) + np.maximum(rounds - 2, 0) * np.maximum(step, fill + empty)
         + np.maximum(cut.fold_cycles, empty)

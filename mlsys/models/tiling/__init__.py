@@ -1,4 +1,4 @@
-"""Tiling: what blocked products and convolutions move, and which tile a memory holds."""
+"""Tiling: traffic of blocked matrix products and convolutions, and the largest tile that fits a memory."""
 
 from mlsys.models.tiling.capacity import (
     gemm_lower_bound,

@@ -1,4 +1,4 @@
-"""Which tile fits a memory, and how little any schedule can move through it."""
+"""The largest tile that fits a memory, and the lower bound on traffic of any schedule."""
 
 import math
 from fractions import Fraction
@@ -22,21 +22,21 @@ def checked_buffers(where: str, buffers: int) -> int:
 
 
 def words_that_fit(where: str, capacity: Quantity, element_size: Quantity) -> int:
-    """Return how many whole words of ``element_size`` a memory holds."""
+    """Return the number of words of ``element_size`` that fit in a memory."""
     room = checked_number(where, "capacity", capacity, positive("byte"), {})
     size = checked_number(where, "element_size", element_size, positive("byte"), {})
     return math.floor(Fraction(room) / Fraction(size))
 
 
 def gemm_tile_words(tile: int | tuple[int, int, int], buffers: int = 1) -> int:
-    """Return the words that the tiles of a product occupy, b·(tm·tk + tk·tn + tm·tn).
+    """Return the words that the tiles of a matrix product occupy, b·(tm·tk + tk·tn + tm·tn).
 
     Parameters
     ----------
     tile
         Edge of a cube, or (tm, tn, tk).
     buffers
-        1, or 2 with double buffering: the next tiles arrive while these are used.
+        1, or 2 for double buffering: the next tiles arrive while these are used.
 
     Examples
     --------
@@ -53,11 +53,11 @@ def largest_square_tile(capacity: Quantity, element_size: Quantity, buffers: int
     Parameters
     ----------
     capacity
-        Of the memory, S, byte.
+        Capacity of the memory, S, byte.
     element_size
-        Of one word, w, byte.
+        Size of one word, w, byte.
     buffers
-        1, or 2 with double buffering, which halves the room for a tile.
+        1, or 2 for double buffering, which halves the space for a tile.
 
     Returns
     -------
@@ -82,10 +82,10 @@ def largest_square_tile(capacity: Quantity, element_size: Quantity, buffers: int
 
 
 def largest_accumulator_tile(capacity: Quantity, element_size: Quantity) -> int:
-    """Return the edge of the largest square tile of C beside one column of A and one row of B.
+    """Return the edge of the largest square tile of C that fits with one column of A and one row of B.
 
     With a reduction step of one, T² + 2T ≤ S: nearly the whole memory holds results, and a
-    product moves about 2N³/√S words, √3 times less than with three equal tiles.
+    product moves about 2N³/√S words, a factor of √3 less than with three equal tiles.
 
     Parameters
     ----------
@@ -114,17 +114,17 @@ def _at_least_one(where: str, edge: int, words: int, needed: int) -> int:
 
 @traced
 def tile_sizes(device: Device, precision: str = "fp16", buffers: int = 1) -> FrozenDict[str, int]:
-    """Return the edge of the largest square tile for each level inside the main memory.
+    """Return the edge of the largest square tile for each on-chip memory level.
 
     Parameters
     ----------
     device
-        A twin; levels without a recorded capacity are left out. Where a program may claim only a
+        A device twin; levels without a recorded capacity are left out. If a program may use only
         part of a level, that part counts.
     precision
         Number format of all three tiles.
     buffers
-        1, or 2 with double buffering.
+        1, or 2 for double buffering.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def tile_sizes(device: Device, precision: str = "fp16", buffers: int = 1) -> Fro
 
 
 def gemm_lower_bound(m: int, n: int, k: int, capacity_words: int) -> int:
-    """Return words that every schedule of a product moves at least through a memory.
+    """Return the lower bound on the words that any schedule of a matrix product moves.
 
     The larger of the compulsory m·k + k·n + m·n and of 2mnk/√S − 2S.
 
@@ -167,7 +167,7 @@ def gemm_lower_bound(m: int, n: int, k: int, capacity_words: int) -> int:
     m, n, k
         As in :func:`gemm_traffic`.
     capacity_words
-        Words that the memory holds, S.
+        Capacity of the fast memory in words, S.
 
     References
     ----------
@@ -182,7 +182,7 @@ def gemm_lower_bound(m: int, n: int, k: int, capacity_words: int) -> int:
     where = "gemm_lower_bound"
     m, n, k = (checked_count(where, name, value) for name, value in zip("mnk", (m, n, k), strict=True))
     room = checked_count(where, "capacity_words", capacity_words)
-    # ⌈2mnk/√S⌉ in whole numbers: √((2mnk)²/S), rounded up.
+    # ⌈2mnk/√S⌉ in integers: √((2mnk)²/S), rounded up.
     square = -(-((2 * m * n * k) ** 2) // room)
     root = math.isqrt(square)
     root += root * root < square

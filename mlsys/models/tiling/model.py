@@ -1,4 +1,4 @@
-"""A blocked product on a device: time from the words that its tiles move."""
+"""The time of a blocked matrix product on a device, from the words that its tiles move."""
 
 from dataclasses import dataclass, replace
 
@@ -21,7 +21,7 @@ _BYTE = ureg.Unit("byte")
 
 @dataclass(frozen=True)
 class Tiling:
-    """How a product is cut: tiles, the level that holds them, their order.
+    """Tiling of a matrix product: tile, memory level, buffering and loop order.
 
     Attributes
     ----------
@@ -30,8 +30,8 @@ class Tiling:
     level
         Memory level of the device that holds the tiles.
     buffers
-        1, or 2: with double buffering the next tiles arrive while these are used, and
-        only then do computing and moving overlap.
+        1, or 2 for double buffering: the next tiles arrive while these are used, and only
+        then do computation and data movement overlap.
     order
         Loops over tiles, outermost first.
 
@@ -58,12 +58,12 @@ class Tiling:
     mapping=(Tiling, "a tiling, such as Tiling(96, 'L1')"),
 )
 def tiled_gemm(device: Device, workload: Operator, mapping: Tiling) -> Result:
-    """Return the time of a product whose tiles pass between main memory and one level.
+    """Return the time of a matrix product whose tiles move between main memory and one level.
 
     Parameters
     ----------
     device
-        A twin whose ``mapping.level`` has a capacity.
+        A device twin with a recorded capacity of ``mapping.level``.
     workload
         A product made by :func:`mlsys.workloads.gemm` or ``dense``.
     mapping
@@ -78,7 +78,7 @@ def tiled_gemm(device: Device, workload: Operator, mapping: Tiling) -> Result:
     Raises
     ------
     ArgumentError
-        If the tiles do not fit the level, or the operator is no product.
+        If the tiles do not fit in the level, or the operator is not a matrix product.
     UnknownNameError
         If the device lacks the level, its capacity, or the precision.
 
@@ -113,7 +113,7 @@ def tiled_gemm(device: Device, workload: Operator, mapping: Tiling) -> Result:
         )
     shape = workload.shape
     traffic = gemm_traffic(shape["m"], shape["n"], shape["k"], mapping.tile, mapping.order)
-    # Bytes follow from the tile, which the level only has to hold.
+    # Bytes depend on the tile only; the level merely has to hold it.
     cut = Step("tiled_gemm", (workload.operations,), ("operations",), against=capacity.facts)
     moved = replace(workload, data=computed(traffic.data(size).m_as("byte"), _BYTE, cut))
     result = roofline(device, moved, Mapping(overlap=mapping.buffers == 2))
@@ -126,7 +126,7 @@ def tiled_gemm(device: Device, workload: Operator, mapping: Tiling) -> Result:
         model="tiled_gemm",
         figures=FrozenDict({**result.figures, "moved": moved.data, **words}),
         assumptions=(
-            "dense peak, all of it reached",
+            "the dense peak is reached",
             f"tiles of {mapping.tile} words in {mapping.level}, order {mapping.order}; levels between it and "
             f"{device.main_memory} save nothing",
             f"{device.main_memory} at its peak bandwidth",

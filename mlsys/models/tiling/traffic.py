@@ -1,8 +1,8 @@
-"""Words that cross the boundary of a memory which holds one tile of each operand.
+"""Traffic of a memory that holds one tile of each operand.
 
-The memory is managed explicitly: a tile is fetched when its place in the operand changes
-and stays until it changes again. Edge tiles are as small as they are, so that every count
-is exact for any size; counts are Python integers and do not overflow.
+The memory is managed explicitly: a tile is fetched when its indices change and stays until
+they change again. Edge tiles count with their true size, so that every count is exact for any
+size; counts are Python integers and do not overflow.
 """
 
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ from mlsys.provenance import traced
 from mlsys.units import Quantity, ureg
 
 GEMM_OPERANDS = FrozenDict({"A": "mk", "B": "kn", "C": "mn"})
-"""Which dimensions index which matrix."""
+"""Dimensions that index each matrix."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Words read into and written out of a memory, by operand.
+    """Words read into and written from a memory, by operand.
 
     Attributes
     ----------
     reads, writes
-        Whole numbers of words by the name of the operand.
+        Words by operand name.
 
     Examples
     --------
@@ -40,12 +40,12 @@ class Traffic:
 
     @property
     def words(self) -> int:
-        """Words moved in all."""
+        """Total words moved."""
         return sum(self.reads.values()) + sum(self.writes.values())
 
     @property
     def by_operand(self) -> FrozenDict[str, int]:
-        """Words moved for each operand, reads and writes together."""
+        """Words moved by operand, reads plus writes."""
         return FrozenDict({name: self.reads[name] + self.writes[name] for name in self.reads})
 
     def data(self, element_size: Quantity) -> Quantity:
@@ -66,12 +66,12 @@ class Traffic:
         return f"<traffic {self.words:,} words: {listed}>"
 
 
-def _given(where: str, name: str, value: Any, example: str) -> ArgumentError:
+def _wrong(where: str, name: str, value: Any, example: str) -> ArgumentError:
     return ArgumentError(f"{where}(): `{name}` must be {example}, got {value!r}. Write e.g. {name}={example}")
 
 
 def gemm_tile(where: str, tile: object) -> tuple[int, int, int]:
-    """Return the tile of a product as (tm, tn, tk); one number stands for a cube."""
+    """Return the tile of a matrix product as (tm, tn, tk); a single number means a cube."""
     if not isinstance(tile, tuple):
         edge = checked_count(where, "tile", tile)
         return edge, edge, edge
@@ -84,7 +84,7 @@ def gemm_tile(where: str, tile: object) -> tuple[int, int, int]:
 
 
 def loop_order(where: str, order: str, letters: str = "mnk") -> str:
-    """Return ``order`` if it names each of ``letters`` once, or raise."""
+    """Return ``order`` if it names each of ``letters`` once, else raise an ArgumentError."""
     if not isinstance(order, str) or sorted(order) != sorted(letters):
         raise ArgumentError(
             f"{where}(): `order` must name each of {', '.join(letters)} once, outermost first, got {order!r}. "
@@ -95,20 +95,19 @@ def loop_order(where: str, order: str, letters: str = "mnk") -> str:
 
 @traced
 def gemm_traffic(m: int, n: int, k: int, tile: int | tuple[int, int, int], order: str = "mnk") -> Traffic:
-    """Return the words that a blocked product C = A·B moves, edge tiles counted exactly.
+    """Return the words that a blocked product C = A·B moves, with edge tiles counted exactly.
 
-    A tile of an operand is fetched again whenever a loop that does not index the operand
-    steps *outside* one that does; with ``trips`` the numbers of tiles along each dimension,
-    an operand crosses the boundary once for each step of those loops. A tile of C is written
-    each time it is left and read back each time it is taken up again; the first time it is not
-    read.
+    A tile of an operand is fetched again whenever a loop that does not index the operand steps
+    *outside* one that does, so an operand crosses the boundary once for each step of those
+    loops. A tile of C is written each time it is evicted and read back each time it is needed
+    again, except for the first time.
 
     Parameters
     ----------
     m, n, k
-        Rows and columns of C, length of the reduction.
+        Rows and columns of C, and length of the reduction.
     tile
-        Edge of a cube, or (tm, tn, tk); a tile longer than the matrix is cut to it.
+        Edge of a cube, or (tm, tn, tk); a tile longer than the matrix is clipped to it.
     order
         Loops over tiles, outermost first. ``"mnk"`` keeps the tile of C in place, which gives
         the familiar 2N³/T + N².
@@ -121,7 +120,7 @@ def gemm_traffic(m: int, n: int, k: int, tile: int | tuple[int, int, int], order
     Raises
     ------
     ArgumentError
-        If a size is no positive whole number, or ``order`` is no order of m, n and k.
+        If a size is not a positive integer, or ``order`` is not a permutation of m, n and k.
 
     References
     ----------
@@ -150,7 +149,7 @@ def gemm_traffic(m: int, n: int, k: int, tile: int | tuple[int, int, int], order
 
 
 def _visits(loops: str, trips: dict[str, int], index: str) -> int:
-    """Return how often each tile of an operand is taken up."""
+    """Return how often each tile of an operand is brought in."""
     inner = max((depth for depth, letter in enumerate(loops) if letter in index and trips[letter] > 1), default=-1)
     visits = 1
     for letter in loops[: inner + 1]:
@@ -160,14 +159,14 @@ def _visits(loops: str, trips: dict[str, int], index: str) -> int:
 
 @dataclass(frozen=True)
 class ConvTile:
-    """A tile of a convolution: a block of the output image, and channels.
+    """A tile of a convolution: a block of output pixels and channels.
 
     Attributes
     ----------
     rows, columns
-        Of the output.
+        Output rows and columns of a tile.
     out_channels, in_channels
-        Channels of a tile.
+        Output and input channels of a tile.
     """
 
     rows: int
@@ -191,10 +190,10 @@ def conv2d_traffic(
     stride: int = 1,
     padding: int | None = None,
 ) -> Traffic:
-    """Return the words that a tiled square convolution moves, halos and edges counted exactly.
+    """Return the words that a tiled square convolution moves, with halos and edges counted exactly.
 
     Loops over tiles, outermost first: image, rows, columns, output channels, input channels; the
-    tile of outputs stays in place while input channels pass. Neighbouring tiles share a halo
+    output tile stays in place during the loop over input channels. Neighbouring tiles share a halo
     of ``kernel − stride`` rows or columns, which each of them reads; padding is not read.
 
     Parameters
@@ -202,7 +201,7 @@ def conv2d_traffic(
     batch, in_channels, out_channels, size, kernel, stride, padding
         As in :func:`mlsys.workloads.conv2d`, one group.
     tile
-        Block of outputs and channels; a tile longer than the tensor is cut to it.
+        Block of outputs and channels; a tile longer than the tensor is clipped to it.
 
     Returns
     -------
@@ -212,7 +211,7 @@ def conv2d_traffic(
     Raises
     ------
     ArgumentError
-        If a size is no positive whole number or the kernel does not fit.
+        If a size is not a positive integer, or the kernel does not fit.
 
     Examples
     --------
@@ -223,13 +222,13 @@ def conv2d_traffic(
     """
     where = "conv2d_traffic"
     names = ("batch", "in_channels", "out_channels", "size", "kernel", "stride")
-    given = (batch, in_channels, out_channels, size, kernel, stride)
+    values = (batch, in_channels, out_channels, size, kernel, stride)
     batch, in_channels, out_channels, size, kernel, stride = (
-        checked_count(where, name, value) for name, value in zip(names, given, strict=True)
+        checked_count(where, name, value) for name, value in zip(names, values, strict=True)
     )
     pad = kernel // 2 if padding is None else int(checked_number(where, "padding", padding, _PADDING, {}))
     if not isinstance(tile, ConvTile):
-        raise _given(where, "tile", tile, "ConvTile(8, 8, 64, 64)")
+        raise _wrong(where, "tile", tile, "ConvTile(8, 8, 64, 64)")
     if kernel > size + 2 * pad:
         raise ArgumentError(
             f"{where}(): `kernel` of {kernel} does not fit into {size} with a padding of {pad}. "
@@ -256,7 +255,7 @@ _PADDING = Argument("", low=0, whole=True)
 
 
 def needed_inputs(out: int, edge: int, size: int, kernel: int, stride: int, padding: int) -> np.ndarray:
-    """Return, for each tile of ``edge`` outputs along one axis, how many inputs it needs.
+    """Return the number of inputs that each tile of ``edge`` outputs along one axis needs.
 
     Examples
     --------
@@ -264,11 +263,11 @@ def needed_inputs(out: int, edge: int, size: int, kernel: int, stride: int, padd
     array([5, 3])
     """
     starts = np.arange(0, out, edge, dtype=np.int64)
-    if kernel >= stride:  # windows touch: what a tile needs is one stretch
+    if kernel >= stride:  # windows touch: a tile needs one contiguous range
         ends = np.minimum(starts + edge, out) - 1
-        stretches: np.ndarray = np.minimum(ends * stride - padding + kernel, size)
-        stretches = stretches - np.maximum(starts * stride - padding, 0)
-        needed: np.ndarray = np.maximum(stretches, 0)  # none where a tile lies in the padding
+        spans: np.ndarray = np.minimum(ends * stride - padding + kernel, size)
+        spans = spans - np.maximum(starts * stride - padding, 0)
+        needed: np.ndarray = np.maximum(spans, 0)  # none if a tile lies in the padding
         return needed
     left = np.arange(out, dtype=np.int64) * stride - padding
     windows = np.clip(np.minimum(left + kernel, size) - np.maximum(left, 0), 0, None)

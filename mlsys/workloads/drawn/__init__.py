@@ -1,4 +1,4 @@
-"""Graphs of networks that the catalogue writes down: the same lines that count their products draw their edges."""
+"""Graph builders for the networks of the catalogue: the recipe that counts the operators also records the edges."""
 
 from mlsys.workloads.drawn.drawing import DrawnTape
 from mlsys.workloads.drawn.rows import DrawnRows

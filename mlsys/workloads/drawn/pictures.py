@@ -1,4 +1,4 @@
-"""Layers of pictures, drawn: convolutions, pooling, and pixels read as tokens."""
+"""Graph builder for layers on images: convolutions, pooling, and pixels read as tokens."""
 
 from mlsys.errors import ArgumentError
 from mlsys.workloads.drawn.rows import DrawnRows
@@ -6,7 +6,7 @@ from mlsys.workloads.zoo.picture import Pair, Shape
 
 
 class DrawnPictures(DrawnRows):
-    """Appends calls and edges where a picture's tape appends counts; arguments as there."""
+    """Builder that appends calls and edges where :class:`Picture` appends counts; it takes the same arguments."""
 
     def _convolve(
         self,
@@ -21,7 +21,7 @@ class DrawnPictures(DrawnRows):
         extra: int,
     ) -> None:
         into, (out, *_) = self.channels, made
-        if padding is None or isinstance(padding, str):  # on both sides alike, as torch pads
+        if padding is None or isinstance(padding, str):  # torch pads both sides alike
             padding = (dilation * (kernel[0] // 2), dilation * (kernel[1] // 2))
         arguments = {
             "input": self.at,
@@ -35,7 +35,7 @@ class DrawnPictures(DrawnRows):
         self.at, self.shape = self._call(name, "conv2d.default", (self.batch, *made), arguments), made
 
     def batch_norm(self, name: str) -> None:
-        """Append a normalisation of each channel by its stored mean and variance."""
+        """Append batch normalisation: each channel is normalised by its running mean and variance."""
         arguments = {
             "input": self.at,
             **{label: self._weight(name, label, self.channels) for label in ("weight", "bias")},
@@ -50,23 +50,25 @@ class DrawnPictures(DrawnRows):
 
     def _pool(self, name: str, made: Shape, kernel: int, stride: int, padding: int | str, ceil: bool) -> None:
         if isinstance(padding, str):
-            raise ArgumentError(f"{name!r} cannot be drawn: torch pads both sides alike. Give its padding as a number")
+            raise ArgumentError(
+                f"{name!r} has no torch graph with padding={padding!r}: torch pads both sides alike. Give a number"
+            )
         pairs = {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": 1}
-        told = {label: (size, size) for label, size in pairs.items()}
-        arguments = {"self": self.at, **told, "ceil_mode": ceil}
+        windows = {label: (size, size) for label, size in pairs.items()}
+        arguments = {"self": self.at, **windows, "ceil_mode": ceil}
         self.at, self.shape = self._call(name, "max_pool2d.default", (self.batch, *made), arguments), made
 
     def global_pool(self) -> None:
-        """Average each channel."""
+        """Append global average pooling."""
         self.shape = (self.channels, 1, 1)
         arguments = {"self": self.at, "output_size": (1, 1)}
         self.at = self._call("global pool", "adaptive_avg_pool2d.default", (self.batch, *self.shape), arguments)
 
     def as_tokens(self, tokens: int, width: int) -> None:
-        """Read the pixels as tokens, put one of their class before them and add learned positions."""
+        """Read pixels as tokens, prepend a class token and add learned positions."""
         pixels = tokens - 1
         first = self.sketch.weight("class token", 1, 1, width)
-        places = self.sketch.weight("positions", 1, tokens, width)
+        positions = self.sketch.weight("positions", 1, tokens, width)
         flat = ((self.batch, width, pixels), (width * pixels, pixels, 1), 0)
         (rows,) = self.sketch.look("flatten.using_ints", self.at, [flat], {"start_dim": 2, "end_dim": -1})
         rows = self._transposed(rows)
@@ -75,4 +77,4 @@ class DrawnPictures(DrawnRows):
         (first,) = self.sketch.look("expand.default", first, [wide], {"size": size, "implicit": False})
         arguments = {"tensors": (first, rows), "dim": 1}
         self.at = self._call("class token and patches", "cat.default", (self.batch, tokens, width), arguments)
-        self.at = self._pointwise("positions", "add.Tensor", self.at, places, alpha=1)
+        self.at = self._pointwise("positions", "add.Tensor", self.at, positions, alpha=1)

@@ -1,4 +1,4 @@
-"""Layers over rows, drawn: where a drawing is, dense layers, normalisations, activations, additions."""
+"""Graph builder for sequence layers: dense layers, normalisations, activations and additions."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from mlsys.workloads.drawn.sketch import Sheet, Sketch
 from mlsys.workloads.torch_import.assemble import Template
 from mlsys.workloads.zoo.picture import Picture, Shape
 
-# The operator of each activation, and what it is told beside its tensor.
+# The operator of each activation, and its arguments besides the tensor.
 _ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "relu": ("relu.default", {}),
     "relu6": ("hardtanh.default", {"min_val": 0.0, "max_val": 6.0}),
@@ -19,24 +19,24 @@ _ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 class _Parts(NamedTuple):
-    """Dense layers that read one tensor and are drawn where each is needed."""
+    """Dense layers that share one input tensor; each is appended where its output is needed."""
 
-    sheet: Sheet
+    source: Sheet
     widths: dict[str, int]
     bias: bool
 
 
 class DrawnRows(Picture):
-    """Appends calls and edges where a :class:`Picture` appends counts; arguments as there.
+    """Builder that appends calls and edges where :class:`Picture` appends counts.
 
     Parameters
     ----------
     name
-        Of the network.
+        Name of the network.
     shape
-        Channels, height and width of its pictures; or the tokens of a sequence.
+        Channels, height and width of its images, or the tokens of a sequence.
     abridged
-        Whether of layers that are repeated only the first, the second and the last are drawn.
+        Whether to append only the first, second and last of repeated layers.
     """
 
     draws = True
@@ -48,10 +48,10 @@ class DrawnRows(Picture):
         super().__init__(batch, pixels, precision, fused=False, norm=norm)
         self.sketch, self._prefix = Sketch(name, precision), ""
         self.abridged = abridged
-        self.alike = self.looks = 0  # layers between the second and the last, and looks at tensors in each
+        self.alike = self.looks = 0  # layers left out between the second and the last, and view nodes in each
         self._returned: list[Sheet] = []
         self._tables: list[Sheet] = []
-        self._turns: tuple[Sheet, Sheet] | None = None
+        self._rotations: tuple[Sheet, Sheet] | None = None  # cosine and sine of the rotary positions
         self._parts: _Parts | None = None
         self.at = (
             self.sketch.given("input", (batch, *shape))
@@ -61,29 +61,29 @@ class DrawnRows(Picture):
 
     @property
     def returned(self) -> tuple[Sheet, ...]:
-        """What the network hands back: the tensors of :meth:`hand_back`, and the one as it is now."""
+        """The outputs of the network: the tensors of :meth:`hand_back`, then the current one."""
         return (*self._returned, self.at)
 
     def finished(self) -> Template:
-        """Return the graph."""
+        """Return the finished graph."""
         return self.sketch.finished(*self.returned)
 
     def hand_back(self) -> None:
-        """Return the tensor as it is now, and go on."""
+        """Add the current tensor to the outputs of the network."""
         self._returned.append(self.at)
 
     @property
     def here(self) -> Sheet:
-        """The tensor as it is now."""
+        """The current tensor, which the next layer reads."""
         return self.at
 
     def go_to(self, here: Sheet) -> None:
-        """Go on from a picture that was there before."""
+        """Continue from an earlier tensor of :attr:`here`."""
         _, *shape = here.shape
         self.at, self.shape = here, (shape[0], shape[1], shape[2])
 
     def repeated(self, times: int) -> Iterator[int]:
-        """Yield as often as what is appended meanwhile runs: each time it has weights of its own."""
+        """Yield once per repetition of the layers appended in the loop, each with weights of its own."""
         self.alike = max(0, times - 3)
         for index in (0, 1, times - 1) if self.abridged and self.alike else range(times):
             self._prefix, before, first = f"layer {index + 1} ", self.sketch.parameters, len(self.sketch.steps)
@@ -99,10 +99,10 @@ class DrawnRows(Picture):
     def _weight(self, layer: str, name: str, *shape: int) -> Sheet:
         return self.sketch.weight(f"{self._prefix}{layer}.{name}", *shape)
 
-    def _pointwise(self, name: str, target: str, *sheets: Sheet, **told: Any) -> Sheet:
-        """Append an operator on single elements of one tensor or two, the second no larger than the first."""
-        arguments = dict(zip(("self", "other"), sheets, strict=False)) | told
-        return self._call(name, target, sheets[0].shape, arguments, pointwise=True)
+    def _pointwise(self, name: str, target: str, *tensors: Sheet, **options: Any) -> Sheet:
+        """Append an element-wise operator on one or two tensors; the second is broadcast to the first."""
+        arguments = dict(zip(("self", "other"), tensors, strict=False)) | options
+        return self._call(name, target, tensors[0].shape, arguments, pointwise=True)
 
     def dense(
         self,
@@ -116,7 +116,7 @@ class DrawnRows(Picture):
         parts: Mapping[str, int] | None = None,
         tied: bool = False,
     ) -> None:
-        """Append a dense layer over the last axis; of a pooled picture it sees the channels."""
+        """Append a dense layer over the last axis, or over the channels of a pooled image."""
         if len(self.at.shape) == 4:
             flat = ((self.batch, inputs), (inputs, 1), 0)
             (self.at,) = self.sketch.look("flatten.using_ints", self.at, [flat], {"start_dim": 1, "end_dim": -1})
@@ -125,16 +125,16 @@ class DrawnRows(Picture):
         else:
             self.at = self._linear(name, self.at, outputs, bias, self._tables[0] if tied else None)
 
-    def _linear(self, name: str, given: Sheet, outputs: int, bias: bool, weight: Sheet | None = None) -> Sheet:
+    def _linear(self, name: str, source: Sheet, outputs: int, bias: bool, weight: Sheet | None = None) -> Sheet:
         arguments = {
-            "input": given,
-            "weight": weight or self._weight(name, "weight", outputs, given.shape[-1]),
+            "input": source,
+            "weight": weight or self._weight(name, "weight", outputs, source.shape[-1]),
             "bias": self._weight(name, "bias", outputs) if bias else None,
         }
-        return self._call(name, "linear.default", (*given.shape[:-1], outputs), arguments)
+        return self._call(name, "linear.default", (*source.shape[:-1], outputs), arguments)
 
     def norm(self, name: str, rows: int, width: int, *, centred: bool = True) -> None:
-        """Append a normalisation over the last axis: of mean and variance, or of the mean square alone."""
+        """Append LayerNorm over the last axis, or RMSNorm when not ``centred``."""
         arguments: dict[str, Any] = {"input": self.at, "normalized_shape": (width,)}
         arguments["weight"] = self._weight(name, "weight", width)
         if centred:
@@ -145,32 +145,31 @@ class DrawnRows(Picture):
         self.at = self._call(name, target, self.at.shape, arguments)
 
     def norm_after(self, name: str, rows: int, width: int) -> None:
-        """Append a normalisation over the last axis."""
+        """Append LayerNorm over the last axis."""
         self.norm(name, rows, width)
 
     def activation(self, name: str, elements: int, kind: str, inputs: int = 1) -> None:
-        """Append an activation; a gate multiplies it with a second layer of the same input."""
-        target, told = _ACTIVATIONS[kind]
+        """Append an activation; with two inputs, a second dense layer of the same input is gated by it."""
+        target, options = _ACTIVATIONS[kind]
         if inputs == 1:
-            self.at = self._pointwise(name, target, self.at, **told)
+            self.at = self._pointwise(name, target, self.at, **options)
             return
-        (gate, width), (up, _) = self._taken_apart().items()
-        given, bias = self.at, bool(self._parts and self._parts.bias)
-        gated = self._pointwise(name, target, self._linear(gate, given, width, bias), **told)
-        self.at = self._pointwise(f"{name} gate", "mul.Tensor", gated, self._linear(up, given, width, bias))
-
-    def _taken_apart(self) -> dict[str, int]:
         assert self._parts is not None
-        return self._parts.widths
+        (gate, width), (up, _) = self._parts.widths.items()
+        source, bias = self.at, self._parts.bias
+        gated = self._pointwise(name, target, self._linear(gate, source, width, bias), **options)
+        self.at = self._pointwise(f"{name} gate", "mul.Tensor", gated, self._linear(up, source, width, bias))
 
     def add(self, name: str, elements: int, start: Any = None, body: Any = None) -> None:
         """Add the tensor ``body`` to ``start``."""
         self.at = self._pointwise(name, "add.Tensor", start, body, alpha=1)
 
-    def _transposed(self, sheet: Sheet) -> Sheet:
-        """Return a look in which the second and the third axis have changed places."""
-        shape, strides = ((first, third, second, *rest) for first, second, third, *rest in (sheet.shape, sheet.strides))
-        (turned,) = self.sketch.look(
-            "transpose.int", sheet, [(tuple(shape), tuple(strides), sheet.offset)], {"dim0": 1, "dim1": 2}
+    def _transposed(self, tensor: Sheet) -> Sheet:
+        """Return a view with the second and third axes swapped."""
+        shape, strides = (
+            (first, third, second, *rest) for first, second, third, *rest in (tensor.shape, tensor.strides)
         )
-        return turned
+        (swapped,) = self.sketch.look(
+            "transpose.int", tensor, [(tuple(shape), tuple(strides), tensor.offset)], {"dim0": 1, "dim1": 2}
+        )
+        return swapped

@@ -1,4 +1,4 @@
-"""A graph in the making, call by call, in the words in which torch's graphs are captured; torch is not needed."""
+"""The graph builder: appends calls in the vocabulary of graphs captured by torch, without needing torch."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,13 @@ from mlsys.workloads.torch_import.symbolic import Expressions
 from mlsys.workloads.torch_import.wiring import Ends, Look, Wire
 from mlsys.workloads.totals import Held
 
-_COUNTER = 8  # bytes of a whole number: places of words, how many batches a normalisation has seen
+_COUNTER = 8  # bytes of an int64: token positions, and the count of batches that a batch normalisation keeps
 
-
-View: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]  # sizes, strides, and where it begins
+Layout: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]  # shape, strides, offset
 
 
 class Sheet(NamedTuple):
-    """A tensor, or a look at one: its sizes, how its elements lie in memory, and the wire that holds them."""
+    """Reference to a tensor or to a view of one: shape, strides, offset, and the wire that stores its elements."""
 
     number: int
     wire: int
@@ -31,13 +30,13 @@ class Sheet(NamedTuple):
     role: str
 
     @property
-    def layout(self) -> View:
-        """What tells two looks at one tensor apart."""
+    def layout(self) -> Layout:
+        """Shape, strides and offset: the key that distinguishes views of the same tensor."""
         return self.shape, self.strides, self.offset
 
 
 class DrawnCall(NamedTuple):
-    """One call as it was drawn: where it stands, the operator, its arguments with sheets among them, its results."""
+    """One call of the graph: its path, its operator, its arguments (tensor references among them) and its outputs."""
 
     path: str
     target: str
@@ -46,61 +45,61 @@ class DrawnCall(NamedTuple):
 
 
 class Sketch:
-    """Calls and the tensors between them.
+    """Builder of a graph: calls, and the tensors that connect them.
 
     Parameters
     ----------
     name
-        Of the network.
+        Name of the network.
     precision
-        Number format of its weights and tensors.
+        Number format of its weights and activations.
     """
 
     def __init__(self, name: str, precision: str) -> None:
-        form = precision_name(precision)
-        self.dtype, size = TORCH_DTYPES.get(form, form), element_size(form).m_as("byte")
+        canonical = precision_name(precision)
+        self.dtype, size = TORCH_DTYPES.get(canonical, canonical), element_size(canonical).m_as("byte")
         self.itemsize = int(size) if size == int(size) else size
         self.template = Template(name, "hand", Held(), Expressions(), {}, {})
         self.steps: list[DrawnCall] = []
         self.inputs: list[Sheet] = []
-        self._sheets = self.parameters = self._statistics = self._counters = 0
-        self._looks: list[dict[View, int]] = []
+        self._references = self.parameters = self._statistics = self._counters = 0
+        self._layouts: list[dict[Layout, int]] = []  # by wire: the number of each view
 
-    def _sheet(self, name: str, shape: tuple[int, ...], role: str, dtype: str | None = None) -> Sheet:
-        """Return a new tensor, which lies in memory row by row."""
+    def _new_tensor(self, name: str, shape: tuple[int, ...], role: str, dtype: str | None = None) -> Sheet:
+        """Return a new contiguous (row-major) tensor."""
         shape = tuple(map(plain_number, shape))
         itemsize = self.itemsize if dtype is None else _COUNTER if dtype == "int64" else 4
         whole = Tensor(shape, shape, dtype or self.dtype, itemsize, role)
         self.template.wires.append(Wire(name, whole))
         strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
-        sheet = self._seen(len(self.template.wires) - 1, shape, strides, 0, whole.dtype, itemsize, role)
-        self._looks.append({sheet.layout: 0})
-        return sheet
+        tensor = self._reference(len(self.template.wires) - 1, shape, strides, 0, whole.dtype, itemsize, role)
+        self._layouts.append({tensor.layout: 0})
+        return tensor
 
-    def _seen(self, *rest: Any) -> Sheet:
-        self._sheets += 1
-        return Sheet(self._sheets, *rest)
+    def _reference(self, *rest: Any) -> Sheet:
+        self._references += 1
+        return Sheet(self._references, *rest)
 
     def weight(self, name: str, *shape: int) -> Sheet:
-        """Return a learned tensor."""
+        """Return a new weight tensor."""
         self.parameters += math.prod(shape)
-        return self._sheet(name, shape, "parameter")
+        return self._new_tensor(name, shape, "parameter")
 
     def statistic(self, name: str, *shape: int) -> Sheet:
-        """Return a tensor that is stored and not learned."""
+        """Return a new buffer: a stored tensor that is not trained."""
         self._statistics += math.prod(shape)
-        return self._sheet(name, shape, "buffer")
+        return self._new_tensor(name, shape, "buffer")
 
     def counts_batches(self) -> None:
-        """Hold a whole number that no operator reads, as a normalisation of batches does."""
+        """Add the ``num_batches_tracked`` counter of a batch normalisation, which no operator reads."""
         self._counters += _COUNTER
 
     def given(self, name: str, shape: tuple[int, ...], dtype: str | None = None) -> Sheet:
-        """Return a tensor that is handed in."""
-        sheet = self._sheet(name, shape, "input", dtype)
-        self.inputs.append(sheet)
-        self.template.inputs.append(self.template.wires[sheet.wire].tensor)
-        return sheet
+        """Return a new input tensor of the network."""
+        tensor = self._new_tensor(name, shape, "input", dtype)
+        self.inputs.append(tensor)
+        self.template.inputs.append(self.template.wires[tensor.wire].tensor)
+        return tensor
 
     def call(
         self,
@@ -112,45 +111,49 @@ class Sketch:
         pointwise: bool = False,
         dtype: str | None = None,
     ) -> Sheet:
-        """Append an operator that makes a new tensor of ``shape``."""
+        """Append an operator and return its output, a new tensor of ``shape``."""
         op, _, overload = target.partition(".")
-        takes: dict[int, tuple[int, Look]] = {}
-        given = tuple((label, self._taken(value, takes)) for label, value in arguments.items())
-        made = self._sheet(name, shape, "activation", dtype)
+        operands: dict[int, tuple[int, Look]] = {}
+        given = tuple((label, self._stored_argument(value, operands)) for label, value in arguments.items())
+        made = self._new_tensor(name, shape, "activation", dtype)
         call = Call(op, overload, given, (_tensor(made, -1),), pointwise=pointwise)
-        ends = Ends(tuple(look for _, look in takes.values()), (made.wire,))
+        ends = Ends(tuple(look for _, look in operands.values()), (made.wire,))
         self.template.add(name, f"aten.{target}", name, call, ends)
         self.steps.append(DrawnCall(name, target, tuple(arguments.items()), (made,)))
         return made
 
-    def look(self, target: str, sheet: Sheet, views: Sequence[View], arguments: Mapping[str, Any]) -> tuple[Sheet, ...]:
-        """Append a node that only looks at a tensor in another way; each view is a shape, strides and an offset."""
+    def look(
+        self, target: str, tensor: Sheet, views: Sequence[Layout], arguments: Mapping[str, Any]
+    ) -> tuple[Sheet, ...]:
+        """Append a view operator, which copies nothing, and return its outputs, one per layout in ``views``."""
         op, _, overload = target.partition(".")
-        takes: dict[int, tuple[int, Look]] = {}
-        given = tuple((label, self._taken(value, takes)) for label, value in {"self": sheet, **arguments}.items())
-        made = tuple(self._seen(sheet.wire, *view, *sheet[5:]) for view in views)
+        operands: dict[int, tuple[int, Look]] = {}
+        given = tuple(
+            (label, self._stored_argument(value, operands)) for label, value in {"self": tensor, **arguments}.items()
+        )
+        made = tuple(self._reference(tensor.wire, *view, *tensor[5:]) for view in views)
         outputs = tuple(_tensor(result, -1 - index) for index, result in enumerate(made))
         call = Call(op, overload, given, outputs, is_view=True)
-        self.template.add(op, f"aten.{target}", "", call, Ends(tuple(look for _, look in takes.values())))
-        self.steps.append(DrawnCall("", target, (("self", sheet), *arguments.items()), made))
+        self.template.add(op, f"aten.{target}", "", call, Ends(tuple(look for _, look in operands.values())))
+        self.steps.append(DrawnCall("", target, (("self", tensor), *arguments.items()), made))
         return made
 
-    def _taken(self, value: Any, takes: dict[int, tuple[int, Look]]) -> Any:
-        """Return an argument as a call keeps it, and note the tensors in it."""
+    def _stored_argument(self, value: Any, operands: dict[int, tuple[int, Look]]) -> Any:
+        """Return an argument as a call stores it; add the tensors in it to ``operands``."""
         if isinstance(value, Sheet):
-            if value.number not in takes:
-                takes[value.number] = (len(takes), self._look(value))
-            return _tensor(value, takes[value.number][0])
-        return tuple(self._taken(item, takes) for item in value) if isinstance(value, tuple) else value
+            if value.number not in operands:
+                operands[value.number] = (len(operands), self._view_of(value))
+            return _tensor(value, operands[value.number][0])
+        return tuple(self._stored_argument(item, operands) for item in value) if isinstance(value, tuple) else value
 
-    def _look(self, sheet: Sheet) -> Look:
-        looks = self._looks[sheet.wire]
-        _, first, _ = next(iter(looks))
-        number = looks.setdefault(sheet.layout, len(looks))
-        return Look(sheet.wire, number, sheet.strides[-1:] != first[-1:])
+    def _view_of(self, tensor: Sheet) -> Look:
+        layouts = self._layouts[tensor.wire]
+        _, first, _ = next(iter(layouts))
+        number = layouts.setdefault(tensor.layout, len(layouts))
+        return Look(tensor.wire, number, tensor.strides[-1:] != first[-1:])
 
     def finished(self, *returned: Sheet) -> Template:
-        """Return the whole, which hands back ``returned``."""
+        """Return the finished graph with the outputs ``returned``."""
         size = self.itemsize
         self.template.held = Held(
             self.parameters,
@@ -158,11 +161,11 @@ class Sketch:
             round(self._statistics * size) + self._counters,
             counters=self._counters,
         )
-        self.template.returned = tuple(dict.fromkeys(sheet.wire for sheet in returned))
+        self.template.returned = tuple(dict.fromkeys(tensor.wire for tensor in returned))
         return self.template
 
 
-def _tensor(sheet: Sheet, identity: int) -> Tensor:
-    shape = sheet.shape
-    stored = tuple(1 if stride == 0 and size > 1 else size for size, stride in zip(shape, sheet.strides, strict=True))
-    return Tensor(shape, stored, sheet.dtype, sheet.itemsize, sheet.role, identity)
+def _tensor(tensor: Sheet, identity: int) -> Tensor:
+    shape = tensor.shape
+    stored = tuple(1 if stride == 0 and size > 1 else size for size, stride in zip(shape, tensor.strides, strict=True))
+    return Tensor(shape, stored, tensor.dtype, tensor.itemsize, tensor.role, identity)

@@ -37,7 +37,7 @@ __all__ = [
 
 
 def networks(family: str | None = None) -> tuple[str, ...]:
-    """Return the names of the catalogue, or those of one family.
+    """Return the names of the networks in the catalogue, or of those in one family.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def networks(family: str | None = None) -> tuple[str, ...]:
 
 
 def entry(name: str) -> Entry:
-    """Return the entry of a network: its source, its parameters, its usual input.
+    """Return the catalogue entry of a network: its source, its parameters, its default input.
 
     Raises
     ------
@@ -78,14 +78,14 @@ def entry(name: str) -> Entry:
 
 
 def language_model(name: str) -> LanguageModel:
-    """Return the shape of a decoder language model, which has ``prefill`` and ``decode``.
+    """Return a decoder language model, whose ``prefill`` and ``decode`` return networks.
 
     Raises
     ------
     UnknownNameError
         If the catalogue has no such network.
     ArgumentError
-        If it has, but it is no decoder language model.
+        If the network is not a decoder language model.
 
     Examples
     --------
@@ -112,34 +112,34 @@ def network(
     weight_format: str | None = None,
     fused: bool = True,
 ) -> Network:
-    """Return a network of the catalogue as operators with real shapes.
+    """Return a network of the catalogue as a list of operators with concrete shapes.
 
     Parameters
     ----------
     name
         Any usual spelling; see :func:`resolve`.
     batch
-        Pictures, sequences or rows that go through together.
+        Images, sequences or rows in a batch.
     precision
         Number format of weights and activations.
     image
-        Side of the picture in pixels, instead of the usual one.
+        Side of the (square) input image in pixels; by default that of the entry.
     sequence
-        Tokens of each sequence; for a decoding step those it attends to.
+        Tokens of each sequence; for a decoding step, the tokens it attends to.
     phase
         ``"prefill"`` (the default) or ``"decode"``, for language models.
     weight_format
         Format in which a language model's weights are stored, such as ``"q4_0"``.
     fused
-        By default normalisations are folded into products and activations, additions and
-        pooling ride along; False lists each of them as an operator of its own.
+        Whether normalisations are folded into matrix products, and activations, additions and
+        pooling are fused with them; False lists each as an operator of its own.
 
     Raises
     ------
     UnknownNameError
-        If the catalogue has no such network, or a format does not exist.
+        If the network or a format is unknown.
     ArgumentError
-        If an argument does not apply to this network, or its value makes no sense.
+        If an argument does not apply to this network, or its value is out of range.
 
     Examples
     --------

@@ -69,7 +69,7 @@ for _depth in residual.RESNETS:
 for _depth in (50, 101, 152):
     _picture(f"resnet{_depth}_v2", f"ResNet-{_depth} v2", "He et al. 2016, ECCV, figure 4 (e); stride in the 3 × 3",
              partial(residual.resnet, depth=_depth), f"ResNet{_depth}-v2",
-             note="products of v1.5; normalised before each, not after")  # fmt: skip
+             note="matrix products of v1.5; normalised before each, not after")  # fmt: skip
 _picture("resnet50_vd", "ResNet-50-D", "He et al. 2019, CVPR, figure 2 (d); stride in the 3 × 3",
          partial(residual.resnet_deep_stem, depth=50), "resnet50d")  # fmt: skip
 _picture("resnext50_32x4d", "ResNeXt-50 32×4d", "Xie et al. 2017, CVPR, table 1",
@@ -156,7 +156,7 @@ for _kind in ("fourier", "learned"):
     _picture(f"perceiver_{_kind}", f"Perceiver IO, {_kind} places",
              "Jaegle et al. 2022, ICLR; huggingface/transformers, models/perceiver",
              partial(perceiver.perceiver, learned=_kind == "learned"), f"vision-perceiver-{_kind}", normalised=False,
-             note="a classifier of pixels, one by one")  # fmt: skip
+             note="a classifier that reads single pixels")  # fmt: skip
 _MIXER = "Tolstikhin et al. 2021, NeurIPS, table 1"
 _picture("mixer_b16_224", "Mixer-B/16", _MIXER,
          partial(encoders.mixer, patch=16, layers=12, width=768, inner=(384, 3072)), "mixer_b16")  # fmt: skip
@@ -187,34 +187,35 @@ _picture("retinaface_resnet50", "RetinaFace, ResNet-50, at 640", "Deng et al. 20
 _YOLO = "Ultralytics, release {}: the layers of its configuration"
 for _size in yolo.SIZES:
     _picture(f"yolov5{_size}", f"YOLOv5{_size} at 640", _YOLO.format("6 of YOLOv5"), partial(yolo.yolo_v5, size=_size),
-             side=640, family="detector", note="80 classes; boxes are not sorted out")  # fmt: skip
+             side=640, family="detector", note="80 classes; without non-maximum suppression")  # fmt: skip
     _picture(f"yolov8{_size}", f"YOLOv8{_size} at 640", _YOLO.format("8"), partial(yolo.yolo_v8, size=_size),
              *(("YOLOv8-Detection",) if _size == "n" else ()), side=640, family="detector",
-             note="80 classes; boxes are not sorted out")  # fmt: skip
+             note="80 classes; without non-maximum suppression")  # fmt: skip
     if _size != "n":
         _picture(f"yolox_{_size}", f"YOLOX-{_size.upper()} at 640", "Ge et al. 2021, arXiv:2107.08430",
                  partial(yolo.yolox, size=_size), side=640, family="detector",
-                 note="80 classes; boxes are not sorted out")  # fmt: skip
+                 note="80 classes; without non-maximum suppression")  # fmt: skip
 
 for _size in yolo_later.SIZES_11:
     _picture(f"yolo11{_size}", f"YOLO11{_size} at 640", _YOLO.format("11"), partial(yolo_later.yolo_11, size=_size),
-             f"yolov11{_size}", side=640, family="detector", note="80 classes; boxes are not sorted out")  # fmt: skip
+             f"yolov11{_size}", side=640, family="detector",
+             note="80 classes; without non-maximum suppression")  # fmt: skip
 _picture("yolov10n", "YOLOv10n at 640", "Wang et al. 2024, arXiv:2405.14458; ultralytics, yolov10n.yaml",
          yolo_later.yolo_v10_nano, side=640, family="detector",
-         note="80 classes; the head that is deployed")  # fmt: skip
+         note="80 classes; the one-to-one head used in deployment")  # fmt: skip
 _picture("yolov4_tiny", "YOLOv4-tiny at 416", "WongKinYiu/ScaledYOLOv4, cfg/yolov4-tiny.cfg", yolo_plain.yolo_v4_tiny,
-         "tiny_yolov4", side=416, family="detector", note="80 classes; boxes are not sorted out")  # fmt: skip
+         "tiny_yolov4", side=416, family="detector", note="80 classes; without non-maximum suppression")  # fmt: skip
 _picture("yolov7_tiny", "YOLOv7-tiny at 640", "WongKinYiu/yolov7, cfg/deploy/yolov7-tiny.yaml", yolo_plain.yolo_v7_tiny,
-         side=640, family="detector", note="80 classes; boxes are not sorted out")  # fmt: skip
+         side=640, family="detector", note="80 classes; without non-maximum suppression")  # fmt: skip
 for _size, _side, _also in (("a0", 416, "nanodet_repvgg"), ("a1", 640, "nanodet_repvgg_a1_640")):
     _picture(f"nanodet_repvgg_{_size}", f"NanoDet, RepVGG-{_size.upper()}, at {_side}",
              "RangiLyu/nanodet, config/RepVGG; hailo-ai/hailo_model_zoo",
              partial(yolo_plain.nanodet_repvgg, size=_size), _also, side=_side, family="detector",
-             note="width of the last stage inferred from published sums")  # fmt: skip
+             note="width of the last stage inferred from published totals")  # fmt: skip
 for _size, _width in {"n": 0.25, "s": 0.5}.items():
     _picture(f"yolov6{_size}", f"YOLOv6{_size} at 640", "Li et al. 2022, arXiv:2209.02976; meituan/YOLOv6, release 0.2",
              partial(yolo_plain.yolo_v6, width=_width), side=640, family="detector",
-             note="80 classes; branches folded, boxes not sorted out")  # fmt: skip
+             note="80 classes; branches folded, without non-maximum suppression")  # fmt: skip
 
 CATALOGUE.update({each.name: each for each in detectors()})
 
@@ -226,7 +227,7 @@ for _name, _title, _side, _source in (
 ):
     _picture(f"{_name}_unet", f"U-Net of {_title}", f"{_source}; {_DIFFUSERS}",
              partial(diffusion.denoiser, name=_name), shape=(4, _side, _side), family="diffusion", normalised=False,
-             note="one look; a picture takes many")  # fmt: skip
+             note="one denoising step; an image takes many")  # fmt: skip
 _picture("sd_decoder", "Decoder of Stable Diffusion's latents at 1024", "huggingface/diffusers, autoencoder_kl.py",
          diffusion.latent_decoder, shape=(4, 128, 128), family="diffusion", normalised=False)  # fmt: skip
 
@@ -235,7 +236,7 @@ for _depth, _stride in ((18, 8), (50, 8), (101, 8), (50, 32)):
              "Zhao et al. 2017, CVPR; open-mmlab/mmsegmentation, configs/pspnet",
              partial(scenes.pspnet, depth=_depth, stride=_stride), f"PSPNet (ResNet-{_depth}, stride {_stride})",
              shape=(3, 1024, 2048), family="segmentation",
-             note="19 classes; not enlarged to the picture's size")  # fmt: skip
+             note="19 classes; output not upsampled to the input size")  # fmt: skip
 _picture("unet_5_64", "U-Net of torchgpipe, five convolutions a level, 64 channels",
          "Kim et al. 2020, arXiv:2004.09910; kakaobrain/torchgpipe, benchmarks/models/unet",
          partial(scenes.unet_of_gpipe, convs=5, width=64), "U-Net (5, 64)", side=192,
@@ -244,7 +245,7 @@ _picture("lprnet", "LPRNet at 24 × 94", "Zherzdev & Gruzdev 2018, arXiv:1806.10
          plates.lprnet, "LPRNet", shape=(3, 24, 94))  # fmt: skip
 _picture("tpu_cnn0", "CNN0 of the first TPU", "Jouppi et al. 2017, ISCA, table 1", other.tpu_cnn0,
          "CNN0 (16 conv layers, 8M weights)", shape=(236, 19, 19), family="production", normalised=False,
-         note="shape inferred from three published sums")  # fmt: skip
+         note="shape inferred from three published totals")  # fmt: skip
 
 
 def _rows(name: str, title: str, family: str, source: str, write: Any, *aliases: str, note: str = "") -> None:
@@ -254,11 +255,13 @@ def _rows(name: str, title: str, family: str, source: str, write: Any, *aliases:
 
 
 _rows("flux", "FLUX.1 at 1024", "diffusion", "black-forest-labs/flux, src/flux/model.py", diffusion_transformers.flux,
-      "FLUX.1-dev", "FLUX.1-schnell", note="one look, the text as encoded; a picture takes 4 to 28")  # fmt: skip
+      "FLUX.1-dev", "FLUX.1-schnell",
+      note="one denoising step, without text encoders; an image takes 4 to 28")  # fmt: skip
 for _size in diffusion_transformers.COGVIDEOX:
     _rows(f"cogvideox_{_size}", f"CogVideoX-{_size.upper()}, 49 frames", "diffusion",
           "Yang et al. 2025, ICLR; THUDM/CogVideo", partial(diffusion_transformers.cogvideox, size=_size),
-          f"CogVideoX-{_size.upper()}", note="one look, the text as encoded; a film takes 50, twice each")  # fmt: skip
+          f"CogVideoX-{_size.upper()}",
+          note="one denoising step, without text encoders; a video takes 50, each evaluated twice")  # fmt: skip
 for _name, _layers, _weights, _spelled in (
     ("mlp0", 5, 20_000_000, "MLP0 (5 FC layers, 20M weights)"),
     ("mlp1", 4, 5_000_000, "MLP1 (4 FC layers, 5M weights)"),
@@ -266,22 +269,22 @@ for _name, _layers, _weights, _spelled in (
 ):
     _rows(f"tpu_{_name}", f"{_name.upper()} of the first TPU", "production", "Jouppi et al. 2017, ISCA, table 1",
           partial(other.tpu_dense, layers=_layers, weights=_weights), _spelled,
-          note="equal square layers with the published sum of weights")  # fmt: skip
+          note="equal square layers with the published total of weights")  # fmt: skip
 _rows("unet3d_kits19", "3D-UNet on a window of 128³", "segmentation",
       "Isensee et al. 2021, Nature Methods; mlcommons/training", segmentation.unet3d, "3d-unet", "unet3d",
-      note="one window; a scan of MLPerf Inference is cut into many that overlap by half")  # fmt: skip
+      note="one window; MLPerf Inference cuts a scan into many that overlap by half")  # fmt: skip
 _rows("unet3d_brats", "3D-UNet on a scan of 224 × 224 × 160", "segmentation",
       "Isensee et al. 2021, Nature Methods; mlcommons/inference, 3d-unet-brats19", segmentation.unet3d_brats,
       note="MLPerf Inference v0.7 to v1.1; four modalities, one scan a sample")  # fmt: skip
 CATALOGUE["rnn_t"] = Entry(
     "rnn_t", "RNN-T, MLPerf Inference", "speech and sensors", "Graves 2012, arXiv:1211.3711; MLPerf Inference, rnnt",
     ("RNN-T",), sequence=240, write=recurrent.rnn_t,
-    note="one utterance of 7.2 s, the mean of LibriSpeech dev-clean; decoding steps counted once a pair of frames",
+    note="one utterance of 7.2 s, the mean of LibriSpeech dev-clean; one decoding step per pair of frames",
 )  # fmt: skip
 CATALOGUE["gnmt"] = Entry(
     "gnmt", "GNMT, MLPerf", "text", "Wu et al. 2016, arXiv:1609.08144; NVIDIA/DeepLearningExamples, GNMT v2",
     ("GNMT",), sequence=32, write=recurrent.gnmt,
-    note="a sentence and a translation as long, known as in training; a search decodes word by word, once for a beam",
+    note="a sentence and a translation of equal length, teacher-forced; beam search decodes word by word in each beam",
 )  # fmt: skip
 for _size, _shape in (("base", transformer_xl.BASE), ("large", transformer_xl.LARGE)):
     CATALOGUE[f"transformer_xl_{_size}"] = Entry(
@@ -289,14 +292,14 @@ for _size, _shape in (("base", transformer_xl.BASE), ("large", transformer_xl.LA
         "Dai et al. 2019, ACL; NVIDIA/DeepLearningExamples, PyTorch/LanguageModeling/Transformer-XL",
         sequence=_shape.tokens,
         write=partial(transformer_xl.transformer_xl, shape=_shape),
-        note="a memory as long as the segment; every token is compared with all words",
+        note="memory as long as the segment; full softmax over the vocabulary",
     )  # fmt: skip
 CATALOGUE["switch_xl_4"] = Entry(
     "switch_xl_4", "Switch Transformer XL, 4 experts", "text",
     "Fedus et al. 2022, JMLR 23:120; sitar-lab/NeuSight, DLmodel_configs/switchxl4.json",
     ("Switch Transformer XL, 4 experts (encoder-decoder MoE)",), sequence=512,
     write=sequences.writer(sequences.SWITCH_XL_4),
-    note="encoder and decoder, as many tokens in each; experts that compute their whole capacity of 64 tokens",
+    note="encoder and decoder with equal token counts; experts compute their whole capacity of 64 tokens",
 )  # fmt: skip
 _rows("dlrm", "DLRM, MLPerf v1", "recommender", "Naumov et al. 2019, arXiv:1906.00091; MLPerf Training v0.7 to v2.0",
       other.dlrm)  # fmt: skip
@@ -322,7 +325,7 @@ _picture("vww_mobilenet_v1_0.25", "MLPerf Tiny visual wake words, MobileNet v1 0
          partial(mobile.mobilenet_v1, width=0.25, classes=2, bias=True), "VWW MobileNetV1-0.25", "vww",
          "vww_mobilenet_v1", side=96)  # fmt: skip
 
-# Networks whose recipe says what reads what: graph and PyTorch module follow from it.
+# Networks whose recipe states the inputs of every layer: graph and PyTorch module follow from it.
 _DRAWN = (
     *(f"resnet{depth}" for depth in residual.RESNETS),
     *("mobilenet_v1_1.0", "mobilenet_v2", "vww_mobilenet_v1_0.25"),
@@ -354,7 +357,7 @@ _CODED: tuple[tuple[str, str, str, str, dict[str, Any]], ...] = (
     ("efficientnet_lite0", "EfficientNet-Lite0", "picture",
      "tensorflow/tpu, models/official/efficientnet/lite/README.md",
      {"image": _RGB224, "code": "efficientnet-lite0",
-      "note": "the source prints 407 M multiply-adds; the products of its layers are 385 M, as ports count them"}),
+      "note": "the source prints 407 M multiply-adds; the MACs of its layers are 385 M, as ports count them"}),
     ("kws_ds_cnn", "MLPerf Tiny keyword spotting, DS-CNN", "speech and sensors", _TINY,
      {"image": (1, 49, 10), "code": "ds-cnn", "aliases": ("KWS DS-CNN", "ds_cnn", "kws")}),
     ("ic_resnet8", "MLPerf Tiny image classification, ResNet-8", "picture", _TINY,

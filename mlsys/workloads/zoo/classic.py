@@ -4,7 +4,7 @@ from mlsys.workloads.zoo.picture import Picture
 
 
 def alexnet_convolutions(net: Picture) -> None:
-    """Krizhevsky et al., NeurIPS 2012, section 3.5: two towers, so that layers 2, 4 and 5 have two groups."""
+    """Append AlexNet's convolutions (Krizhevsky et al., NeurIPS 2012, section 3.5): two towers, hence two groups."""
     net.conv("conv1", 96, 11, 4, 0)
     net.pool(3, 2)
     net.conv("conv2", 256, 5, groups=2)
@@ -15,7 +15,7 @@ def alexnet_convolutions(net: Picture) -> None:
 
 
 def vgg16_convolutions(net: Picture) -> None:
-    """Append the convolutions of VGG-16 alone (Simonyan & Zisserman, ICLR 2015, table 1, column D)."""
+    """Append only the convolutions of VGG-16 (Simonyan & Zisserman, ICLR 2015, table 1, column D)."""
     for stage, (convolutions, out) in enumerate(zip((2, 2, 3, 3, 3), (64, 128, 256, 512, 512), strict=True), 1):
         for index in range(1, convolutions + 1):
             net.conv(f"conv{stage}_{index}", out, 3)
@@ -27,7 +27,7 @@ VGGS = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2
 
 
 def vgg_normalised(net: Picture, depth: int) -> None:
-    """VGG with batch normalisation after each convolution, which came after the paper, as torchvision has it."""
+    """Append VGG with batch normalisation after each convolution, as in torchvision (not in the paper)."""
     for stage, (convolutions, out) in enumerate(zip(VGGS[depth], (64, 128, 256, 512, 512), strict=True), 1):
         for index in range(1, convolutions + 1):
             net.conv(f"conv{stage}_{index}", out, 3, bias=True)
@@ -57,9 +57,9 @@ INCEPTION_V1 = {
 
 
 def googlenet(net: Picture, five: int = 5) -> None:
-    """Szegedy et al., CVPR 2015, table 1, without the auxiliary classifiers.
+    """Append GoogLeNet (Szegedy et al., CVPR 2015, table 1) without the auxiliary classifiers.
 
-    ``five=3`` replaces the 5 × 5 convolutions by 3 × 3, as the code that Google and torchvision ship does.
+    ``five=3`` replaces the 5 × 5 convolutions by 3 × 3, as the code of Google and torchvision does.
     """
     net.conv("conv1", 64, 7, 2)
     net.pool(3, 2, ceil=True)
@@ -80,13 +80,13 @@ def googlenet(net: Picture, five: int = 5) -> None:
 # A branch is a list of (channels, kernel); a kernel may be a pair, and a third number is the stride of
 # an unpadded reduction. A tuple of branches inside a branch forks its end.
 def _branches(net: Picture, name: str, branches: list[list[tuple]], keep: int = 0) -> None:
-    """Append branches that start at the same picture and are concatenated, with ``keep`` channels pooled through."""
+    """Append branches that read the same image and are concatenated, with ``keep`` channels pooled through."""
     start, out, end = net.shape, keep, net.shape
     for index, branch in enumerate(branches, start=1):
         net.shape = start
         for step, (channels, kernel, *stride) in enumerate(branch, start=1):
             label = f"{name} {index}.{step}"
-            if isinstance(channels, tuple):  # a fork: both convolutions read the same picture
+            if isinstance(channels, tuple):  # a fork: both convolutions read the same image
                 fork = net.shape
                 for number, (width, shape) in enumerate(zip(channels, kernel, strict=True)):
                     net.shape = fork
@@ -104,7 +104,7 @@ _FORK = ((1, 3), (3, 1))
 
 
 def inception_v3(net: Picture) -> None:
-    """Szegedy et al., CVPR 2016, table 1 and figures 5 to 7, without the auxiliary classifier."""
+    """Append Inception v3 (Szegedy et al., CVPR 2016, table 1, figures 5 to 7) without the auxiliary classifier."""
     net.conv("conv1", 32, 3, 2, 0)
     net.conv("conv2", 32, 3, 1, 0)
     net.conv("conv3", 64, 3)
@@ -133,7 +133,7 @@ def inception_v3(net: Picture) -> None:
 
 
 def inception_v4(net: Picture) -> None:
-    """Szegedy et al., AAAI 2017, figures 3 to 9."""
+    """Append Inception v4 (Szegedy et al., AAAI 2017, figures 3 to 9)."""
     net.conv("stem 1", 32, 3, 2, 0)
     net.conv("stem 2", 32, 3, 1, 0)
     net.conv("stem 3", 64, 3)

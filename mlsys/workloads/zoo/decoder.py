@@ -1,4 +1,4 @@
-"""What every decoder answers: parameters, bytes of weights, cache of keys and values, prefill and decode."""
+"""The base class of decoders: parameters, weight bytes, key-value cache, prefill and decode."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ if TYPE_CHECKING:
 
 
 class StoredWeights(Protocol):
-    """How the weights of a decoder are stored, where that is not one format for all."""
+    """How the weights of a decoder are stored when not all have one format."""
 
     def operator_bits(self, model: Decoder, layer: int | None, plain: float) -> Mapping[str, float]:
-        """Return the bits of one weight by operator: of a layer, or with None outside of the layers."""
+        """Return bits per weight by operator, of a layer or, with None, of what is outside the layers."""
 
     def weight_bytes(self, model: Decoder, plain: float) -> float:
-        """Return the bytes of all parameters; those that are not quantised take ``plain`` bits."""
+        """Return the bytes of all parameters; unquantised ones take ``plain`` bits each."""
 
 
 class Decoder(ABC):
-    """A decoder-only transformer; a subclass says of which layers.
+    """A decoder-only transformer; subclasses define its layers.
 
     Attributes
     ----------
     name
-        What the reader calls it.
+        Name used in results.
     hidden, vocabulary
-        Width of the residual stream, rows of the table of tokens.
+        Width of the residual stream, and rows of the token embedding table.
     tied
-        The classifier uses the table of tokens.
+        Whether the classifier shares the token embedding table.
     positions
-        Rows of a learned table of positions; 0 for none.
+        Rows of a learned position embedding table; 0 for none.
     embedding_width
-        Width of the table of tokens, where it is not ``hidden``; 0 for ``hidden``.
+        Width of the token embedding table if not ``hidden``; 0 for ``hidden``.
     head, head_bias
-        Whether the pass ends in scores of the vocabulary, and whether these have a bias.
+        Whether the pass ends in logits over the vocabulary, and whether they have a bias.
     outer_parameters
         Parameters of normalisations outside the layers.
     layer_list
         The layers.
     quantization
-        How weights are stored, where not all in one format.
+        How weights are stored when not all have one format.
     cache_format
-        Number format of keys and values, where the model states one.
+        Number format of the key-value cache, if the model states one.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Decoder(ABC):
     @property
     @abstractmethod
     def layer_list(self) -> tuple[DecoderLayer, ...]:
-        """The layers, in the order in which they run."""
+        """The layers in execution order."""
 
     def unquantised(self) -> Self:
         """Return the same model with all weights in one format."""
@@ -88,19 +88,19 @@ class Decoder(ABC):
     # --- parameters and memory -------------------------------------------------------------
 
     def parameters(self, positions: int | None = None) -> Quantity:
-        """Return all parameters, param; ``positions`` replaces the length of a learned table of positions."""
+        """Return the parameter count, param; ``positions`` overrides the rows of a learned position table."""
         more = 0 if positions is None else (positions - self.positions) * self.hidden
         return Q_(
             self.outside_parameters() + more + sum(layer.parameters(self.hidden) for layer in self.layer_list), "param"
         )
 
     def active_parameters(self) -> Quantity:
-        """Return the parameters that one token uses: of the experts only those it visits."""
+        """Return the parameters that one token uses, param: of the experts, only the active ones."""
         layers = (layer.parameters(self.hidden, layer.active_experts) for layer in self.layer_list)
         return Q_(self.outside_parameters() + sum(layers), "param")
 
     def outside_parameters(self) -> int:
-        """Return the parameters outside the layers: tables, the classifier, normalisations."""
+        """Return the parameters outside the layers: embedding tables, classifier, normalisations."""
         width = self.embedding_width or self.hidden
         tables = self.vocabulary * width + self.positions * self.hidden
         tables += 2 * self.hidden * width if width != self.hidden else 0
@@ -108,7 +108,7 @@ class Decoder(ABC):
         return tables + head + self.outer_parameters
 
     def weight_bytes(self, weight_format: str | None = None) -> Quantity:
-        """Return the bytes of all parameters in ``weight_format``, by default as the model states it, or 16 bits.
+        """Return the bytes of all parameters in ``weight_format``; by default the model's own format, or 16 bits.
 
         Examples
         --------
@@ -121,14 +121,14 @@ class Decoder(ABC):
         return Q_(self.parameters().magnitude * weight_bits(weight_format or "fp16") / 8, "byte")
 
     def kv_cache_per_token(self, precision: str | None = None) -> Quantity:
-        """Return the bytes of keys and values, or of their latent, that one token leaves behind in all layers.
+        """Return the bytes of keys and values, or of their latent, that one token adds to the cache of all layers.
 
-        Local layers drop what is beyond their window: of many tokens, :meth:`kv_cache` is the sum.
+        Local layers evict tokens beyond their window; :meth:`kv_cache` accounts for that.
 
         Parameters
         ----------
         precision
-            Number format of the cache; by default the one that the model states, or FP16.
+            Number format of the cache; by default the model's own, or FP16.
 
         Examples
         --------
@@ -139,23 +139,23 @@ class Decoder(ABC):
         return Q_(sum(layer.cached_elements for layer in self.layer_list) * self._cache_size(precision), "byte")
 
     def kv_cache(self, tokens: int, *, batch: int = 1, precision: str | None = None, windows: bool = True) -> Quantity:
-        """Return the bytes of the cache of keys and values after so many tokens of each sequence.
+        """Return the bytes of the key-value cache after ``tokens`` tokens of each sequence.
 
         Parameters
         ----------
         tokens, batch
-            Tokens of each sequence, and sequences.
+            Tokens of each sequence, and number of sequences.
         precision
-            Number format of the cache; by default the one that the model states, or FP16.
+            Number format of the cache; by default the model's own, or FP16.
         windows
-            Whether local layers keep only their window; False for servers that keep pages of all tokens.
+            Whether local layers keep only their window; False for servers that keep all tokens.
 
         Raises
         ------
         ArgumentError
-            If a count is not a whole number above zero.
+            If a count is not a positive integer.
         UnknownNameError
-            If there is no such number format.
+            If the number format is unknown.
 
         Examples
         --------
@@ -191,34 +191,34 @@ class Decoder(ABC):
         fused: bool = True,
         whole: bool = False,
     ) -> Network:
-        """Return one pass over prompts that are all of one length.
+        """Return one forward pass over prompts of equal length.
 
         Parameters
         ----------
         batch, prompt
-            Sequences and the tokens of each.
+            Number of sequences, and tokens of each.
         precision
             Number format of activations and cache.
         weight_format
             Format in which weights are stored; by default the model's own, or ``precision``.
         causal
-            Count only the scores that a causal mask keeps; by default all, as most counters do.
+            Whether to count only the scores that a causal mask keeps; by default all, as most counters do.
         last_logits
-            Compare only the last token with the vocabulary, as generating needs.
+            Whether to compute logits for the last token only, as generation needs.
         fused, whole
             As in :class:`~mlsys.workloads.zoo.tape.Tape`.
 
         Raises
         ------
         ArgumentError
-            If a count is not a whole number above zero.
+            If a count is not a positive integer.
         UnknownNameError
-            If a format does not exist.
+            If a format is unknown.
 
         Notes
         -----
-        A token visits ``active_experts`` of the experts. The weights read are those of the
-        experts that at least one token visits, when tokens choose evenly.
+        A token is routed to ``active_experts`` of the experts. The weights read are those of the
+        experts that at least one token is expected to visit under uniform routing.
         """
         batch, prompt = checked_count("prefill", "batch", batch), checked_count("prefill", "prompt", prompt)
         tape = self._tape(precision, weight_format, None, fused, whole)
@@ -238,12 +238,12 @@ class Decoder(ABC):
         fused: bool = True,
         whole: bool = False,
     ) -> Network:
-        """Return one decoding step: one new token for each sequence.
+        """Return one decoding step: one new token per sequence.
 
         Parameters
         ----------
         batch, context
-            Sequences, and tokens each of them attends to, the new one included.
+            Number of sequences, and tokens that each attends to, including the new one.
         precision
             Number format of activations.
         weight_format, cache_precision
@@ -254,9 +254,9 @@ class Decoder(ABC):
         Raises
         ------
         ArgumentError
-            If a count is not a whole number above zero.
+            If a count is not a positive integer.
         UnknownNameError
-            If a format does not exist.
+            If a format is unknown.
 
         Examples
         --------
@@ -271,7 +271,7 @@ class Decoder(ABC):
         return Network(f"{self.name}, decode step of {batch} at {context}", tuple(tape.operators), DECODE)
 
     def write(self, tape: Tape, batch: int, prompt: int) -> None:
-        """Append one pass over prompts that are all of one length, every score counted."""
+        """Append one pass over prompts of equal length to a builder, counting all scores."""
         write_pass(self, tape, batch, prompt, prompt, False, batch * prompt)
 
     def _tape(self, precision: str, weight_format: str | None, cache: str | None, fused: bool, whole: bool) -> Tape:

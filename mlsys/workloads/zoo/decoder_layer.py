@@ -1,22 +1,22 @@
-"""One layer of a decoder: its sizes, its weight matrices and what it leaves in the cache."""
+"""One layer of a decoder: its sizes, weight matrices and cache entries."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 
 class WeightMatrix(NamedTuple):
-    """A matrix of weights, or several of one shape.
+    """A weight matrix, or several of one shape.
 
     Attributes
     ----------
     operator
         The operator of :mod:`mlsys.workloads.zoo.decoder_pass` that reads it.
     name
-        What most checkpoints call it, such as ``"self_attn.q_proj"``.
+        Its name in most checkpoints, such as ``"self_attn.q_proj"``.
     inputs, outputs
-        Its two sides.
+        Its input and output features.
     copies
-        Matrices of this shape: the experts of a layer.
+        Number of matrices of this shape: the experts of a layer.
     """
 
     operator: str
@@ -27,41 +27,41 @@ class WeightMatrix(NamedTuple):
 
     @property
     def elements(self) -> int:
-        """Weights of all copies."""
+        """Number of weights in all copies."""
         return self.inputs * self.outputs * self.copies
 
 
 @dataclass(frozen=True)
 class DecoderLayer:
-    """Sizes of one decoder layer: attention, or a short convolution, and a feed-forward part.
+    """Sizes of one decoder layer: attention or a short convolution, then a feed-forward block.
 
     Attributes
     ----------
     heads, kv_heads, head_dim
-        Heads of queries, heads of keys and values, width of a head.
+        Query heads, key-value heads, and width of a head.
     ffn
-        Inner width of the feed-forward part, or of one expert.
+        Inner width of the feed-forward block, or of one expert.
     gated
-        Feed-forward of three matrices (SwiGLU, GeGLU) instead of two.
+        Whether the feed-forward block has three matrices (SwiGLU, GeGLU) instead of two.
     biases
         Which parts have biases: ``"qkv"``, ``"output"``, ``"ffn"`` (also of a shared expert), ``"experts"``,
         ``"router"``, and ``"latent"``, those of the projections to the latents.
     norms
-        Normalisations over ``hidden`` in the layer.
+        Number of normalisations over ``hidden``.
     centred
         Whether they subtract the mean (LayerNorm); otherwise they only scale (RMSNorm).
     small
-        Parameters of normalisations, sinks and whatever else is no matrix and no bias.
+        Parameters that are neither matrices nor biases: normalisations, attention sinks.
     experts, active_experts
-        Experts, and how many a token visits; 0 for a dense layer.
+        Number of experts, and how many are active per token; 0 for a dense layer.
     shared_ffn, shared_gate
         Inner width of the shared expert, and whether a learned gate scales its output.
     latent, rotary, query_latent, value_dim
         Of multi-head latent attention; see :class:`~mlsys.workloads.zoo.LanguageModel`.
     window
-        Tokens that local attention sees; 0 for all.
+        Window of local attention in tokens; 0 for full attention.
     convolution
-        Kernel of a gated short convolution in the place of attention; 0 for attention.
+        Kernel size of a gated short convolution that replaces attention; 0 for attention.
     act
         Activation.
     """
@@ -89,7 +89,7 @@ class DecoderLayer:
 
     @property
     def attention_kind(self) -> str:
-        """How heads share keys: ``multi-head``, ``grouped``, ``multi-query``, ``latent``, or ``none``."""
+        """How heads share keys: ``multi-head``, ``grouped``, ``multi-query``, ``latent`` or ``none``."""
         if self.convolution:
             return "none"
         if self.latent:
@@ -100,7 +100,7 @@ class DecoderLayer:
 
     @property
     def key_width(self) -> int:
-        """Width of a key, its rotary part included where that is apart."""
+        """Width of a key, including a separate rotary part."""
         return self.head_dim + self.rotary if self.latent else self.head_dim
 
     @property
@@ -110,17 +110,17 @@ class DecoderLayer:
 
     @property
     def cached_elements(self) -> int:
-        """Numbers that one token leaves in the cache of this layer."""
+        """Elements that one token adds to the cache of this layer."""
         if self.convolution:
             return 0
         return self.latent + self.rotary if self.latent else 2 * self.kv_heads * self.head_dim
 
     def matrices(self, hidden: int) -> tuple[WeightMatrix, ...]:
-        """Return the weight matrices of the layer, in the order in which they are used."""
+        """Return the weight matrices of the layer in execution order."""
         return (*self._mixer(hidden), *self._feed_forward(hidden))
 
     def bias_parameters(self, hidden: int, experts: int | None = None) -> int:
-        """Return the parameters in biases, with so many experts, or all of them."""
+        """Return the parameters in biases, counting ``experts`` experts (by default all)."""
         count, total = self.experts if experts is None else experts, 0
         if "qkv" in self.biases:
             total += (self.heads + 2 * self.kv_heads) * self.head_dim
@@ -137,7 +137,7 @@ class DecoderLayer:
         return total
 
     def parameters(self, hidden: int, experts: int | None = None) -> int:
-        """Return all parameters of the layer, or those with so many of its experts."""
+        """Return the parameters of the layer, counting ``experts`` experts (by default all)."""
         total = self.small + self.bias_parameters(hidden, experts) + self.convolution * hidden
         for matrix in self.matrices(hidden):
             part = experts is not None and matrix.copies > 1
@@ -156,14 +156,14 @@ class DecoderLayer:
             )
         output = matrix("attention output", "self_attn.o_proj", self.heads * self.value_width, hidden)
         if self.latent:
-            asked = self.heads * self.key_width
+            query_width = self.heads * self.key_width
             query = (
                 (
                     matrix("query down", "self_attn.q_a_proj", hidden, self.query_latent),
-                    matrix("query", "self_attn.q_b_proj", self.query_latent, asked),
+                    matrix("query", "self_attn.q_b_proj", self.query_latent, query_width),
                 )
                 if self.query_latent
-                else (matrix("query", "self_attn.q_proj", hidden, asked),)
+                else (matrix("query", "self_attn.q_proj", hidden, query_width),)
             )
             expanded = self.heads * (self.head_dim + self.value_width)
             return (

@@ -1,4 +1,4 @@
-"""One pass over a decoder language model, written to a tape operator by operator."""
+"""One forward pass of a decoder language model, appended to a builder operator by operator."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ if TYPE_CHECKING:
     from mlsys.workloads.zoo.decoder import Decoder
 
 
-def write_pass(model: Decoder, tape: Tape, batch: int, queries: int, keys: int, causal: bool, judged: int) -> None:
-    """Append one pass over so many new tokens of each sequence, each of which sees up to ``keys``.
+def write_pass(model: Decoder, tape: Tape, batch: int, queries: int, keys: int, causal: bool, logits: int) -> None:
+    """Append one forward pass of ``queries`` new tokens per sequence, which attend to up to ``keys`` tokens.
 
     Parameters
     ----------
     model, tape
-        What is written, and where.
+        The model, and the builder that the operators are appended to.
     batch, queries, keys
-        Sequences, new tokens of each, and tokens that the last of them sees.
+        Number of sequences, new tokens of each, and tokens that the last of these attends to.
     causal
-        Whether only the scores that a causal mask keeps are counted.
-    judged
-        Tokens that are compared with the vocabulary.
+        Whether to count only the scores that a causal mask keeps.
+    logits
+        Tokens for which logits over the vocabulary are computed.
     """
     rows, hidden, layers = batch * queries, model.hidden, model.layer_list
     outside = _operator_bits(model, tape, None)
     tape.operator_bits = outside
     width = model.embedding_width or hidden
-    # Without a head, nothing reads the last normalisation, and the table bears its parameters.
-    left = 0 if model.head else model.outer_parameters
-    parameters = model.vocabulary * width + model.positions * hidden + left
+    # Without a head no product follows the last normalisation, so its parameters are counted with the table.
+    unassigned = 0 if model.head else model.outer_parameters
+    parameters = model.vocabulary * width + model.positions * hidden + unassigned
     lengths = [length for length in (model.vocabulary, model.positions) if length]
     tape.embedding("embedding", rows, width, parameters, len(lengths), lengths)
     if width != hidden:
@@ -59,12 +59,12 @@ def write_pass(model: Decoder, tape: Tape, batch: int, queries: int, keys: int, 
         return
     tape.norm("last norm", rows, hidden, centred=layers[-1].centred)
     if width != hidden:
-        tape.dense("embedding down", judged, hidden, width, False)
-    tape.dense("logits", judged, width, model.vocabulary, model.head_bias, model.outer_parameters, tied=model.tied)
+        tape.dense("embedding down", logits, hidden, width, False)
+    tape.dense("logits", logits, width, model.vocabulary, model.head_bias, model.outer_parameters, tied=model.tied)
 
 
 def _operator_bits(model: Decoder, tape: Tape, layer: int | None) -> Mapping[str, float] | None:
-    """Return the bits of a stored weight by operator, of a layer or outside of them; None where all are alike."""
+    """Return bits per stored weight by operator, of a layer or outside the layers; None if all are equal."""
     if model.quantization is None or tape.weights_alike:
         return None
     return model.quantization.operator_bits(model, layer, 8 * tape.size)
@@ -103,7 +103,7 @@ def _layer(layer: DecoderLayer, tape: Tape, hidden: int, sizes: tuple[int, int, 
 
 
 def _convolve(layer: DecoderLayer, tape: Tape, hidden: int, batch: int, queries: int) -> None:
-    """Append a gated short convolution: three branches, one product, a few taps for each channel, one product."""
+    """Append a gated short convolution: input projection, gate, depthwise taps, gate, output projection."""
     rows, kernel = batch * queries, layer.convolution
     tape.dense("convolution in", rows, hidden, 3 * hidden, "output" in layer.biases, layer.small)
     tape.ride_along("convolution gate", rows * hidden, 1, inputs=2)
@@ -137,10 +137,10 @@ def _attend(layer: DecoderLayer, tape: Tape, hidden: int, sizes: tuple[int, int,
 
 
 def _attend_to_latents(layer: DecoderLayer, tape: Tape, hidden: int, sizes: tuple[int, int, int], pairs: int) -> None:
-    """Append multi-head latent attention: expanded into heads for a prompt, absorbed for one more token.
+    """Append multi-head latent attention: expanded into heads for a prompt, absorbed for a decoding step.
 
-    Absorbed, the matrices that would expand the cache meet the query and the result of each head instead, and all
-    heads share one key as wide as the cache (arXiv:2405.04434, section 2.1.2; deepseek-ai/DeepSeek-V3,
+    When absorbed, the up-projections are applied to the query and the output of each head instead of to the cache,
+    and all heads share one key as wide as the cache (arXiv:2405.04434, section 2.1.2; deepseek-ai/DeepSeek-V3,
     inference/model.py).
     """
     batch, queries, keys = sizes
@@ -153,12 +153,12 @@ def _attend_to_latents(layer: DecoderLayer, tape: Tape, hidden: int, sizes: tupl
     tape.norm("latent norm", rows, layer.latent, centred=False)
     if queries > 1:
         tape.dense("key and value", rows, layer.latent, layer.heads * (layer.head_dim + values), False)
-        # Products with keys and with values are of different widths; their sum is that of two of the mean.
+        # Keys and values have different widths; two products of the mean width cost the same.
         tape.attention("attention", batch, layer.heads, queries, keys, (width + values) // 2, None, pairs)
         return
     tape.heads_apart("query absorbed", rows, layer.head_dim, layer.latent, layer.heads)
     shared = (2 * layer.latent + layer.rotary) // 2
-    # All heads ask the same keys: they are rows of one product, as kernels for it have them.
+    # All heads share the same keys, so kernels treat the heads as rows of one product.
     tape.attention(
         "attention", batch, 1, queries * layer.heads, keys, shared, 1, pairs * layer.heads,
         values_among_keys=layer.latent,
@@ -175,7 +175,7 @@ def _feed_forward(layer: DecoderLayer, tape: Tape, name: str, hidden: int, rows:
 
 
 def _experts(layer: DecoderLayer, tape: Tape, hidden: int, rows: int) -> None:
-    """Append the experts as two products over all visits, with the weights of those that are visited."""
+    """Append the experts as grouped products over all routed tokens, reading the weights of the active experts."""
     visits = rows * layer.active_experts
     visited = layer.experts * (1 - (1 - layer.active_experts / layer.experts) ** rows)
     first = len(tape.operators)
@@ -193,10 +193,10 @@ def _experts(layer: DecoderLayer, tape: Tape, hidden: int, rows: int) -> None:
 
 
 def scores_computed(queries: int, keys: int, window: int, causal: bool) -> int:
-    """Return how many scores are computed, where the last query sees the last key."""
+    """Return the number of attention scores computed when the last query attends to the last key."""
     reach = min(window, keys) if window else keys
     if not causal:
         return queries * reach
-    first = keys - queries + 1  # keys that the first query sees; each later one sees one more, up to its reach
+    first = keys - queries + 1  # keys of the first query; each later query has one more, up to its reach
     growing = min(queries, max(0, reach - first))
     return growing * first + growing * (growing - 1) // 2 + (queries - growing) * reach

@@ -8,7 +8,7 @@ from mlsys.workloads.zoo.residual import resnet_stages
 def _heads(
     net: Picture, features: list[Shape], priors: tuple[int, ...], classes: int, kernel: int, stride: int = 1
 ) -> None:
-    """Append the boxes and the scores that each feature map predicts for each prior."""
+    """Append the convolutions that predict boxes and scores for each prior of each feature map."""
     for index, (shape, boxes) in enumerate(zip(features, priors, strict=True), start=1):
         for name, outputs in (("boxes", 4), ("scores", classes)):
             net.shape = shape
@@ -16,10 +16,10 @@ def _heads(
 
 
 def ssd_resnet34(net: Picture) -> None:
-    """MLPerf Inference's large detector: Reddi et al., ISCA 2020, table 1.
+    """Append SSD-ResNet34, MLPerf Inference's large detector (Reddi et al., ISCA 2020, table 1).
 
-    ResNet-34 up to its third stage, which does not halve the picture; five more pairs of convolutions;
-    heads with stride 3, 15,130 boxes for a picture of 1200 × 1200 and 81 classes.
+    ResNet-34 up to its third stage, which has stride 1; five more pairs of convolutions;
+    heads with stride 3; 15,130 boxes for an image of 1200 × 1200, and 81 classes.
     """
     resnet_stages(net, 34, stages=2)
     for block in range(1, 7):
@@ -41,10 +41,10 @@ def ssd_resnet34(net: Picture) -> None:
 
 
 def ssd300_resnet50(net: Picture) -> None:
-    """NVIDIA's SSD300 v1.1: NVIDIA/DeepLearningExamples, PyTorch/Detection/SSD, ssd/model.py at 729963dd.
+    """Append NVIDIA's SSD300 v1.1 (NVIDIA/DeepLearningExamples, PyTorch/Detection/SSD, ssd/model.py at 729963dd).
 
-    ResNet-50 up to its third stage, which does not halve the picture; five more pairs of convolutions, normalised;
-    8,732 boxes for a picture of 300 × 300 and 81 classes.
+    ResNet-50 up to its third stage, which has stride 1; five more pairs of convolutions, normalised;
+    8,732 boxes for an image of 300 × 300, and 81 classes.
     """
     resnet_stages(net, 50, stages=3, last_stride=1)
     features = [net.shape]
@@ -58,7 +58,7 @@ def ssd300_resnet50(net: Picture) -> None:
 
 
 def ssd_mobilenet(net: Picture, version: int, width: float = 1.0, classes: int = 91) -> None:
-    """TensorFlow's object detection models on 300 × 300 pictures (Huang et al. 2017; Liu et al. 2016)."""
+    """Append SSD-MobileNet of TensorFlow's object detection API (Huang et al. 2017; Liu et al. 2016)."""
     if version == 1:
         after = mobilenet_v1_stages(net, width)
         features = [after[10], after[12]]
@@ -74,19 +74,19 @@ def ssd_mobilenet(net: Picture, version: int, width: float = 1.0, classes: int =
 
 
 def retinanet(net: Picture, classes: int = 264) -> None:
-    """Lin et al., ICCV 2017, as MLPerf runs it: ResNeXt-50 32×4d, 800 × 800, the classes of OpenImages."""
+    """Append MLPerf's RetinaNet (Lin et al., ICCV 2017): ResNeXt-50 32×4d, 800 × 800, OpenImages classes."""
     _pyramid_heads(net, resnet_stages(net, 50, groups=32, width=4)[1:], classes)
 
 
 def retinanet_resnet(net: Picture, depth: int) -> None:
-    """Lin et al., ICCV 2017, on a ResNet, for the 80 classes of COCO: NVIDIA/retinanet-examples, odtk/model.py."""
+    """Append RetinaNet (Lin et al., ICCV 2017) on a ResNet for COCO: NVIDIA/retinanet-examples, odtk/model.py."""
     _pyramid_heads(net, resnet_stages(net, depth)[1:], 80, coarse_from_backbone=True)
 
 
 def _pyramid_heads(net: Picture, backbone: list[Shape], classes: int, *, coarse_from_backbone: bool = False) -> None:
-    """Append a feature pyramid of five levels and its two heads of five convolutions.
+    """Append a feature pyramid of five levels and its two heads of five convolutions each.
 
-    The sixth level is made from the last of the pyramid, or ``coarse_from_backbone`` from that of the backbone.
+    The sixth level reads the last pyramid level, or the last backbone stage if ``coarse_from_backbone``.
     """
     pyramid = []
     for index, shape in enumerate(backbone, start=3):
@@ -111,7 +111,7 @@ def _pyramid_heads(net: Picture, backbone: list[Shape], classes: int, *, coarse_
 
 
 def retinaface(net: Picture) -> None:
-    """Deng et al., CVPR 2020, on ResNet-50: biubug6/Pytorch_Retinaface, models/net.py; two anchors a place."""
+    """Append RetinaFace on ResNet-50 (Deng et al., CVPR 2020; biubug6/Pytorch_Retinaface, models/net.py)."""
     laterals = []
     for index, shape in enumerate(resnet_stages(net, 50)[1:], start=3):
         net.shape = shape

@@ -1,4 +1,4 @@
-"""Entries of the catalogue for detectors of Darknet, of phones and of pyramids, and for pictures cut up."""
+"""Catalogue entries of Darknet, mobile, pyramid and two-stage detectors, and of image segmentation."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -8,7 +8,7 @@ from mlsys.workloads.zoo.entry import Entry
 from mlsys.workloads.zoo.picture import Picture, Shape
 from mlsys.workloads.zoo.residual import RESNETS
 
-_NOTE = "80 classes; boxes are not sorted out"
+_NOTE = "80 classes; without non-maximum suppression"
 _NANODET = "RangiLyu/nanodet, config"
 
 
@@ -21,7 +21,7 @@ def _entry(
 
 
 def detectors() -> Iterator[Entry]:
-    """Yield the entries, in the order of the catalogue."""
+    """Yield the entries in catalogue order."""
     third = "Redmon & Farhadi 2018, arXiv:1804.02767; pjreddie/darknet, cfg/{}.cfg"
     yield _entry("yolov3", "YOLOv3 at 416", third.format("yolov3"), yolo_darknet.yolo_v3, shape=416)
     yield _entry("yolov3_spp", "YOLOv3-SPP at 608", third.format("yolov3-spp"),
@@ -45,20 +45,20 @@ def detectors() -> Iterator[Entry]:
         yield _entry(f"efficientdet_{size}", f"EfficientDet-{size.capitalize()}",
                      "Tan et al. 2020, CVPR, table 1; google/automl, efficientdet",
                      partial(efficientdet.efficientdet, size=size), f"tf_efficientdet_{size}", shape=made.side,
-                     note="90 classes; boxes are not sorted out")  # fmt: skip
+                     note="90 classes; without non-maximum suppression")  # fmt: skip
     for depth in RESNETS:
         yield _entry(f"retinanet_resnet{depth}", f"RetinaNet ResNet{depth}-FPN",
                      "Lin et al. 2017, ICCV; NVIDIA/retinanet-examples, odtk",
                      partial(detection.retinanet_resnet, depth=depth), f"RetinaNet R{depth}-FPN", shape=(3, 800, 1280),
-                     note=f"{_NOTE}; the shorter side 800")  # fmt: skip
+                     note=f"{_NOTE}; shorter side 800")  # fmt: skip
     yield _entry("deeplab_v3_mobilenet_v2", "DeepLab v3, MobileNet v2", "Sandler et al. 2018, CVPR, section 6.3; "
                  "tensorflow/models, research/deeplab", mobile.deeplab_mobile, "deeplabv3_mnv2", shape=513,
-                 note="21 classes; not enlarged to the picture's size", family="segmentation")  # fmt: skip
+                 note="21 classes; output not upsampled to the input size", family="segmentation")  # fmt: skip
     yield from _two_stage()
 
 
 def _two_stage() -> Iterator[Entry]:
-    note = "{} of objects; 1,000 proposals, 100 detections; regions are not cut out and not sorted out"
+    note = "{}; 1,000 proposals, 100 detections; without RoI pooling and non-maximum suppression"
     for spelled, depth, groups, width in (("R-50", 50, 1, 64), ("R-101", 101, 1, 64), ("X-101-32x8d", 101, 32, 8)):
         for kind, heads in (("Faster", ""), ("Mask", "mask"), ("Keypoint", "points")):
             objects = two_stage.OBJECTS[heads]
@@ -80,4 +80,4 @@ def _two_stage() -> Iterator[Entry]:
         yield _entry(f"sam_vit_{size}", f"Segment Anything, ViT-{size.upper()}, encoder",
                      "Kirillov et al. 2023, ICCV; facebookresearch/segment-anything, build_sam.py",
                      partial(two_stage.segment_anything, size=size), f"SAM vit_{size}", shape=1024,
-                     note="the encoder; relative positions are not counted", family="segmentation")  # fmt: skip
+                     note="image encoder only; relative positions not counted", family="segmentation")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Networks that make pictures out of noise: the U-Nets of Stable Diffusion, and the decoder of their latents."""
+"""Image diffusion networks: the U-Nets of Stable Diffusion, and the decoder of their latents."""
 
 from dataclasses import dataclass
 
@@ -9,20 +9,20 @@ TEXT_TOKENS = 77
 
 @dataclass(frozen=True)
 class Denoiser:
-    """The shape of a U-Net of diffusers (unet_2d_condition.py); two residual blocks a level.
+    """The sizes of a diffusers U-Net (unet_2d_condition.py) with two residual blocks per level.
 
     Attributes
     ----------
     widths
         Channels of each level.
     blocks
-        Transformer blocks after each residual block of a level; none for 0.
+        Transformer blocks after each residual block of a level.
     text
-        Width of a token of the text that it attends to.
+        Width of the text tokens that it attends to.
     added
-        Width of what is told beside text and time, 0 for nothing.
+        Width of the conditioning vector besides text and time step; 0 for none.
     heads
-        Of every attention; 0 for heads of 64, as many as fill a level's channels.
+        Heads of every attention; 0 for heads of width 64.
     """
 
     widths: tuple[int, ...]
@@ -32,14 +32,14 @@ class Denoiser:
     heads: int = 0
 
 
-# The configurations that the makers publish beside the weights (unet/config.json). The first version's
+# The configurations published with the weights (unet/config.json). The first version's
 # ``attention_head_dim`` of 8 is the number of heads: unet_2d_condition.py says so of all such configurations.
 DENOISERS = {
     "sd_v1": Denoiser((320, 640, 1280, 1280), (1, 1, 1, 0), 768, heads=8),
     "sd_v2": Denoiser((320, 640, 1280, 1280), (1, 1, 1, 0), 1024),
     "sdxl": Denoiser((320, 640, 1280), (0, 2, 10), 2048, 2816),
 }
-# Width of what says how noisy the picture still is.
+# Width of the time-step embedding.
 TIME = 1280
 
 
@@ -54,7 +54,7 @@ def _normed(net: Picture, name: str, act: bool = True) -> None:
 
 
 def _residual(net: Picture, name: str, out: int, timed: bool = True) -> None:
-    """Append a block as ``ResnetBlock2D`` of diffusers' resnet.py runs it; what it is told of the time it adds."""
+    """Append ``ResnetBlock2D`` of diffusers' resnet.py; if ``timed``, it adds a projected time-step embedding."""
     start = net.shape
     _normed(net, f"{name} a")
     _conv(net, f"{name} a", out)
@@ -72,16 +72,16 @@ def _residual(net: Picture, name: str, out: int, timed: bool = True) -> None:
 
 
 def _attending(net: Picture, name: str, repeats: int, shape: Denoiser) -> None:
-    """Append transformer blocks: pixels attend to each other, then to the text, then a gated layer."""
+    """Append transformer blocks: self-attention over pixels, cross-attention to the text, a gated feed-forward."""
     width, pixels = net.channels, net.shape[1] * net.shape[2]
     rows, heads = net.batch * pixels, shape.heads or width // 64
     _normed(net, name, act=False)
     net.dense(f"{name} in", rows, width, width)
     for _ in net.repeated(repeats):
-        for kind, keys, told in (("self", pixels, width), ("text", TEXT_TOKENS, shape.text)):
+        for kind, keys, key_width in (("self", pixels, width), ("text", TEXT_TOKENS, shape.text)):
             net.norm(f"{name} {kind} norm", rows, width)
             net.dense(f"{name} {kind} query", rows, width, width, bias=False, extra=2 * width)
-            net.dense(f"{name} {kind} key and value", net.batch * keys, told, 2 * width, bias=False)
+            net.dense(f"{name} {kind} key and value", net.batch * keys, key_width, 2 * width, bias=False)
             net.attention(f"{name} {kind} attention", net.batch, heads, pixels, keys, width // heads)
             net.dense(f"{name} {kind} output", rows, width, width)
             net.add(f"{name} {kind} add", rows * width)
@@ -95,12 +95,12 @@ def _attending(net: Picture, name: str, repeats: int, shape: Denoiser) -> None:
 
 
 def denoiser(net: Picture, name: str) -> None:
-    """One look of a U-Net at a latent picture: Rombach et al. 2022, CVPR; Podell et al. 2023, arXiv:2307.01952."""
+    """Append one denoising step of a U-Net (Rombach et al. 2022, CVPR; Podell et al. 2023, arXiv:2307.01952)."""
     shape = DENOISERS[name]
-    for told, width in (("time", shape.widths[0]), *((("added", shape.added),) if shape.added else ())):
-        net.dense(f"{told} a", net.batch, width, TIME)
-        net.activation(f"{told} silu", net.batch * TIME, "silu")
-        net.dense(f"{told} b", net.batch, TIME, TIME)
+    for embedding, width in (("time", shape.widths[0]), *((("added", shape.added),) if shape.added else ())):
+        net.dense(f"{embedding} a", net.batch, width, TIME)
+        net.activation(f"{embedding} silu", net.batch * TIME, "silu")
+        net.dense(f"{embedding} b", net.batch, TIME, TIME)
     _conv(net, "first", shape.widths[0])
     kept: list[Shape] = [net.shape]
     for level, (width, blocks) in enumerate(zip(shape.widths, shape.blocks, strict=True)):
@@ -123,14 +123,17 @@ def denoiser(net: Picture, name: str) -> None:
             if blocks:
                 _attending(net, f"up {level}.{index} transformer", blocks, shape)
         if level:
-            net.shape = (net.channels, *kept[-1][1:])  # as large as what it meets there, twice as large or one less
+            net.shape = (
+                net.channels,
+                *kept[-1][1:],
+            )  # the size of the skip connection it joins: twice as large, or one less
             _conv(net, f"up {level} larger", width)
     _normed(net, "last")
     _conv(net, "last", 4)
 
 
 def latent_decoder(net: Picture) -> None:
-    """From latents to pixels, eight times as many each way: diffusers, autoencoder_kl.py, the widths of its makers."""
+    """Append the decoder from latents to an image with sides eight times as long (diffusers, autoencoder_kl.py)."""
     _conv(net, "unquantised", 4, 1)
     _conv(net, "first", 512)
     _residual(net, "middle a", 512, timed=False)

@@ -1,21 +1,21 @@
-"""Transformers that make pictures and films out of noise: FLUX.1 and CogVideoX."""
+"""Diffusion transformers for images and video: FLUX.1 and CogVideoX."""
 
 from mlsys.workloads.zoo.tape import Tape
 
-# Width of both streams of FLUX.1, its heads of 128, its blocks of two streams and of one; tokens of a picture of 1024
-# pixels (each of 16 × 16) and of its text: black-forest-labs/flux, src/flux/util.py and model.py.
+# Width of both streams of FLUX.1, its heads of 128, its double- and single-stream blocks; tokens of an image of
+# 1024 × 1024 pixels (16 × 16 each) and of its text: black-forest-labs/flux, src/flux/util.py and model.py.
 FLUX_WIDTH, FLUX_HEADS, FLUX_DOUBLE, FLUX_SINGLE = 3072, 24, 19, 38
 FLUX_PICTURE, FLUX_TEXT = 4096, 512
-# Width of a latent pixel of 2 × 2, of a token of T5, of CLIP's summary of the text, and of what says the time.
+# Width of a 2 × 2 latent patch, of a T5 token, of CLIP's pooled text embedding, and of the time-step embedding.
 LATENT, T5, CLIP, TIME = 64, 4096, 768, 256
-# Layers, and heads of 64, of the two sizes of CogVideoX: THUDM/CogVideo, the configurations beside the weights.
+# Layers and heads (of width 64) of the two sizes of CogVideoX: THUDM/CogVideo, the configurations with the weights.
 COGVIDEOX = {"2b": (30, 30), "5b": (42, 48)}
-# 49 frames of 480 × 720 are 13 latent ones of 60 × 90, in patches of 2 × 2; its text, and its width of the time.
+# 49 frames of 480 × 720 are 13 latent frames of 60 × 90, in patches of 2 × 2; text tokens; time-step embedding width.
 FILM, FILM_TEXT, FILM_TIME = 13 * 30 * 45, 226, 512
 
 
 def _stream(tape: Tape, name: str, batch: int, tokens: int, width: int, inner: int) -> None:
-    """Append what one stream of a block does by itself behind attention: its output and its feed-forward layer."""
+    """Append the part of a block after attention that each stream has for itself: output and feed-forward layers."""
     rows = batch * tokens
     tape.dense(f"{name} output", rows, width, width)
     tape.add(f"{name} add", rows * width)
@@ -26,28 +26,28 @@ def _stream(tape: Tape, name: str, batch: int, tokens: int, width: int, inner: i
     tape.add(f"{name} inner add", rows * width)
 
 
-def _told(tape: Tape, name: str, batch: int, width: int, out: int) -> None:
-    """Append two dense layers that tell all blocks the time, or the like."""
+def _conditioning(tape: Tape, name: str, batch: int, width: int, out: int) -> None:
+    """Append the two dense layers that embed a conditioning vector, such as the time step, for all blocks."""
     tape.dense(f"{name} a", batch, width, out)
     tape.activation(f"{name} silu", batch * out, "silu")
     tape.dense(f"{name} b", batch, out, out)
 
 
 def flux(tape: Tape, batch: int) -> None:
-    """One look of FLUX.1 at a picture of 1024 × 1024; its guidance is told it, so that one look is enough."""
+    """Append one denoising step of FLUX.1 at 1024 × 1024; guidance is distilled, so one evaluation is enough."""
     width, heads, both = FLUX_WIDTH, FLUX_HEADS, FLUX_PICTURE + FLUX_TEXT
     streams = (("picture", FLUX_PICTURE, LATENT), ("text", FLUX_TEXT, T5))
-    for name, tokens, told in streams:
-        tape.dense(f"{name} in", batch * tokens, told, width)
-    for name, told in (("time", TIME), ("guidance", TIME), ("summary", CLIP)):
-        _told(tape, name, batch, told, width)
+    for name, tokens, inputs in streams:
+        tape.dense(f"{name} in", batch * tokens, inputs, width)
+    for name, inputs in (("time", TIME), ("guidance", TIME), ("summary", CLIP)):
+        _conditioning(tape, name, batch, inputs, width)
     for _ in tape.repeated(FLUX_DOUBLE):
-        for name, tokens, _told_width in streams:
+        for name, tokens, _inputs in streams:
             tape.dense(f"{name} modulation", batch, width, 6 * width)
             tape.norm(f"{name} norm", batch * tokens, width)
             tape.dense(f"{name} query, key, value", batch * tokens, width, 3 * width)
         tape.attention("attention", batch, heads, both, both, width // heads, rotary=True)
-        for name, tokens, _told_width in streams:
+        for name, tokens, _inputs in streams:
             _stream(tape, name, batch, tokens, width, 4 * width)
     for _ in tape.repeated(FLUX_SINGLE):
         tape.dense("modulation", batch, width, 3 * width)
@@ -62,12 +62,12 @@ def flux(tape: Tape, batch: int) -> None:
 
 
 def cogvideox(tape: Tape, batch: int, size: str) -> None:
-    """One look of CogVideoX at 49 frames of 480 × 720; guidance takes two, with the text and without."""
+    """Append one denoising step of CogVideoX, 49 frames of 480 × 720; guidance needs two, with and without text."""
     layers, heads = COGVIDEOX[size]
     width, both = 64 * heads, FILM + FILM_TEXT
     tape.dense("film in", batch * FILM, LATENT, width)
     tape.dense("text in", batch * FILM_TEXT, T5, width)
-    _told(tape, "time", batch, width, FILM_TIME)
+    _conditioning(tape, "time", batch, width, FILM_TIME)
     for _ in tape.repeated(layers):
         tape.dense("modulation", batch, FILM_TIME, 6 * width)
         tape.norm("norm", batch * both, width)

@@ -1,4 +1,4 @@
-"""EfficientDet: detectors on EfficientNet, whose pyramid goes up and down several times."""
+"""EfficientDet: detectors on EfficientNet with repeated bidirectional feature pyramids (BiFPN)."""
 
 import math
 from dataclasses import dataclass
@@ -19,23 +19,23 @@ ANCHORS, CLASSES = 9, 90
 
 @dataclass(frozen=True)
 class Size:
-    """A row of Tan et al. 2020, CVPR, table 1.
+    """One size of EfficientDet (Tan et al. 2020, CVPR, table 1).
 
     Attributes
     ----------
     side
-        Of the picture.
+        Side of the image, pixels.
     backbone
-        The size of EfficientNet.
+        Size of the EfficientNet, 0 for B0.
     width, times
-        Channels of the pyramid, and how often it goes up and down.
+        Channels of the BiFPN, and its repetitions.
     deep
-        Convolutions of a head.
+        Convolutions in a head.
     levels
-        Of the pyramid, from the third.
+        Pyramid levels, from the third.
     light
-        Of EfficientNet-Lite: no squeeze and excitation, ReLU6, first and last stage alike in all sizes, and sums
-        without weights.
+        Whether the backbone is EfficientNet-Lite: no squeeze and excitation, ReLU6, first and last stage the same
+        in all sizes, and unweighted sums.
     """
 
     side: int
@@ -48,7 +48,7 @@ class Size:
 
     @property
     def act(self) -> str:
-        """What follows a convolution."""
+        """The activation after convolutions."""
         return "relu6" if self.light else "silu"
 
 
@@ -61,7 +61,7 @@ SIZES = {
 
 
 def _backbone(net: Picture, made: Size) -> list[Shape]:
-    """Append EfficientNet without its last convolution; return what is left of its stages at an eighth and less."""
+    """Append EfficientNet without its last convolution; return the shapes at 1/8, 1/16 and 1/32 resolution."""
     width, depth = SCALES[made.backbone]
     net.conv("stem", divisible(32 * width), 3, 2, "same", act=made.act)
     after: list[Shape] = []
@@ -89,7 +89,7 @@ def _separable(net: Picture, name: str, out: int, *, norm: bool = True, act: str
 
 
 def _node(net: Picture, name: str, shape: Shape, inputs: int, made: Size) -> None:
-    """Append a node of the pyramid: a sum of its inputs, weighted save in a light one, and a separable convolution."""
+    """Append a pyramid node: a sum of its inputs (weighted unless ``light``) and a separable convolution."""
     net.shape = shape
     operations, weights = (inputs - 1, 0) if made.light else (2 * inputs, inputs)
     net.ride_along(f"{name} sum", net.elements, operations, inputs, parameters=weights)
@@ -98,15 +98,17 @@ def _node(net: Picture, name: str, shape: Shape, inputs: int, made: Size) -> Non
 
 
 def efficientdet(net: Picture, size: str) -> None:
-    """Tan et al., CVPR 2020: google/automl, efficientdet; 90 classes, nine anchors a place.
+    """Append EfficientDet (Tan et al., CVPR 2020; google/automl, efficientdet): 90 classes, nine anchors per cell.
 
-    The light ones as rwightman/efficientdet-pytorch has them, ``effdet/config/model_config.py``.
+    The Lite variants follow rwightman/efficientdet-pytorch, ``effdet/config/model_config.py``.
     """
     made = SIZES[size]
     third, fourth, fifth = _backbone(net, made)
     levels = []
     for level, shape in enumerate((third, fourth, fifth), start=3):
-        for copy in range(1 if level == 3 else 2):  # two nodes read the fourth and the fifth, each by its own
+        for copy in range(
+            1 if level == 3 else 2
+        ):  # two nodes read the fourth and fifth level, each through its own lateral
             net.shape = shape
             net.conv(f"lateral {level}.{copy}", made.width, 1, bias=True, act=None)
         levels.append(net.shape)
@@ -128,7 +130,7 @@ def efficientdet(net: Picture, size: str) -> None:
             for index in range(made.deep):
                 _separable(net, f"{head} {level + 3}.{index}", made.width, act=made.act)
             _separable(net, f"{head} {level + 3}", outputs, norm=False)
-        if level > 0:  # the levels share the weights of the first, and normalise each by its own
+        if level > 0:  # levels share the weights of the first, but each has its own normalisations
             shared = net.operators[first:]
             net.operators[first:] = [net.without_parameters(operator) for operator in shared]
             net.ride_along(f"norms {level + 3}", 0, 0, parameters=2 * made.deep * 2 * made.width)

@@ -8,7 +8,7 @@ from mlsys.workloads.zoo.tape import Tape
 
 
 def block(tape: Tape, batch: int, tokens: int, width: int, heads: int, inner: int, before: bool = True) -> None:
-    """Append one standard encoder block: attention and a feed-forward layer, normalised before or after each."""
+    """Append one encoder block, attention and a feed-forward layer, with pre- or post-normalisation."""
     rows, start = batch * tokens, tape.here
     if before:
         tape.norm("attention norm", rows, width)
@@ -22,7 +22,7 @@ def block(tape: Tape, batch: int, tokens: int, width: int, heads: int, inner: in
 
 
 def feed_forward(tape: Tape, rows: int, width: int, inner: int, before: bool = True) -> None:
-    """Append two dense layers with an activation between them, normalised before or after."""
+    """Append two dense layers with an activation between them, with pre- or post-normalisation."""
     start = tape.here
     if before:
         tape.norm("feed-forward norm", rows, width)
@@ -36,10 +36,10 @@ def feed_forward(tape: Tape, rows: int, width: int, inner: int, before: bool = T
 
 @dataclass(frozen=True)
 class TextEncoder:
-    """The shape of a model such as BERT.
+    """The sizes of a text encoder such as BERT.
 
-    ``vocabulary`` is 0 where only the encoder blocks are meant. ``embedding`` is the width of
-    the tables where it is not ``width``; ``shared`` says that all layers use the same weights.
+    ``vocabulary`` is 0 for the encoder blocks alone. ``embedding`` is the width of the embedding
+    tables if not ``width``; ``shared`` means that all layers use the same weights.
     """
 
     layers: int
@@ -55,7 +55,7 @@ class TextEncoder:
 
 
 def bert(tape: Tape, batch: int, tokens: int, shape: TextEncoder) -> None:
-    """Devlin et al., NAACL 2019; RoBERTa, ALBERT and DistilBERT change the tables and the sharing."""
+    """Append BERT (Devlin et al., NAACL 2019), RoBERTa, ALBERT or DistilBERT, which differ in tables and sharing."""
     width, rows = shape.width, batch * tokens
     if shape.vocabulary:
         embedding = shape.embedding or width
@@ -89,7 +89,7 @@ VITS = {
 
 
 def vit(net: Picture, size: str, patch: int) -> None:
-    """Dosovitskiy et al., ICLR 2021: patches and a class token; the classifier looks at that token alone."""
+    """Append ViT (Dosovitskiy et al., ICLR 2021): patches and a class token, which alone is classified."""
     layers, width, heads = VITS[size]
     net.conv("patches", width, patch, patch, 0, norm=False, act=None)
     tokens = net.shape[1] * net.shape[2] + 1
@@ -102,7 +102,7 @@ def vit(net: Picture, size: str, patch: int) -> None:
 
 
 def clip_picture(net: Picture) -> None:
-    """Picture encoder of CLIP, ViT-B/32 (Radford et al., ICML 2021; openai/CLIP, clip/model.py)."""
+    """Append the image encoder of CLIP, ViT-B/32 (Radford et al., ICML 2021; openai/CLIP, clip/model.py)."""
     layers, width, heads = VITS["base"]
     net.conv("patches", width, 32, 32, 0, bias=False, norm=False, act=None)
     tokens = net.shape[1] * net.shape[2] + 1
@@ -116,7 +116,7 @@ def clip_picture(net: Picture) -> None:
 
 
 def mixer(net: Picture, patch: int, layers: int, width: int, inner: tuple[int, int]) -> None:
-    """Tolstikhin et al., NeurIPS 2021, table 1: one feed-forward layer across patches, one across channels."""
+    """Append MLP-Mixer (Tolstikhin et al., NeurIPS 2021, table 1): MLPs across patches and across channels."""
     net.conv("patches", width, patch, patch, 0, norm=False, act=None)
     tokens = net.shape[1] * net.shape[2]
     for _ in net.repeated(layers):
@@ -138,7 +138,7 @@ SWINS = {"tiny": ((2, 2, 6, 2), 96, 3), "small": ((2, 2, 18, 2), 96, 3), "base":
 
 
 def swin(net: Picture, size: str, window: int = 7) -> None:
-    """Liu et al., ICCV 2021: attention inside windows, with a table of relative positions for each block."""
+    """Append Swin (Liu et al., ICCV 2021): attention in windows, with a relative position table per block."""
     depths, width, heads = SWINS[size]
     net.conv("patches", width, 4, 4, 0, norm=False, act=None, extra=2 * width)
     side = net.shape[1]
@@ -177,7 +177,7 @@ CONVNEXTS = {
 
 
 def convnext(net: Picture, size: str) -> None:
-    """Liu et al., CVPR 2022: depthwise 7 × 7, normalisation, two pointwise layers, a learned scale."""
+    """Append ConvNeXt (Liu et al., CVPR 2022): depthwise 7 × 7, normalisation, two pointwise layers, layer scale."""
     depths, widths = CONVNEXTS[size]
     for stage, (depth, width) in enumerate(zip(depths, widths, strict=True)):
         if stage:

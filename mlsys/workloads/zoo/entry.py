@@ -1,4 +1,4 @@
-"""One entry of the catalogue: a network's name, its source, and how it is written down."""
+"""One entry of the catalogue: a network's name, its source and its recipe."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from mlsys.workloads.drawn import DrawnTape
     from mlsys.workloads.workload import Workload
 
-SMALLEST_FREE = 32  # networks of smaller pictures end in a layer that fits one size
+SMALLEST_FREE = 32  # networks on images of this side or smaller end in a layer that fits one size
 
 
-@lru_cache(maxsize=64)  # whoever compares fused and unfused asks twice
+@lru_cache(maxsize=64)  # a comparison of fused and unfused loads the same network twice
 def _loaded(name: str, batch: int, precision: str, sequence: int | None, image: int | None) -> Workload:
     from mlsys.workloads.resolve import load
 
@@ -37,29 +37,29 @@ class Entry:
     Attributes
     ----------
     name
-        The name to ask for it by.
+        Name in the catalogue.
     title
-        What papers call it.
+        Name used in papers.
     family
         ``"picture"``, ``"text"``, ``"language"``, ``"speech and sensors"``, ``"recommender"``, ….
     source
-        Paper and table, or repository and file, that the shape is from.
+        Paper and table, or repository and file, that the sizes are taken from.
     aliases
         Other spellings.
     image
-        Channels, height and width of its input, for a network that sees a picture.
+        Default channels, height and width of its input, for a network on images.
     sequence
-        Tokens, for one that reads text, unless the caller says otherwise.
+        Default number of tokens, for a network on text.
     model
-        The shape of a decoder language model.
+        The decoder language model, if it is one.
     note
-        What is not exact, if anything.
+        Deviations from the source, if any.
     code
-        The recipe in :data:`mlsys.workloads.torch_models.RECIPES` that makes it in PyTorch, if there is one.
+        The recipe in :data:`mlsys.workloads.torch_models.RECIPES` that builds it in PyTorch, if there is one.
     longest
-        Most tokens, where positions are learned; 0 for no limit.
+        Maximum number of tokens with learned positions; 0 for no limit.
     drawn
-        Whether its recipe says what reads what, so that the graph and a module in PyTorch follow from it too.
+        Whether its recipe states the inputs of every layer, so that a graph and a PyTorch module follow from it.
     """
 
     name: str
@@ -80,22 +80,22 @@ class Entry:
 
     @property
     def free_image(self) -> bool:
-        """Whether it takes square pictures of another side."""
+        """Whether it accepts square images of another side."""
         return self.image is not None and self.image[1] == self.image[2] and self.image[1] > SMALLEST_FREE
 
     @property
     def has_graph(self) -> bool:
-        """Whether it is known what reads what, by its recipe or by its PyTorch code: then it can be run, too."""
+        """Whether its graph is known, from its recipe or its PyTorch code, so that it can also be run."""
         return self.drawn or self.code is not None
 
     @property
     def written(self) -> bool:
-        """Whether it is written down operator by operator; the others are known by their PyTorch code."""
+        """Whether it has an operator-by-operator recipe; the others are captured from PyTorch code."""
         return bool(self.draw or self.write or self.model)
 
     @cached_property
     def parameters(self) -> Quantity:
-        """Parameters, param: weights, biases, scales and shifts; no running averages."""
+        """Trainable parameters, param: weights, biases, scales and shifts, without running statistics."""
         return self.model.parameters() if self.model else self.build().parameters
 
     def build(
@@ -110,14 +110,14 @@ class Entry:
         fused: bool = True,
         whole: bool = False,
     ) -> Network:
-        """Return the network; :func:`mlsys.workloads.zoo.network` explains the arguments.
+        """Return the network; the arguments are those of :func:`mlsys.workloads.zoo.network`.
 
-        ``image`` may be height and width, of a network that is written down. ``whole`` counts the work of what rides
-        along with the products, which else is left out.
+        ``image`` may be (height, width) for a network with a recipe. ``whole`` also counts the work of operators
+        that are fused with matrix products.
         """
         batch = self._count("batch", batch)
         for name, value, fits, of in (
-            ("image", image, self.image, "side of its picture"),
+            ("image", image, self.image, "side of its input image"),
             ("sequence", sequence, self.sequence, "number of tokens"),
             ("phase", phase, self.model, "phases of a language model"),
             ("weight_format", weight_format, self.model, "quantised weights of a language model"),
@@ -150,7 +150,7 @@ class Entry:
         image: int | None = None,
         abridged: bool = False,
     ) -> DrawnTape:
-        """Return its graph, drawn by the same lines that count its products; abridged, of three layers at most."""
+        """Return the builder of its graph; ``abridged`` appends at most three of its repeated layers."""
         from mlsys.workloads.drawn import DrawnTape
 
         if self.draw is not None:
@@ -179,7 +179,7 @@ class Entry:
     def _captured(
         self, batch: int, precision: str, sequence: int | None, image: int | None, fused: bool, whole: bool
     ) -> Network:
-        """Return the network as its PyTorch code has it: operator by operator, or brought to its products."""
+        """Return the network captured from its PyTorch code, unfused or reduced to its matrix products."""
         from mlsys.workloads.carried import carried
 
         work = _loaded(self.name, batch, precision, sequence, image)
@@ -199,8 +199,8 @@ class Entry:
         whole: bool,
     ) -> Network:
         tokens = self._count("sequence", self.sequence if sequence is None else sequence)
-        asked = checked_choice("network", "phase", "prefill" if phase is None else phase, get_args(Phase))
-        write = model.decode if asked == "decode" else model.prefill
+        phase = checked_choice("network", "phase", "prefill" if phase is None else phase, get_args(Phase))
+        write = model.decode if phase == "decode" else model.prefill
         return write(batch, tokens, precision, weight_format=weight_format, fused=fused, whole=whole)
 
     def _count(self, name: str, value: int | None) -> int:

@@ -1,4 +1,4 @@
-"""Decoder language models whose layers follow one pattern, as papers print them."""
+"""Decoder language models whose layers follow one pattern, described by the sizes that papers publish."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,50 +12,50 @@ __all__ = ["WEIGHT_FORMATS", "LanguageModel", "weight_bits"]
 
 @dataclass(frozen=True)
 class LanguageModel(Decoder):
-    """The shape of a decoder-only transformer.
+    """The sizes of a decoder-only transformer.
 
     Attributes
     ----------
     name
-        What papers call it.
+        Name used in papers.
     layers, hidden, heads, kv_heads, head_dim
-        Blocks, width, heads of queries, heads of keys and values, width of a head.
+        Blocks, width, query heads, key-value heads, width of a head.
     ffn
-        Inner width of the feed-forward layer, or of one expert.
+        Inner width of the feed-forward block, or of one expert.
     vocabulary
-        Rows of the table of tokens.
+        Rows of the token embedding table.
     gated
-        Feed-forward of three matrices (SwiGLU, GeGLU) instead of two.
+        Whether the feed-forward block has three matrices (SwiGLU, GeGLU) instead of two.
     tied
-        The classifier uses the table of tokens.
+        Whether the classifier shares the token embedding table.
     positions
-        Rows of a learned table of positions; 0 for rotary embeddings or ALiBi.
+        Rows of a learned position table; 0 for rotary embeddings or ALiBi.
     biases
-        Which layers have one: ``"qkv"``, ``"output"``, ``"ffn"``, ``"head"``.
+        Which layers have a bias: ``"qkv"``, ``"output"``, ``"ffn"``, ``"head"``.
     norms
         Normalisations in a block, over ``hidden``.
     norm_size
-        Parameters of a normalisation for each of its elements: 1 (RMS), 2 (with bias).
+        Parameters of a normalisation per element: 1 (RMSNorm), 2 (with bias).
     sinks
-        Each head has one learned score that no key answers.
+        Whether each head has a learned attention-sink logit.
     head_norms
-        Normalisations of ``head_dim`` in a block, for queries and keys.
+        Normalisations over ``head_dim`` in a block (of queries and keys).
     other_norms
         Normalisations outside the blocks.
     experts, active_experts
-        Experts in a layer and how many a token visits; 0 for a dense model.
+        Experts in a layer, and how many are active per token; 0 for a dense model.
     shared_ffn
-        Inner width of an expert that every token visits.
+        Inner width of a shared expert, which every token visits.
     dense_layers, dense_ffn
-        How many of the layers have a plain feed-forward layer instead, and its inner width.
+        How many of the layers have a dense feed-forward block instead, and its inner width.
     latent, rotary, query_latent, value_dim
-        Of multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434, section 2.1; 0 for none): width of what is
-        cached in the place of keys and values, width of the rotary key beside it that all heads share, inner width of
-        the queries' two matrices (0 for one matrix), and width of a value. ``head_dim`` is then that of a key
+        Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434, section 2.1; 0 for none): width of the latent
+        cached instead of keys and values, width of the rotary key that all heads share, inner width of the low-rank
+        query projection (0 for a full-rank one), and width of a value. ``head_dim`` is then the width of a key
         without its rotary part.
     window, full_every
-        Reach of local attention in tokens, and that every n-th layer sees everything
-        (0: none does); window 0 means all do.
+        Window of local attention in tokens (0: all layers have full attention), and n if every n-th layer has full
+        attention (0: none has).
     act
         Activation.
 
@@ -99,7 +99,7 @@ class LanguageModel(Decoder):
 
     @cached_property
     def layer_list(self) -> tuple[DecoderLayer, ...]:
-        """The layers, those without experts first, and local attention where the pattern has it."""
+        """The layers in execution order: those without experts first, with local attention where the pattern has it."""
         kinds = {key: self._layer(*key) for key in ((dense, full) for dense in (False, True) for full in (False, True))}
         return tuple(
             kinds[

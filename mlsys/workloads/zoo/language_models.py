@@ -7,7 +7,7 @@ from mlsys.workloads.zoo.language import LanguageModel
 
 
 def _listed(entry: dict[str, Any], source: str) -> tuple[LanguageModel, str, tuple[str, ...]]:
-    """Return a model, which need not say what is usual, where it is published, and its other names."""
+    """Return a model with defaults filled in, its source, and its aliases."""
     also = tuple(entry.pop("also", ()))
     usual = {"kv_heads": entry["heads"], "head_dim": entry["hidden"] // entry["heads"], "ffn": 4 * entry["hidden"]}
     model = LanguageModel(**{**usual, **entry, "biases": tuple(entry.get("biases", ()))})
@@ -19,4 +19,4 @@ LANGUAGE_MODELS = {
     for paper in yaml_of(shipped_text("mlsys.workloads.zoo", "language_models.yaml"))["published"]
     for name, entry in paper["models"].items()
 }
-"""The entries of the catalogue by name, each with where it is published and its other names."""
+"""Catalogue entries by name: model, source and aliases."""

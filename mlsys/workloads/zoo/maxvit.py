@@ -1,4 +1,4 @@
-"""MaxViT: inverted bottlenecks, and attention within windows and across a grid of the picture."""
+"""MaxViT: inverted bottlenecks, and attention within windows and across a grid of the image."""
 
 from mlsys.errors import ArgumentError
 from mlsys.workloads.zoo.encoders import feed_forward
@@ -10,7 +10,7 @@ STEM, OF_A_HEAD, EXPANDED = 64, 32, 4
 
 
 def _bottleneck(net: Picture, label: str, out: int, stride: int) -> None:
-    """Append an inverted bottleneck that normalises first, and squeezes a quarter of what it makes."""
+    """Append a pre-normalised inverted bottleneck with squeeze and excitation to a quarter of its outputs."""
     start, into = net.here, net.channels
     net.batch_norm(f"{label} first norm")
     net.conv(f"{label} expand", EXPANDED * out, 1, act="gelu")
@@ -27,9 +27,9 @@ def _bottleneck(net: Picture, label: str, out: int, stride: int) -> None:
 
 
 def _attend(net: Picture, label: str, window: int) -> None:
-    """Append attention among ``window``² places, with a table of relative positions, and a feed-forward layer."""
-    width, places = net.channels, net.shape[1] * net.shape[2]
-    rows, heads = net.batch * places, width // OF_A_HEAD
+    """Append attention among ``window``² tokens, with a relative position table, and a feed-forward layer."""
+    width, tokens = net.channels, net.shape[1] * net.shape[2]
+    rows, heads = net.batch * tokens, width // OF_A_HEAD
     net.norm(f"{label} norm", rows, width)
     net.dense(f"{label} query, key, value", rows, width, 3 * width, extra=2 * width)
     table = (2 * window - 1) ** 2 * heads
@@ -40,7 +40,7 @@ def _attend(net: Picture, label: str, window: int) -> None:
 
 
 def maxvit(net: Picture, size: str, window: int = 7) -> None:
-    """Tu et al., ECCV 2022: each block mixes near, then within windows, then across a grid of as many places."""
+    """Append MaxViT (Tu et al., ECCV 2022): each block has a convolution, then window and grid attention."""
     depths, widths = MAXVITS[size]
     if any(side % (32 * window) for side in net.shape[1:]):
         raise ArgumentError(

@@ -1,4 +1,4 @@
-"""Networks for phones: MobileNet 1 to 3, MnasNet, EfficientNet, ShuffleNet 2."""
+"""Mobile networks: MobileNet v1 to v3, MnasNet, ShuffleNet v2."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ MOBILENET_V1 = (
 
 
 def mobilenet_v1(net: Picture, width: float = 1.0, classes: int = 1000, bias: bool = False) -> None:
-    """Howard et al., arXiv:1704.04861, table 1; ReLU as in figure 3."""
+    """Append MobileNet v1 (Howard et al., arXiv:1704.04861, table 1; ReLU as in figure 3)."""
     mobilenet_v1_stages(net, width, bias)
     net.classify(classes)
 
@@ -39,7 +39,7 @@ def inverted(
     act: str,
     squeezed: int = 0,
 ) -> None:
-    """Append an inverted residual: expand, depthwise, (squeeze and excite,) project; a shortcut where it fits."""
+    """Append an inverted residual: expand, depthwise, (squeeze and excite,) project; a shortcut if shapes agree."""
     start, before = net.here, net.shape
     if expanded != net.channels:
         net.conv(f"{label} expand", expanded, 1, act=act)
@@ -58,14 +58,14 @@ MOBILENET_V2 = (
 
 
 def mobilenet_v2(net: Picture, width: float = 1.0, classes: int = 1000, thin: bool = False) -> None:
-    """Sandler et al., CVPR 2018, table 2; the last convolution becomes thinner only in a ``thin`` network."""
+    """Append MobileNet v2 (Sandler et al., CVPR 2018, table 2); ``thin`` also scales the last convolution below 1."""
     mobilenet_v2_stages(net, width)
     net.conv("last", divisible(1280 * (width if thin else max(width, 1.0))), 1, act="relu6")
     net.classify(classes)
 
 
 def mobilenet_v2_stages(net: Picture, width: float = 1.0, coarsest: int = 32) -> list[tuple[int, int, int]]:
-    """Append the inverted residuals; return the shape after each stage, none more than ``coarsest`` times smaller."""
+    """Append the inverted residuals; return the shape after each stage, downsampled at most ``coarsest`` times."""
     net.conv("conv1", divisible(32 * width), 3, 2, "same", act="relu6")
     after, smaller = [], 2
     for stage, (expansion, out, repeats, first_stride) in enumerate(MOBILENET_V2, start=1):
@@ -80,10 +80,10 @@ def mobilenet_v2_stages(net: Picture, width: float = 1.0, coarsest: int = 32) ->
 
 
 def deeplab_mobile(net: Picture, classes: int = 21) -> None:
-    """DeepLab v3 on MobileNet v2 (Sandler et al. 2018, section 6.3): a sixteenth at the coarsest, no atrous pyramid.
+    """Append DeepLab v3 on MobileNet v2 (Sandler et al. 2018, section 6.3): output stride 16, no atrous pyramid.
 
-    tensorflow/models, research/deeplab, mobilenetv2_coco_voc_trainaug: the last stages dilate instead of halving; two
-    1 × 1 convolutions, one of them on the average of the picture, and the classes of PASCAL VOC.
+    tensorflow/models, research/deeplab, mobilenetv2_coco_voc_trainaug: the last stages dilate instead of striding;
+    two 1 × 1 convolutions, one of them on the global average, and the classes of PASCAL VOC.
     """
     mobilenet_v2_stages(net, coarsest=16)
     whole = net.shape
@@ -114,7 +114,7 @@ MOBILENET_V3 = {
 
 
 def mobilenet_v3(net: Picture, size: str) -> None:
-    """Howard et al., ICCV 2019, table 1 (large) and 2 (small)."""
+    """Append MobileNet v3 (Howard et al., ICCV 2019, tables 1 (large) and 2 (small))."""
     net.conv("conv1", 16, 3, 2, act=_HS)
     for index, (kernel, expanded, out, excited, act, stride) in enumerate(MOBILENET_V3[size], start=1):
         squeezed = divisible(expanded / 4) if excited else 0
@@ -132,7 +132,7 @@ MNASNET = ((3, 3, 24, 3, 2), (5, 3, 40, 3, 2), (5, 6, 80, 3, 2), (3, 6, 96, 2, 1
 
 
 def mnasnet(net: Picture, width: float = 1.0) -> None:
-    """Tan et al., CVPR 2019, the B1 variant without squeeze and excitation."""
+    """Append MnasNet-B1 (Tan et al., CVPR 2019), the variant without squeeze and excitation."""
     net.conv("conv1", divisible(32 * width), 3, 2)
     net.conv("separable depthwise", net.channels, 3, groups=net.channels)
     net.conv("separable project", divisible(16 * width), 1, act=None)
@@ -153,7 +153,7 @@ SHUFFLENET_V2: dict[str, Sequence[int]] = {
 
 
 def shufflenet_v2(net: Picture, width: str) -> None:
-    """Ma et al., ECCV 2018, table 5 and figure 3 (c) and (d)."""
+    """Append ShuffleNet v2 (Ma et al., ECCV 2018, table 5 and figure 3 (c) and (d))."""
     shufflenet_v2_stages(net, width)
     net.conv("conv5", SHUFFLENET_V2[width][-1], 1)
     net.classify(1000)

@@ -1,4 +1,4 @@
-"""Finding a network by any of the spellings in use."""
+"""Look-up of networks by any of their usual spellings."""
 
 import re
 from functools import cache
@@ -6,7 +6,7 @@ from functools import cache
 from mlsys.workloads.zoo.catalogue import CATALOGUE
 from mlsys.workloads.zoo.entry import Entry
 
-# Words that say how a network was trained, stored or run, not which one it is.
+# Words that say how a network was trained, stored or run, and do not identify it.
 _NOISE = frozenset((
     "instruct", "chat", "hf", "it", "uncased", "cased", "training", "inference", "encoder", "decoder", "pre", "qa",
     "fine", "tune", "tuning", "finetune", "quant", "quantized", "int8", "uint8", "fp16", "fp32", "bf16", "float",
@@ -17,7 +17,7 @@ _WORD = re.compile(r"[a-z]+|\d+(?:\.\d+)?[bm]?(?![a-z0-9])|\d+(?:\.\d+)?")
 
 
 def _key(text: str) -> tuple[str, ...]:
-    """Return the words and numbers of a name, sorted: order, case, joints and a ``v`` before a number are habits."""
+    """Return the sorted words and numbers of a name, ignoring order, case, separators and a ``v`` before a number."""
     plain = re.sub(r"v\.?(?=\d)", " ", text.lower().replace("×", "x"))
     plain = re.sub(r"(?<=\d)_(?=\d)", "-", plain)
     return tuple(sorted(_WORD.findall(plain)))
@@ -38,11 +38,10 @@ def _without_noise(text: str) -> str:
 
 @cache
 def resolve(name: str) -> Entry | None:
-    """Return the entry that ``name`` means, or None.
+    """Return the entry that ``name`` refers to, or None.
 
-    Case, spaces, hyphens and the order of words do not matter; nor do an owner before a
-    slash, remarks in parentheses, or words for number formats and fine-tuning. Sizes and
-    versions do: nothing is guessed.
+    Case, spaces, hyphens, word order, an owner before a slash, remarks in parentheses, and words
+    for number formats and fine-tuning are ignored. Sizes and versions must match.
 
     Examples
     --------

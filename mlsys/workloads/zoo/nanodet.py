@@ -1,23 +1,23 @@
-"""NanoDet of the phone: detectors on ShuffleNet v2, and NanoDet-Plus with a pyramid of ghost blocks."""
+"""Mobile detectors on ShuffleNet v2: NanoDet, and NanoDet-Plus with a pyramid of ghost blocks."""
 
 from mlsys.workloads.zoo.mobile import shufflenet_v2_stages
 from mlsys.workloads.zoo.picture import Picture, Shape
 from mlsys.workloads.zoo.yolo import CLASSES, concatenated
 
 _LEAKY = "leaky relu"
-BINS = 8  # that each side of a box is told by
+BINS = 8  # of the distribution that predicts each side of a box
 # Channels of the pyramid, by the width of the backbone: RangiLyu/nanodet, config.
 PYRAMIDS = {"1.0": 96, "1.5": 128}
 
 
 def _separable(net: Picture, name: str, out: int, kernel: int, stride: int = 1) -> None:
-    """Append a depthwise and a 1 × 1 convolution, each normalised and with its activation."""
+    """Append a depthwise and a 1 × 1 convolution, each with normalisation and activation."""
     net.conv(f"{name} depthwise", net.channels, kernel, stride, groups=net.channels, act=_LEAKY)
     net.conv(name, out, 1, act=_LEAKY)
 
 
 def _ghost(net: Picture, name: str, out: int, act: str | None) -> None:
-    """Append a 1 × 1 convolution to half of the channels, and a depthwise one that makes the other half of them."""
+    """Append a 1 × 1 convolution to half of the channels, and a depthwise one that derives the other half from them."""
     net.conv(name, out // 2, 1, act=act)
     half = net.shape
     net.conv(f"{name} cheap", out // 2, 3, groups=out // 2, act=act)
@@ -44,7 +44,7 @@ def _heads(net: Picture, levels: list[Shape], width: int, kernel: int) -> None:
 
 
 def nanodet_plus(net: Picture, width: str) -> None:
-    """NanoDet-Plus-m: RangiLyu/nanodet, config/nanodet-plus-m, without the head that helps in training alone."""
+    """Append NanoDet-Plus-m (RangiLyu/nanodet, config/nanodet-plus-m) without the auxiliary training head."""
     channels = PYRAMIDS[width]
     levels = []
     for level, shape in enumerate(shufflenet_v2_stages(net, width, _LEAKY), start=3):
@@ -69,7 +69,7 @@ def nanodet_plus(net: Picture, width: str) -> None:
 
 
 def nanodet(net: Picture, width: str) -> None:
-    """NanoDet-m: RangiLyu/nanodet, config/legacy_v0.x_configs; its pyramid only adds."""
+    """Append NanoDet-m (RangiLyu/nanodet, config/legacy_v0.x_configs), whose pyramid only adds."""
     channels = PYRAMIDS[width]
     levels = []
     for level, shape in enumerate(shufflenet_v2_stages(net, width, _LEAKY), start=3):

@@ -15,10 +15,10 @@ DLRM_HOT = (3, 2, 1, 2, 6, 1, 1, 1, 1, 7, 3, 8, 1, 6, 9, 5, 1, 1, 1, 12, 100, 27
 
 
 def dlrm(tape: Tape, batch: int, crossed: bool = False) -> None:
-    """Naumov et al., arXiv:1906.00091, with the sizes of MLPerf.
+    """Append DLRM (Naumov et al., arXiv:1906.00091) with the sizes of MLPerf.
 
     ``crossed`` replaces the dot products by a low-rank cross network of three layers
-    (Wang et al. 2021, DCN V2) and looks up several rows of a table.
+    (Wang et al. 2021, DCN V2) and looks up several rows per table (multi-hot).
     """
     width = 128
 
@@ -44,10 +44,10 @@ def dlrm(tape: Tape, batch: int, crossed: bool = False) -> None:
 
 
 def tpu_dense(tape: Tape, batch: int, layers: int, weights: int) -> None:
-    """Append equal square dense layers whose weights add up to what Jouppi et al. publish.
+    """Append equal square dense layers whose weights add up to the published total.
 
-    The paper (ISCA 2017, table 1) gives the layers, the weights and the batch of each network,
-    not the widths; a roofline needs no more than the sums.
+    Jouppi et al. (ISCA 2017, table 1) give the layers, the weights and the batch of each network,
+    not the widths; a roofline needs only the totals.
     """
     width = round((weights / layers) ** 0.5)
     for index in range(1, layers + 1):
@@ -55,10 +55,10 @@ def tpu_dense(tape: Tape, batch: int, layers: int, weights: int) -> None:
 
 
 def tpu_cnn0(net: Picture) -> None:
-    """Append the 16 convolutions of CNN0, whose shape follows from three published numbers.
+    """Append the 16 convolutions of CNN0, whose sizes follow from three published numbers.
 
-    2888 operations for each weight byte at batch 8 are 361 uses of a weight in a picture: 19 × 19,
-    a board of Go. Eight million weights in 16 layers of 3 × 3 are then 236 channels.
+    2888 operations per weight byte at batch 8 are 361 uses of a weight per image: 19 × 19, a
+    Go board. Eight million weights in 16 layers of 3 × 3 then give 236 channels.
     """
     for index in range(1, 17):
         net.conv(f"conv{index}", 236, 3, norm=False, bias=False)

@@ -1,4 +1,4 @@
-"""A tape that follows the shape of a picture through convolutions and pooling."""
+"""The builder of convolutional networks, which tracks the image shape through convolutions and pooling."""
 
 from typing import Any, TypeAlias
 
@@ -10,9 +10,9 @@ Pair: TypeAlias = int | tuple[int, int]
 
 
 def divisible(channels: float, divisor: int = 8, floor: int | None = None) -> int:
-    """Return ``channels`` rounded to a multiple of ``divisor``, never more than a tenth below.
+    """Return ``channels`` rounded to a multiple of ``divisor``, never more than 10 % below.
 
-    The rounding of the MobileNet papers' reference code, which EfficientNet and MnasNet share.
+    This is the rounding of the MobileNet papers' reference code, also used by EfficientNet and MnasNet.
 
     Examples
     --------
@@ -28,18 +28,18 @@ def _pair(value: Pair) -> tuple[int, int]:
 
 
 class Picture(Tape):
-    """Convolutional networks: each call appends a layer and moves ``shape`` on.
+    """Builder of convolutional networks: each call appends a layer and updates ``shape``.
 
     Parameters
     ----------
     batch
-        Pictures.
+        Number of images.
     shape
         Channels, height and width of the input.
     precision, fused
         As in :class:`Tape`.
     norm
-        Whether convolutions are followed by a normalisation unless they say otherwise.
+        Whether convolutions are followed by batch normalisation by default.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Picture(Tape):
 
     @property
     def channels(self) -> int:
-        """Channels of the picture as it is now."""
+        """Channels of the current image."""
         return self.shape[0]
 
     def conv(
@@ -67,10 +67,10 @@ class Picture(Tape):
         act: str | None = "relu",
         extra: int = 0,
     ) -> None:
-        """Append a convolution with its normalisation and activation.
+        """Append a convolution with normalisation and activation.
 
-        ``padding`` is by default what keeps the size at stride 1, and may be ``"same"`` for
-        TensorFlow's rule (output = input over stride, rounded up).
+        ``padding`` by default preserves the size at stride 1; ``"same"`` selects
+        TensorFlow's rule (output = input / stride, rounded up).
         """
         normed = self.norm_by_default if norm is None else norm
         biased = not normed if bias is None else bias
@@ -101,7 +101,7 @@ class Picture(Tape):
         bias: bool,
         extra: int,
     ) -> None:
-        """Append the convolution itself, which makes a picture of the shape ``made``."""
+        """Append the convolution itself, whose output has the shape ``made``."""
         (into, height, width), (out, oh, ow), (kh, kw) = self.shape, made, kernel
         stored = out * (into // groups) * kh * kw
         shape = {"batch": self.batch, "in_channels": into, "out_channels": out}
@@ -122,25 +122,25 @@ class Picture(Tape):
         self.shape = made
 
     def batch_norm(self, name: str) -> None:
-        """Append a normalisation of each channel."""
+        """Append batch normalisation of each channel."""
         self.ride_along(name, self.elements, 2, parameters=2 * self.channels)
 
     def _must_fit(self, name: str, height: int, width: int) -> None:
         if height < 1 or width < 1:
             before = " × ".join(map(str, self.shape[1:]))
             raise ArgumentError(
-                f"network(): `image` must be larger: nothing of it is left at {name!r}, which sees {before}. "
+                f"network(): `image` is too small: the input of {name!r} is {before}, which leaves no output. "
                 "Leave `image` out for the usual size"
             )
 
     @property
     def elements(self) -> int:
-        """Elements of the picture as it is now, the whole batch."""
+        """Elements of the current image, over the whole batch."""
         channels, height, width = self.shape
         return self.batch * channels * height * width
 
     def pool(self, kernel: int, stride: int, padding: int | str = 0, ceil: bool = False, name: str = "pool") -> None:
-        """Pool: move the shape on, and unfused append the comparisons."""
+        """Append max pooling; fused, it only updates the shape."""
         channels, height, width = self.shape
 
         def out(size: int) -> int:
@@ -161,13 +161,13 @@ class Picture(Tape):
         self._reduce(name, before, self.elements * (kernel * kernel - 1))
 
     def global_pool(self) -> None:
-        """Average each channel."""
+        """Append global average pooling."""
         before = self.elements
         self.shape = (self.channels, 1, 1)
         self._reduce("global pool", before, before + self.elements)
 
     def average_to(self, side: int, name: str = "average") -> None:
-        """Average each channel over ``side`` × ``side`` parts of the picture."""
+        """Append adaptive average pooling to ``side`` × ``side``."""
         before = self.elements
         self.shape = (self.channels, side, side)
         self._reduce(name, before, before + self.elements)
@@ -180,27 +180,27 @@ class Picture(Tape):
             self.work_along(operations)
 
     def upsample(self, factor: int = 2) -> None:
-        """Repeat pixels: only the shape changes."""
+        """Upsample by nearest neighbour: only the shape changes."""
         channels, height, width = self.shape
         self.shape = (channels, height * factor, width * factor)
 
     @property
     def here(self) -> Any:
-        """The picture as it is now, for :meth:`go_to` to come back to."""
+        """The current image, which :meth:`go_to` can return to."""
         return self.shape
 
     def go_to(self, here: Any) -> None:
-        """Go on from a picture that was there before."""
+        """Continue from an earlier image of :attr:`here`."""
         self.shape = here
 
     def shortcut(self, name: str, act: str | None = None, start: Any = None, body: Any = None) -> None:
-        """Add the input of a block, ``start`` or the picture as it is now, to its output, ``body`` or the picture."""
+        """Append a residual addition of ``start`` and ``body``, each by default the current image."""
         self.add(f"{name} add", self.elements, start, body)
         if act:
             self.activation(f"{name} {act}", self.elements, act)
 
     def excite(self, name: str, squeezed: int, act: str = "relu", gate: str = "sigmoid") -> None:
-        """Append squeeze and excitation: two dense layers on the pooled picture that scale its channels."""
+        """Append squeeze and excitation: two dense layers on the pooled image scale its channels."""
         channels, shape = self.channels, self.shape
         self.global_pool()
         self.dense(f"{name} squeeze", self.batch, channels, squeezed)
@@ -211,11 +211,11 @@ class Picture(Tape):
         self.ride_along(f"{name} scale", self.elements, 1)
 
     def as_tokens(self, tokens: int, width: int) -> None:
-        """Read the pixels as tokens, put one of their class before them and add learned positions."""
+        """Read pixels as tokens, prepend a class token and add learned positions."""
         self.ride_along("positions", self.batch * tokens * width, 1, parameters=width + tokens * width)
 
     def classify(self, classes: int) -> None:
-        """Average the picture and append a dense layer."""
+        """Append global average pooling and a dense layer."""
         self.global_pool()
         self.dense("classifier", self.batch, self.channels, classes)
         self.shape = (classes, 1, 1)

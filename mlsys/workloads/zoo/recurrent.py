@@ -1,18 +1,18 @@
-"""Recurrent networks: LSTM and GRU layers, and the speech recogniser and the translator of MLPerf."""
+"""Recurrent networks: LSTM and GRU layers, and MLPerf's speech recogniser and translator."""
 
 from mlsys.door import checked_choice, checked_count
 from mlsys.workloads.operator import Network
 from mlsys.workloads.zoo.tape import Tape
 
-# Matrices that a cell multiplies its input with, and its state with.
+# Matrices by which a cell multiplies its input, and as many for its state.
 CELLS = {"vanilla": 1, "gru": 3, "lstm": 4}
 
 
 def write_layer(tape: Tape, name: str, cell: str, batch: int, steps: int, inputs: int, hidden: int) -> None:
-    """Append a recurrent layer: all steps' inputs in one product, then a product for each step's state.
+    """Append a recurrent layer: one product for the inputs of all steps, then one product per step for the state.
 
-    The second is one operator with a copy for each step, because the steps cannot run together; ``steps`` in its
-    shape says so. Its weights are counted once, as if they stayed on the chip: a bound can ask for no more.
+    The state product is one operator with a copy per step, because steps are sequential (``steps`` in its shape).
+    Its weights are counted once, as if they stayed on the chip, which keeps the result a lower bound.
     """
     width = CELLS[cell] * hidden
     tape.dense(f"{name} input", batch * steps, inputs, width)
@@ -32,25 +32,25 @@ def write_layer(tape: Tape, name: str, cell: str, batch: int, steps: int, inputs
 def recurrent_layer(
     cell: str, batch: int, steps: int, inputs: int, hidden: int, precision: str = "fp16", fused: bool = True
 ) -> Network:
-    """Return one recurrent layer, such as the rows of DeepBench.
+    """Return one recurrent layer, as in DeepBench.
 
     Parameters
     ----------
     cell
         ``"vanilla"``, ``"gru"`` or ``"lstm"``.
     batch, steps
-        Sequences, and the length of each.
+        Number of sequences, and length of each.
     inputs, hidden
-        Widths of the input and of the state.
+        Width of the input, and of the state.
     precision, fused
         As in :func:`mlsys.workloads.zoo.network`.
 
     Raises
     ------
     UnknownNameError
-        If there is no such cell.
+        If the cell is unknown.
     ArgumentError
-        If a size is not a whole number above zero.
+        If a size is not a positive integer.
 
     Examples
     --------
@@ -68,10 +68,10 @@ def recurrent_layer(
 
 
 def rnn_t(tape: Tape, batch: int, frames: int) -> None:
-    """Append MLPerf Inference's RNN-T: encoder of five LSTM layers, prediction of two, a joint network.
+    """Append MLPerf Inference's RNN-T: an encoder of five LSTM layers, a prediction network of two, a joint network.
 
-    ``frames`` are 240 wide and 30 ms long. The prediction and joint networks run once for each pair of
-    frames here; greedy decoding runs them as often as there are pairs and letters together.
+    ``frames`` are 240 wide and 30 ms long. The prediction and joint networks are counted once per pair
+    of frames; greedy decoding runs them once per pair plus once per emitted letter.
     """
     for layer, inputs in enumerate((240, 1024), start=1):
         write_layer(tape, f"encoder {layer}", "lstm", batch, frames, inputs, 1024)
@@ -88,16 +88,16 @@ def rnn_t(tape: Tape, batch: int, frames: int) -> None:
     tape.dense("joint letters", rows, 512, 29)
 
 
-# Width of GNMT's layers, and its table of tokens: subwords that both languages share (32,317, filled up to 32,320).
+# Width of GNMT's layers, and its vocabulary: subwords shared by both languages (32,317, padded to 32,320).
 GNMT_WIDTH, GNMT_VOCABULARY = 1024, 32320
 
 
 def gnmt(tape: Tape, batch: int, tokens: int) -> None:
-    """Append MLPerf's GNMT: four LSTM layers that encode, the first both ways, and four that decode with attention.
+    """Append MLPerf's GNMT: four LSTM encoder layers, the first bidirectional, and four decoder layers with attention.
 
     NVIDIA/DeepLearningExamples, PyTorch/Translation/GNMT, seq2seq/models (encoder.py, decoder.py, attention.py). The
-    translation is as long as the sentence and known, as in training; a search with beams has ``batch`` times their
-    number of translations, and decodes word by word.
+    translation is as long as the sentence and teacher-forced; beam search has ``batch`` times the beam width of
+    translations, and decodes word by word.
     """
     width, rows = GNMT_WIDTH, batch * tokens
 
@@ -122,11 +122,10 @@ def gnmt(tape: Tape, batch: int, tokens: int) -> None:
 
 
 def _pairs(tape: Tape, elements: int, moved: float, parameters: int) -> None:
-    """Append the scores of pairs of tokens: sums, their tanh, and a product of each with one learned vector, scaled.
+    """Append additive attention scores: for each pair of tokens, tanh of a sum, times one learned vector.
 
-    Fused, as many rows of both languages as ``moved`` has cross the memory; as PyTorch's code has it, sums are written,
-    read and written with a bias, read and written as their tanh, and read for the product, before its results are
-    summed over the encoder's rows.
+    Fused, only ``moved`` bytes cross memory. Unfused, as in PyTorch's code, the sums are written, read and written
+    with the bias, read and written as their tanh, and read for the product.
     """
     shape = {"elements": elements}
     if tape.fused:

@@ -1,4 +1,4 @@
-"""Networks with shortcuts: ResNet, ResNeXt, wide ResNet, RegNet."""
+"""Residual networks: ResNet, ResNeXt, Wide ResNet, RegNet."""
 
 import math
 
@@ -15,10 +15,10 @@ RESNETS = {
 
 
 def resnet(net: Picture, depth: int, *, groups: int = 1, width: int = 64, early_stride: bool = False) -> None:
-    """He et al., CVPR 2016, table 1; ``groups`` and ``width`` a group as in ResNeXt (Xie et al. 2017).
+    """Append ResNet (He et al., CVPR 2016, table 1), or ResNeXt (Xie et al. 2017) with ``groups`` of ``width``.
 
-    ``early_stride`` puts the stride of a bottleneck in its first convolution, as in the paper (v1);
-    otherwise it sits in the 3 × 3 (v1.5).
+    ``early_stride`` puts the stride of a bottleneck in its first convolution, as in the paper (v1),
+    instead of in the 3 × 3 (v1.5).
     """
     resnet_stages(net, depth, groups=groups, width=width, early_stride=early_stride)
     net.classify(1000)
@@ -28,9 +28,9 @@ def resnet_stages(
     net: Picture, depth: int, *, groups: int = 1, width: int = 64, early_stride: bool = False, stages: int = 4,
     last_stride: int = 2,
 ) -> list[tuple[int, int, int]]:  # fmt: skip
-    """Append the stem and the first ``stages`` stages, of which the last halves the picture; return the shapes.
+    """Append the stem and the first ``stages`` stages; return the shape after each stage.
 
-    A detector that looks at finer pictures has ``last_stride`` 1.
+    ``last_stride=1`` keeps the resolution in the last stage, as some detectors do.
     """
     net.conv("conv1", 64, 7, 2)
     net.pool(3, 2, 1)
@@ -60,7 +60,7 @@ def resnet_stages(
 
 
 def resnet_deep_stem(net: Picture, depth: int) -> None:
-    """ResNet-D (He et al. 2019, CVPR, figure 2 d), PaddlePaddle's ``vd``: three 3 × 3 first, shortcuts average."""
+    """Append ResNet-D (He et al. 2019, CVPR, figure 2 d; PaddlePaddle's ``vd``): deep stem, pooled shortcuts."""
     for index, out in enumerate((32, 32, 64), start=1):
         net.conv(f"conv1_{index}", out, 3, 2 if index == 1 else 1)
     net.pool(3, 2, 1)
@@ -93,7 +93,7 @@ REGNETS = {
 
 
 def regnet(net: Picture, name: str) -> None:
-    """Radosavovic et al., CVPR 2020: widths on a quantised line (section 3.3); Y adds squeeze and excitation."""
+    """Append RegNet (Radosavovic et al., CVPR 2020, section 3.3): quantised linear widths; Y has squeeze-excitation."""
     depth, first, slope, step, group = REGNETS[name]
     widths = []
     for block in range(depth):

@@ -1,16 +1,16 @@
-"""Networks that label every pixel: PSPNet on ResNets that keep an eighth of the picture's sides, and a deep U-Net."""
+"""Semantic segmentation networks: PSPNet on dilated ResNets, and torchgpipe's U-Net."""
 
 from mlsys.workloads.zoo.picture import Picture
 from mlsys.workloads.zoo.residual import RESNETS
 
-# Sides of what the whole picture is averaged to: Zhao et al. 2017, CVPR, section 3.2.
+# Sides of the pooled feature maps: Zhao et al. 2017, CVPR, section 3.2.
 POOLED = (1, 2, 3, 6)
-# Pixels between the numbers of a filter, stage by stage, whatever the strides: configs/_base_/models/pspnet_r50-d8.py.
-SPREAD = (1, 1, 2, 4)
+# Dilation of each stage, whatever the strides: configs/_base_/models/pspnet_r50-d8.py.
+DILATIONS = (1, 1, 2, 4)
 
 
-def _thinned(net: Picture, depth: int, stride: int) -> None:
-    """Append a ResNet of MMSegmentation (``ResNetV1c``): three 3 × 3 first, no stride beyond ``stride``."""
+def _dilated_resnet(net: Picture, depth: int, stride: int) -> None:
+    """Append a ResNet of MMSegmentation (``ResNetV1c``): deep stem, output stride at most ``stride``."""
     for index, out in enumerate((32, 32, 64), start=1):
         net.conv(f"conv1_{index}", out, 3, 2 if index == 1 else 1)
     net.pool(3, 2, 1)
@@ -25,10 +25,10 @@ def _thinned(net: Picture, depth: int, stride: int) -> None:
             by = steps if block == 1 else 1
             if bottleneck:
                 net.conv(f"{label}a", inner, 1)
-                net.conv(f"{label}b", inner, 3, by, dilation=SPREAD[stage - 2])
+                net.conv(f"{label}b", inner, 3, by, dilation=DILATIONS[stage - 2])
                 net.conv(f"{label}c", 4 * inner, 1, act=None)
             else:
-                net.conv(f"{label}a", inner, 3, by, dilation=SPREAD[stage - 2])
+                net.conv(f"{label}a", inner, 3, by, dilation=DILATIONS[stage - 2])
                 net.conv(f"{label}b", inner, 3, act=None)
             body, changed = net.here, net.shape != before
             net.go_to(start)
@@ -38,11 +38,11 @@ def _thinned(net: Picture, depth: int, stride: int) -> None:
 
 
 def pspnet(net: Picture, depth: int, stride: int = 8, classes: int = 19) -> None:
-    """Zhao et al., CVPR 2017, as open-mmlab/mmsegmentation has it: ``PSPHead``, without the head that trains beside it.
+    """Append PSPNet (Zhao et al., CVPR 2017; open-mmlab/mmsegmentation, ``PSPHead``) without the auxiliary head.
 
-    The scene is averaged to four small pictures, which are widened again and stand beside it in one 3 × 3.
+    The feature map is average-pooled to four sizes, which are upsampled and concatenated with it for one 3 × 3.
     """
-    _thinned(net, depth, stride)
+    _dilated_resnet(net, depth, stride)
     width = net.channels // 4
     whole = net.shape
     for side in POOLED:
@@ -55,7 +55,7 @@ def pspnet(net: Picture, depth: int, stride: int = 8, classes: int = 19) -> None
 
 
 def _level(net: Picture, name: str, convs: int, inner: int, out: int) -> None:
-    """Append convolutions of 3 × 3, each normalised picture by picture, of which the last may be of another width."""
+    """Append 3 × 3 convolutions with instance normalisation; the last has ``out`` channels."""
     for index in range(1, convs + 1):
         net.conv(f"{name}.{index}", out if index == convs else inner, 3, bias=False, norm=False, act=None)
         net.norm_of_whole(f"{name}.{index} norm", net.elements)
@@ -63,9 +63,9 @@ def _level(net: Picture, name: str, convs: int, inner: int, out: int) -> None:
 
 
 def unet_of_gpipe(net: Picture, convs: int, width: int, halvings: int = 5, classes: int = 1) -> None:
-    """Kim et al. 2020, arXiv:2004.09910, the U-Net (B, C) of kakaobrain/torchgpipe: B convolutions a level, C channels.
+    """Append the U-Net (B, C) of torchgpipe: B convolutions per level, C channels (Kim et al. 2020, arXiv:2004.09910).
 
-    Widened pictures repeat their pixels; normalisations have no parameters.
+    Upsampling is nearest-neighbour; normalisations have no parameters.
     """
     kept = []
     for level in range(halvings):

@@ -1,10 +1,10 @@
-"""Networks that a search has found for microcontrollers: MCUNet, and ProxylessNAS made thinner."""
+"""Networks found by neural architecture search for small devices: MCUNet and ProxylessNAS."""
 
 from mlsys.workloads.zoo.mobile import inverted
 from mlsys.workloads.zoo.picture import Picture
 
 # Channels of the first convolution; then kernel, expansion, channels and stride of each block.
-# mit-han-lab/tinyml, mcunet/assets/configs (March 2021); of the wake words' networks, mit-han-lab/tinyengine,
+# mit-han-lab/tinyml, mcunet/assets/configs (March 2021); for visual wake words, mit-han-lab/tinyengine,
 # assets/vww.tflite (vww1), and the fixed architecture of the Wake Vision challenge's data-centric track (vww2).
 MCUNET: dict[str, tuple[int, tuple[tuple[int, int, int, int], ...]]] = {
     "in0": (24, (
@@ -44,8 +44,8 @@ MCUNET: dict[str, tuple[int, tuple[tuple[int, int, int, int], ...]]] = {
     )),
 }  # fmt: skip
 
-# Kernel and expansion of each block of the network that was searched for phones, stage by stage, the first of a stage
-# with its stride; and the widths of the stages: same repository, proxyless_mobile, proxyless-w0.3-r176.
+# For each stage of the mobile network its stride, and kernel and expansion of each block; then the widths of the
+# stages: same repository, proxyless_mobile, proxyless-w0.3-r176.
 PROXYLESS_MOBILE: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = (
     (1, ((3, 1),)), (2, ((5, 3), (3, 3))), (2, ((7, 3), (3, 3), (5, 3), (5, 3))),
     (2, ((7, 6), (5, 3), (5, 3), (5, 3))), (1, ((5, 6), (5, 3), (5, 3), (5, 3))),
@@ -55,7 +55,7 @@ PROXYLESS_WIDTHS = {"1.0": (32, 16, 32, 40, 80, 96, 192, 320, 1280), "0.3": (16,
 
 
 def mcunet(net: Picture, name: str, classes: int) -> None:
-    """Lin et al., NeurIPS 2020: kernel, expansion and width of each block are searched; no convolution is the last."""
+    """Append MCUNet (Lin et al., NeurIPS 2020): inverted residuals of searched sizes, without a last convolution."""
     first, blocks = MCUNET[name]
     net.conv("conv1", first, 3, 2, act="relu6")
     for index, (kernel, expansion, out, stride) in enumerate(blocks, start=1):
@@ -64,7 +64,7 @@ def mcunet(net: Picture, name: str, classes: int) -> None:
 
 
 def proxyless_mobile(net: Picture, width: str) -> None:
-    """Cai et al., ICLR 2019, the network for phones, as it is or made thinner."""
+    """Append ProxylessNAS Mobile (Cai et al., ICLR 2019) at width 1.0 or 0.3."""
     first, *stages, last = PROXYLESS_WIDTHS[width]
     net.conv("conv1", first, 3, 2, act="relu6")
     for stage, (out, (stride, blocks)) in enumerate(zip(stages, PROXYLESS_MOBILE, strict=True), start=1):

@@ -1,4 +1,4 @@
-"""U-Net of volumes, as MLPerf runs it."""
+"""3D-UNet, as MLPerf runs it."""
 
 import math
 from typing import TypeAlias
@@ -11,7 +11,7 @@ Volume: TypeAlias = tuple[int, tuple[int, int, int]]  # channels; depth, height,
 def _conv(
     tape: Tape, name: str, batch: int, volume: Volume, out: int, kernel: int, stride: int = 1, norm: bool = True
 ) -> Volume:
-    """Append a 3-D convolution that keeps the size at stride 1; return the volume after it."""
+    """Append a 3-D convolution that preserves the size at stride 1; return the volume after it."""
     into, sides = volume
     depth, height, width = ((side + 2 * (kernel // 2) - kernel) // stride + 1 for side in sides)
     voxels = batch * depth * height * width
@@ -29,7 +29,7 @@ def _conv(
 
 
 def unet3d(tape: Tape, batch: int) -> None:
-    """MLPerf's 3D-UNet on one window of a KiTS19 scan: 32 to 320 channels, five halvings, two convolutions a level.
+    """Append MLPerf's 3D-UNet on one window of a KiTS19 scan: 32 to 320 channels, five downsamplings.
 
     Isensee et al. 2021 (nnU-Net); mlcommons/training, image_segmentation/pytorch/model/unet3d.py.
     """
@@ -37,10 +37,10 @@ def unet3d(tape: Tape, batch: int) -> None:
 
 
 def unet3d_brats(tape: Tape, batch: int) -> None:
-    """MLPerf's 3D-UNet up to v1.1, on a whole scan of BraTS 2019 of four modalities: 30 to 320 channels.
+    """Append MLPerf's 3D-UNet up to v1.1, on a whole BraTS 2019 scan of four modalities: 30 to 320 channels.
 
-    MIC-DKFZ/nnUNet, network_architecture/generic_UNet.py (30 features at first, 320 at most, two convolutions a
-    level, transposed ones without a bias; halved five times, after which the least side is not below 4);
+    MIC-DKFZ/nnUNet, network_architecture/generic_UNet.py (30 features at first, 320 at most, two convolutions per
+    level, transposed ones without a bias; five downsamplings, after which no side is below 4);
     mlcommons/inference, vision/medical_imaging/3d-unet-brats19 (the scan).
     """
     _unet(tape, batch, (4, (224, 224, 160)), (30, 60, 120, 240, 320, 320), classes=4, up_bias=False)

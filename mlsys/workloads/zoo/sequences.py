@@ -1,4 +1,4 @@
-"""Encoders and decoders together: T5's blocks, with experts in the place of some feed-forward layers."""
+"""Encoder-decoder transformers: T5's blocks, with experts instead of some feed-forward layers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ from mlsys.workloads.zoo.tape import Tape
 
 @dataclass(frozen=True)
 class EncoderDecoder:
-    """The shape of a Switch transformer; every second layer of either half has experts.
+    """The sizes of a Switch Transformer; every second layer of encoder and decoder has experts.
 
     Attributes
     ----------
     layers, width, heads, head_dim, inner
-        Of each half.
+        Sizes of the encoder, and of the decoder.
     experts
-        Of a layer that has them; a token visits one.
+        Experts of a layer that has them; a token is routed to one.
     capacity
-        Tokens of a sequence that an expert takes, and computes whether it is full or not.
+        Tokens of a sequence per expert, all of which it computes even if not full.
     vocabulary, buckets
-        Rows of the table of tokens, which the classifier shares, and of relative positions for each head.
+        Rows of the token embedding table, which the classifier shares, and relative position buckets per head.
     """
 
     layers: int
@@ -34,17 +34,17 @@ class EncoderDecoder:
 
 
 def switch_transformer(tape: Tape, batch: int, tokens: int, shape: EncoderDecoder) -> None:
-    """Fedus et al. 2022, JMLR 23:120, as huggingface/transformers, modeling_switch_transformers.py, has it.
+    """Append a Switch Transformer (Fedus et al. 2022, JMLR 23:120; huggingface/transformers).
 
     The decoder reads as many tokens as the encoder.
     """
     rows, width, inner = batch * tokens, shape.width, shape.heads * shape.head_dim
     tape.embedding("embedding", rows, width, shape.vocabulary * width)
 
-    def attend(name: str, positions: int, asked: bool = False) -> None:
+    def attend(name: str, positions: int, cross: bool = False) -> None:
         start = tape.here
         tape.norm(f"{name} norm", rows, width, centred=False)
-        if asked:
+        if cross:
             tape.dense(f"{name} query", rows, width, inner, False, extra=width)
             tape.dense(f"{name} key, value", rows, width, 2 * inner, False)
         else:
@@ -55,12 +55,12 @@ def switch_transformer(tape: Tape, batch: int, tokens: int, shape: EncoderDecode
 
     for half in ("encoder", "decoder"):
         if half == "decoder":
-            # Both halves look tokens up in one table.
+            # Encoder and decoder share one embedding table.
             tape.operators.append(tape.without_parameters(tape.operators[0]))
         for layer in range(shape.layers):
             attend(f"{half} attention", shape.buckets * shape.heads if layer == 0 else 0)
             if half == "decoder":
-                attend("cross attention", 0, asked=True)
+                attend("cross attention", 0, cross=True)
             tape.norm("feed-forward norm", rows, width, centred=False)
             if layer % 2:
                 _experts(tape, batch, tokens, shape)
@@ -78,14 +78,14 @@ def _feed_forward(tape: Tape, name: str, rows: int, shape: EncoderDecoder, extra
 
 
 def _experts(tape: Tape, batch: int, tokens: int, shape: EncoderDecoder) -> None:
-    """Append experts one after the other, as its code runs them."""
+    """Append the experts one after the other, as the code runs them."""
     tape.dense("router", batch * tokens, shape.width, shape.experts, False, extra=shape.width)
     for _ in range(shape.experts):
         _feed_forward(tape, "expert", batch * min(tokens, shape.capacity), shape)
 
 
 def writer(shape: EncoderDecoder) -> Callable[[Tape, int, int], None]:
-    """Return what appends a network of that shape."""
+    """Return the recipe that appends a network of the given sizes to a builder."""
     return lambda tape, batch, tokens: switch_transformer(tape, batch, tokens, shape)
 
 

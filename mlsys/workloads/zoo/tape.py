@@ -1,16 +1,15 @@
-"""Writes networks down operator by operator, in plain integers.
+"""The builder that counts a network operator by operator, in plain integers.
 
-The makers of :mod:`mlsys.workloads.operators` check every argument and remember where a
-number came from; that costs a tenth of a millisecond each. The networks of the catalogue
-have known shapes and hundreds of operators, so they are counted here in integers, by the
-same formulas (a test holds the two together).
+The constructors of :mod:`mlsys.workloads.operators` check every argument and record the
+provenance of every number, which costs a tenth of a millisecond each. The networks of the
+catalogue have known shapes and hundreds of operators, so they are counted here in integers
+by the same formulas (a test compares the two).
 
-What is counted. By default normalisation is folded into the product before it, and
-activations, additions, pooling and rearranging ride along in registers: the tape holds the
-matrix products, attention and table look-ups, and nothing else. With ``fused=False`` each
-of the others is an operator of its own that reads and writes whole tensors, and the scores
-of attention cross memory. Biases and folded normalisation count as parameters; their few
-bytes do not count as traffic.
+By default, normalisation is folded into the preceding matrix product, and activations,
+additions, pooling and rearrangements are fused in registers: the builder lists only matrix
+products, attention and embedding look-ups. With ``fused=False`` each of the others is an
+operator of its own that reads and writes whole tensors, and attention scores cross memory.
+Biases and folded normalisations count as parameters; their few bytes do not count as traffic.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,7 +46,7 @@ ACTIVATION_OPERATIONS = FrozenDict(
 
 
 def _changed(operator: Operator, **values: Any) -> Operator:
-    """Return an operator with other values, as ``replace`` does, which sets every field anew and one by one."""
+    """Return a copy of an operator with some values changed; faster than ``dataclasses.replace``."""
     other = object.__new__(Operator)
     other.__dict__.update(operator.__dict__, **values)
     return other
@@ -76,20 +75,20 @@ def _score_bytes(shape: Mapping[str, int], size: float) -> float:
 
 
 class Tape:
-    """A list of operators in the making.
+    """Builder of a list of operators.
 
     Parameters
     ----------
     precision
-        Number format of activations, and of weights unless ``weight_bits`` says otherwise.
+        Number format of activations, and of weights unless ``weight_bits`` is given.
     fused
-        Leave out what can ride along with a product.
+        Whether to leave out operators that can be fused with a matrix product.
     weight_bits
-        Bits that one stored weight takes, scales of its block included.
+        Bits per stored weight, including the scales of its block.
     whole
-        Whether the work of what rides along counts with the operator that it rides on.
+        Whether the work of fused operators counts with the operator that they are fused with.
     cache_precision
-        Number format of keys and values kept from earlier steps; by default ``precision``.
+        Number format of the key-value cache; by default ``precision``.
     """
 
     def __init__(
@@ -100,13 +99,13 @@ class Tape:
         cache_precision: str | None = None,
         whole: bool = False,
     ) -> None:
-        self.whole, self._waiting = whole, 0
+        self.whole, self._pending_flops = whole, 0
         self.precision = precision_name(precision)
         self.fused = fused
         self.size = PRECISIONS[self.precision] / 8
         self.weight_size = self.size if weight_bits is None else weight_bits / 8
-        self.weights_alike = weight_bits is not None  # whether one format of all weights was asked for
-        self.operator_bits: Mapping[str, float] | None = None  # bits of a stored weight, where operators differ
+        self.weights_alike = weight_bits is not None  # whether one format for all weights was requested
+        self.operator_bits: Mapping[str, float] | None = None  # bits per stored weight, if operators differ
         self.cache_size = self.size if cache_precision is None else PRECISIONS[precision_name(cache_precision)] / 8
         self.operators: list[Operator] = []
 
@@ -120,8 +119,8 @@ class Tape:
         parameters: int = 0,
         shape: dict[str, int] | None = None,
     ) -> None:
-        """Append an operator of ``flops`` that moves ``moved`` bytes, ``weights`` of them parameters."""
-        flops, self._waiting = flops + self._waiting, 0
+        """Append an operator of ``flops`` FLOP that moves ``moved`` bytes, ``weights`` of them weights."""
+        flops, self._pending_flops = flops + self._pending_flops, 0
         self.operators.append(
             Operator(
                 name=name,
@@ -135,31 +134,31 @@ class Tape:
             )
         )
 
-    draws = False  # whether it follows every tensor: layers that are alike must then be appended one by one
+    draws = False  # whether it tracks tensors: identical layers must then be appended one by one
 
     def repeated(self, times: int) -> Iterator[int]:
-        """Yield once, and let everything appended meanwhile run ``times`` times in all, as the same objects."""
+        """Yield once; the operators appended in the loop body are then repeated to run ``times`` times in all."""
         first = len(self.operators)
         yield 0
         self.operators += self.operators[first:] * (times - 1)
 
     @property
     def counts_all(self) -> bool:
-        """Whether work beside the products counts: additions of biases, say."""
+        """Whether work besides the matrix products counts, such as bias additions."""
         return self.whole or not self.fused
 
     @property
     def here(self) -> Any:
-        """The tensor as it is now, which a tape that counts does not follow."""
+        """The current tensor, which this builder does not track."""
         return None
 
     def weight_size_of(self, name: str) -> float:
-        """Return the bytes that one stored weight of an operator takes."""
+        """Return the bytes per stored weight of an operator."""
         return self.weight_size if self.operator_bits is None else self.operator_bits[name] / 8
 
     @staticmethod
     def without_parameters(operator: Operator) -> Operator:
-        """Return the same operator with weights that another one holds."""
+        """Return the operator without parameters, for one that shares another's weights."""
         return _changed(operator, parameters=0)
 
     def dense(
@@ -174,10 +173,10 @@ class Tape:
         parts: Mapping[str, int] | None = None,
         tied: bool = False,
     ) -> None:
-        """Append rows × inputs by inputs × outputs, the second a weight; ``extra`` parameters fold into it.
+        """Append a dense layer: (rows × inputs) by (inputs × outputs), the second a weight matrix.
 
-        ``parts`` are the outputs of the layers that it is made of, where code has several; the matrix of a ``tied``
-        layer is the table of an earlier look-up.
+        ``extra`` parameters are folded into it. ``parts`` gives the outputs of the separate layers that the code
+        has instead; a ``tied`` layer shares the table of an earlier embedding.
         """
         stored = inputs * outputs
         weights = stored * self.weight_size_of(name)
@@ -192,7 +191,7 @@ class Tape:
         )
 
     def heads_apart(self, name: str, rows: int, inputs: int, outputs: int, heads: int) -> None:
-        """Append, for each head, rows × inputs by inputs × outputs, the second a weight of its own."""
+        """Append one (rows × inputs) by (inputs × outputs) product per head, each with its own weights."""
         stored = heads * inputs * outputs
         weights = stored * self.weight_size_of(name)
         moved = weights + heads * rows * (inputs + outputs) * self.size
@@ -200,7 +199,7 @@ class Tape:
         self.write(name, "gemm", 2 * rows * stored, moved, weights, stored, shape)
 
     def batched(self, name: str, m: int, n: int, k: int, copies: int) -> None:
-        """Append ``copies`` products of two activations."""
+        """Append ``copies`` (m × k) by (k × n) products of two activations."""
         self.write(
             name,
             "gemm",
@@ -227,9 +226,9 @@ class Tape:
     ) -> None:
         """Append scaled-dot-product attention.
 
-        ``values_among_keys`` is the width of values that are a part of their keys, and not read again.
-        ``pairs`` is how many of the queries × keys scores are computed (a causal mask halves them); ``causal`` and
-        ``rotary`` positions say what code does, and count nothing here.
+        ``values_among_keys`` is the width of values that are part of their keys and not read again.
+        ``pairs`` is the number of queries × keys scores computed (a causal mask halves it). ``causal`` and
+        ``rotary`` matter to the graph builder and count nothing here.
         """
         shared = heads if kv_heads is None else kv_heads
         scores = batch * heads * (queries * keys if pairs is None else pairs)
@@ -245,7 +244,7 @@ class Tape:
     def embedding(
         self, name: str, rows: int, width: int, parameters: int, tables: int = 1, lengths: Sequence[int] = ()
     ) -> None:
-        """Append ``rows`` look-ups in each of ``tables`` tables, of these ``lengths``, whose rows are summed."""
+        """Append ``rows`` look-ups in each of ``tables`` embedding tables of ``lengths`` rows, and their sum."""
         read = rows * width * tables * self.weight_size_of(name)
         self.write(
             name,
@@ -259,42 +258,42 @@ class Tape:
 
     def norm(self, name: str, rows: int, width: int, *, centred: bool = True) -> None:
         """Append a layer normalisation, whose parameters the product that reads it counts as ``extra``."""
-        if self.fused and self.whole:  # it is done by whoever reads it
-            self._waiting += rows * width * _LAYER_NORM
+        if self.fused and self.whole:  # fused into the operator that reads it
+            self._pending_flops += rows * width * _LAYER_NORM
         else:
             self.ride_along(name, rows * width, _LAYER_NORM)
 
     def add(self, name: str, elements: int, start: Any = None, body: Any = None) -> None:
-        """Add a shortcut; what is added is said where the edges are drawn too."""
+        """Append a residual addition; ``start`` and ``body`` matter only to the graph builder."""
         self.ride_along(name, elements, 1, inputs=2)
 
     def activation(self, name: str, elements: int, kind: str, inputs: int = 1) -> None:
-        """Append an activation; a gate multiplies it with a second input."""
+        """Append an activation; with two ``inputs``, it gates the second one."""
         self.ride_along(name, elements, ACTIVATION_OPERATIONS[kind] + inputs - 1, inputs)
 
     def rotary_positions(self, tokens: int, head_dim: int) -> None:
-        """Make what turns queries and keys, once for all layers: a few numbers for each token."""
+        """Append the rotary position table that all layers share; too small to count here."""
 
     def first_token(self) -> None:
-        """Go on with the first token of each sequence alone."""
+        """Select the first token of each sequence."""
 
     def hand_back(self) -> None:
-        """Return the tensor as it is now, and go on."""
+        """Add the current tensor to the outputs of the network."""
 
     def norm_after(self, name: str, rows: int, width: int) -> None:
-        """Append a layer normalisation that whoever makes its input does."""
+        """Append a layer normalisation that is fused into the operator before it."""
         self.ride_along(name, rows * width, _LAYER_NORM)
 
     def norm_of_whole(self, name: str, elements: int, parameters: int = 0) -> None:
-        """Append a normalisation of whole pictures, which rides along with nothing.
+        """Append a normalisation over whole images (instance or group norm), which is never fused.
 
-        Its statistics are known when all was read, which is then read once more.
+        Its statistics need a full pass over the input, which is then read a second time.
         """
         moved, operations = 3 * elements * self.size, elements * _LAYER_NORM if self.counts_all else 0
         self.write(name, "elementwise", operations, moved, parameters=parameters, shape={"elements": elements})
 
     def ride_along(self, name: str, elements: int, per_element: int, inputs: int = 1, parameters: int = 0) -> None:
-        """Append an element-wise operator; fused, or of no elements, only its parameters stay, with the last."""
+        """Append an element-wise operator; if fused or empty, only add its parameters to the last operator."""
         if elements and not self.fused:
             moved = elements * (inputs + 1) * self.size
             self.write(
@@ -307,7 +306,7 @@ class Tape:
             self.operators[-1] = _changed(last, parameters=last.parameters + parameters)
 
     def work_along(self, flops: int) -> None:
-        """Count work with the operator before it, where the whole work is asked for."""
+        """Add fused work to the last operator if ``whole``."""
         if self.whole and flops:
             last = self.operators[-1]  # counted in FLOP, as `write` has it
             whole = ureg.Quantity(last.operations.magnitude + flops, _FLOP)

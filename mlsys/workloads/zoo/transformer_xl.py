@@ -1,4 +1,4 @@
-"""Transformer-XL: attention to the segment before as well, by distance."""
+"""Transformer-XL: attention to the current and the previous segment, with relative positions."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from mlsys.workloads.zoo.tape import Tape
 
 @dataclass(frozen=True)
 class TransformerXL:
-    """The shape of a Transformer-XL; ``tokens`` of a segment are its target length, and its memory is as long."""
+    """The sizes of a Transformer-XL; ``tokens`` is the length of a segment, and of its memory."""
 
     layers: int
     width: int
@@ -19,18 +19,18 @@ class TransformerXL:
 
 
 # NVIDIA/DeepLearningExamples at 729963dd, PyTorch/LanguageModeling/Transformer-XL, README.md and pytorch/wt103_*.yaml;
-# the words of WikiText-103.
+# vocabulary of WikiText-103.
 BASE = TransformerXL(layers=16, width=512, heads=8, inner=2048, tokens=192)
 LARGE = TransformerXL(layers=18, width=1024, heads=16, inner=4096, tokens=384)
 
 
 def transformer_xl(tape: Tape, batch: int, tokens: int, shape: TransformerXL) -> None:
-    """Dai et al., ACL 2019, as NVIDIA/DeepLearningExamples, pytorch/mem_transformer.py, has it.
+    """Append Transformer-XL (Dai et al., ACL 2019; NVIDIA/DeepLearningExamples, pytorch/mem_transformer.py).
 
-    Queries, keys and values are made of the memory and of the segment, which is as long. A score is the sum of two
-    products, with the keys and with what stands for their distance, the same for all of a batch. Every token's result
-    is compared with all words: without the adaptive softmax, which its code has as an option. The pass over scores
-    that unfused attention counts beside the softmax is the mask's.
+    Queries, keys and values are projected from the memory and the segment. A score is the sum of two products, with
+    the keys and with the relative position embeddings, which the whole batch shares. The softmax over the vocabulary
+    is the full one, not the adaptive softmax that the code offers. The pass over scores that unfused attention
+    counts besides the softmax is the mask.
     """
     rows, seen, width, inner = batch * tokens, 2 * tokens, shape.width, shape.heads * shape.head_dim
     scores = batch * shape.heads * tokens * seen

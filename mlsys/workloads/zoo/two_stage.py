@@ -1,20 +1,20 @@
-"""Detectors that look twice, on ResNets: Faster, Mask and Keypoint R-CNN; and the encoder of Segment Anything."""
+"""Two-stage detectors on ResNets (Faster, Mask and Keypoint R-CNN), and the encoder of Segment Anything."""
 
 from mlsys.workloads.zoo.encoders import feed_forward
 from mlsys.workloads.zoo.picture import Picture, Shape
 from mlsys.workloads.zoo.residual import resnet_stages
 
-# What the first look proposes, and how many of them are told masks or points: facebookresearch/maskrcnn-benchmark,
+# Region proposals of the first stage, and detections with masks or keypoints: facebookresearch/maskrcnn-benchmark,
 # maskrcnn_benchmark/config/defaults.py (FPN_POST_NMS_TOP_N_TEST, DETECTIONS_PER_IMG), and detectron2's configurations.
 PROPOSALS, DETECTIONS = 1000, 100
 WIDTH = 256
-# Classes of objects, by what the third head is told: COCO's, but people alone have keypoints. Scores have one more, for
-# the background; boxes and masks have none for it (detectron2, modeling/roi_heads: FastRCNNOutputLayers, mask_head).
+# Object classes by third head: those of COCO, but only people have keypoints. Scores have one more, for the
+# background; boxes and masks do not (detectron2, modeling/roi_heads: FastRCNNOutputLayers, mask_head).
 OBJECTS = {"": 80, "mask": 80, "points": 1}
 
 
 def _propose(net: Picture, levels: list[Shape], width: int, anchors: int) -> None:
-    """Append the network that proposes regions: one convolution, scores and boxes, with weights that levels share."""
+    """Append the region proposal network: one convolution, scores and boxes, with weights shared by all levels."""
     for index, shape in enumerate(levels):
         net.shape, first = shape, len(net.operators)
         net.conv(f"propose {index}", width, 3, norm=False)
@@ -27,7 +27,7 @@ def _propose(net: Picture, levels: list[Shape], width: int, anchors: int) -> Non
 
 
 def _pyramid(net: Picture, backbone: list[Shape]) -> list[Shape]:
-    """Append a feature pyramid of four levels, and a fifth that only proposes; return all five."""
+    """Append a feature pyramid of four levels and a fifth for proposals only; return the shapes of all five."""
     levels = []
     for index, shape in enumerate(backbone, start=2):
         net.shape = shape
@@ -39,12 +39,12 @@ def _pyramid(net: Picture, backbone: list[Shape]) -> list[Shape]:
 
 
 def _on_regions(net: Picture, regions: int, shape: Shape) -> Picture:
-    """Return a picture for each region of each picture."""
+    """Return a builder whose batch is ``regions`` regions of each image."""
     return Picture(net.batch * regions, shape, net.precision, net.fused, norm=False, whole=net.whole)
 
 
 def _convolved(net: Picture, name: str, side: int, convolutions: int, width: int, out: int, kernel: int) -> None:
-    """Append convolutions over the detected regions, and one that doubles their side."""
+    """Append convolutions over the detected regions, and a transposed one that doubles their side."""
     region = _on_regions(net, DETECTIONS, (WIDTH, side, side))
     for index in range(1, convolutions + 1):
         region.conv(f"{name} {index}", width, 3)
@@ -57,20 +57,20 @@ def _convolved(net: Picture, name: str, side: int, convolutions: int, width: int
 
 
 def _transposed(net: Picture, name: str, pixels: int, inputs: int, outputs: int, kernel: int) -> None:
-    """Append a transposed convolution: a product for each place of its patch, and one bias a channel."""
+    """Append a transposed convolution: one product per position of its patch, and one bias per channel."""
     patches = outputs * kernel**2
     net.dense(name, pixels, inputs, patches, extra=outputs - patches)
 
 
 def _score(net: Picture, regions: int, inputs: int, objects: int) -> None:
-    """Append the scores of each region, one for the background among them, and the boxes of each class."""
+    """Append the scores of each region, including the background, and the boxes of each class."""
     net.dense("region scores and boxes", regions, inputs, objects + 1 + 4 * objects)
 
 
 def rcnn(net: Picture, depth: int, *, heads: str = "", groups: int = 1, width: int = 64) -> None:
-    """Ren et al. 2015 and He et al. 2017 on a feature pyramid (Lin et al. 2017): 1,000 proposals of 7 × 7 pixels.
+    """Append Faster R-CNN (Ren et al. 2015) on a feature pyramid (Lin et al. 2017): 1,000 proposals of 7 × 7 pixels.
 
-    ``heads`` may be ``"mask"`` or ``"points"``, which are told of the 100 regions that are kept.
+    ``heads`` may be ``"mask"`` (He et al. 2017) or ``"points"``, which run on the 100 detections kept.
     """
     backbone = resnet_stages(net, depth, groups=groups, width=width, early_stride=groups == 1)
     _propose(net, _pyramid(net, backbone), WIDTH, 3)
@@ -85,7 +85,7 @@ def rcnn(net: Picture, depth: int, *, heads: str = "", groups: int = 1, width: i
 
 
 def rcnn_c4(net: Picture, depth: int, *, masks: bool = False) -> None:
-    """Propose on the fourth stage alone; proposals go through the fifth one by one: He et al. 2016, appendix."""
+    """Append R-CNN with proposals from stage 4; stage 5 runs on each proposal (He et al. 2016, appendix)."""
     shape = resnet_stages(net, depth, early_stride=True, stages=3)[-1]
     _propose(net, [shape], 1024, 15)
     region = _on_regions(net, PROPOSALS, (1024, 14, 14))
@@ -100,36 +100,36 @@ def rcnn_c4(net: Picture, depth: int, *, masks: bool = False) -> None:
     region.global_pool()
     _score(region, region.batch, 2048, OBJECTS["mask" if masks else ""])
     net.operators += region.operators
-    if masks:  # on what the fifth stage made of the regions that are kept
+    if masks:  # on the outputs of stage 5 for the detections kept
         small = _on_regions(net, DETECTIONS, (WIDTH, 14, 14))
         _transposed(small, "mask larger", small.batch * 49, 2048, WIDTH, 2)
         small.conv("mask out", OBJECTS["mask"], 1, act=None)
         net.operators += small.operators
 
 
-# Layers, width and heads of the picture encoders of Segment Anything, and which layers see all of the picture:
-# facebookresearch/segment-anything, segment_anything/build_sam.py; the others see windows of 14 × 14 tokens.
+# Layers, width and heads of the image encoders of Segment Anything, and how many layers have global attention:
+# facebookresearch/segment-anything, segment_anything/build_sam.py; the others attend in windows of 14 × 14 tokens.
 SAMS = {"b": (12, 768, 12, 4), "l": (24, 1024, 16, 4), "h": (32, 1280, 16, 4)}
 WINDOW = 14
 
 
 def segment_anything(net: Picture, size: str) -> None:
-    """Kirillov et al. 2023, ICCV, the encoder alone: masks are decoded from it by a network a hundredth as large."""
-    layers, width, heads, seeing_all = SAMS[size]
+    """Append the image encoder of Segment Anything (Kirillov et al. 2023, ICCV), without the small mask decoder."""
+    layers, width, heads, global_layers = SAMS[size]
     net.conv("patches", width, 16, 16, 0, norm=False, act=None)
     side = net.shape[1]
     net.as_tokens(side * side, width)
     windows = (-(-side // WINDOW)) ** 2
-    for _ in net.repeated(seeing_all):
+    for _ in net.repeated(global_layers):
         _sam_block(net, net.batch, side * side, width, heads, side * side)
-    for _ in net.repeated(layers - seeing_all):
+    for _ in net.repeated(layers - global_layers):
         _sam_block(net, net.batch * windows, WINDOW**2, width, heads, side * side)
     net.conv("neck a", 256, 1, norm=False, act=None)
     net.conv("neck b", 256, 3, norm=False, act=None)
 
 
 def _sam_block(net: Picture, parts: int, tokens: int, width: int, heads: int, pixels: int) -> None:
-    """Append a block that attends within ``parts`` of so many tokens, padded ones among them."""
+    """Append a block that attends within each of ``parts`` windows of ``tokens`` tokens, including padding."""
     net.norm("attention norm", net.batch * pixels, width)
     net.dense("query, key, value", parts * tokens, width, 3 * width, extra=2 * width)
     net.attention("attention", parts, heads, tokens, tokens, width // heads)

@@ -1,9 +1,9 @@
-"""Number formats that weights of language models are stored in, and the bits that one takes."""
+"""Storage formats of language model weights, and the bits per weight of each."""
 
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.precision import PRECISIONS
 
-# Bits that one weight takes with the scales of its block. Block formats: 8 × bytes of the block over its weights
+# Bits per weight, including the scales of its block. Block formats: 8 × bytes of the block over its weights
 # (ggml-common.h of llama.cpp: q4_0 18 B of 32, q8_0 34 B of 32, q6_K 210 B of 256, …; OCP MX v1.0: one 8-bit scale
 # for 32; NVFP4: one FP8 scale for 16). Mixed "K_M", "K_S" files: measured over Llama 2 7B, the quantize README of
 # llama.cpp. "int4 g32" and "int4 g128": one 16-bit scale for 32 or 128 weights, symmetric.
@@ -16,7 +16,12 @@ WEIGHT_FORMATS: dict[str, float] = {
 
 
 def weight_bits(weight_format: str) -> float:
-    """Return the bits that one weight takes in a number format, or in a block format of ``WEIGHT_FORMATS``.
+    """Return the bits per weight of a number format, or of a block format in ``WEIGHT_FORMATS``.
+
+    Raises
+    ------
+    UnknownNameError
+        If the format is unknown.
 
     Examples
     --------

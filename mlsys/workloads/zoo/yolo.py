@@ -1,4 +1,4 @@
-"""Detectors that look once: YOLOv5, YOLOv8 and YOLOX, in the sizes of their makers."""
+"""Single-stage detectors YOLOv5, YOLOv8 and YOLOX, in their published sizes."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from mlsys.errors import ArgumentError
 from mlsys.workloads.zoo.picture import Picture, Shape
 
-# Depth and width of each size, and the widest that version 8 lets it become; the largest is deeper elsewhere.
+# Depth and width multiples of each size, and version 8's limit on channels; version 5's largest size is deeper.
 SIZES: dict[str, tuple[float, float, int]] = {
     "n": (0.33, 0.25, 1024),
     "s": (0.33, 0.50, 1024),
@@ -15,46 +15,46 @@ SIZES: dict[str, tuple[float, float, int]] = {
     "x": (1.00, 1.25, 512),
 }
 DEEPEST = {"x": 1.33}
-# Depth and width of the sizes of YOLOX, of which two are its own: Megvii-BaseDetection/YOLOX, exps/default.
+# Depth and width multiples of the sizes of YOLOX: Megvii-BaseDetection/YOLOX, exps/default.
 YOLOX = {
     "nano": (0.33, 0.25), "tiny": (0.33, 0.375), "s": (0.33, 0.50), "m": (0.67, 0.75), "l": (1.00, 1.00),
     "x": (1.33, 1.25),
 }  # fmt: skip
 CLASSES = 80
-ConvOf = Callable[..., None]  # of a picture, a name, channels, kernel and stride
-# Bins that version 8 tells each side of a box by.
+ConvOf = Callable[..., None]  # of a builder, a name, channels, kernel and stride
+# Bins of the distribution by which version 8 predicts each side of a box.
 BINS = 16
 
 
 def _scales(depth: float, width: float, widest: float = math.inf) -> tuple[Callable[[int], int], Callable[[int], int]]:
-    """Return what a size makes of the channels and of the repeats that are stated for all."""
+    """Return the functions that scale nominal channels and repeats to a size."""
     return lambda channels: int(min(channels, widest) * width), lambda repeats: max(1, round(repeats * depth))
 
 
 def silu_conv(net: Picture, name: str, out: int, kernel: int = 1, stride: int = 1, padding: int | None = None) -> None:
-    """Append a convolution with SiLU."""
+    """Append a convolution with batch normalisation and SiLU."""
     net.conv(name, out, kernel, stride, padding, act="silu")
 
 
 def concatenated(net: Picture, *shapes: Shape) -> None:
-    """Move on to pictures laid side by side along their channels.
+    """Concatenate images along their channels.
 
     Raises
     ------
     ArgumentError
-        If they are not of one size: halved and doubled again, a picture came back larger.
+        If heights or widths differ: an odd side was halved, rounded and doubled again.
     """
     if len({shape[1:] for shape in shapes}) > 1:
         sizes = " and ".join(f"{shape[1]} × {shape[2]}" for shape in shapes)
         raise ArgumentError(
-            f"network(): the sides of `image` must be multiples of 32: at {len(net.operators)} operators, pictures of "
-            f"{sizes} should meet. Give 320, 416 or 640, or leave `image` out for the usual size"
+            f"network(): the sides of `image` must be multiples of 32: after {len(net.operators)} operators, feature "
+            f"maps of {sizes} cannot be concatenated. Give 320, 416 or 640, or leave `image` out for the usual size"
         )
     net.shape = (sum(shape[0] for shape in shapes), *shapes[0][1:])
 
 
 def _separable(net: Picture, name: str, out: int, kernel: int = 3, stride: int = 1) -> None:
-    """Append a depthwise convolution and a 1 × 1 one, each with SiLU, for one that does both."""
+    """Append a depthwise separable convolution: depthwise, then 1 × 1, each with SiLU."""
     net.conv(f"{name} depthwise", net.channels, kernel, stride, groups=net.channels, act="silu")
     silu_conv(net, name, out)
 
@@ -62,7 +62,7 @@ def _separable(net: Picture, name: str, out: int, kernel: int = 3, stride: int =
 def _csp(
     net: Picture, name: str, out: int, repeats: int, *, shortcut: bool = True, wide_conv: ConvOf = silu_conv
 ) -> None:
-    """Append a cross-stage partial block: two halves, one of them through bottlenecks of 1 × 1 and 3 × 3."""
+    """Append a cross-stage partial block: two halves, one of which passes through bottlenecks of 1 × 1 and 3 × 3."""
     into, half = net.shape, out // 2
     silu_conv(net, f"{name} one", half)
     shape = net.shape
@@ -78,7 +78,7 @@ def _csp(
 
 
 def csp_fast(net: Picture, name: str, out: int, repeats: int, *, shortcut: bool = True) -> None:
-    """Append version 8's block: two 3 × 3 a bottleneck, and the output of each is joined."""
+    """Append version 8's block (C2f): bottlenecks of two 3 × 3, whose outputs are all concatenated."""
     half = out // 2
     silu_conv(net, f"{name} in", 2 * half)
     part = (half, *net.shape[1:])
@@ -93,7 +93,7 @@ def csp_fast(net: Picture, name: str, out: int, repeats: int, *, shortcut: bool 
 
 
 def pooled_thrice(net: Picture, out: int) -> None:
-    """Append pooling at four scales, of 1, 5, 9 and 13 pixels."""
+    """Append spatial pyramid pooling over 1, 5, 9 and 13 pixels (SPPF)."""
     half = net.channels // 2
     silu_conv(net, "pooling in", half)
     part = net.shape
@@ -107,7 +107,7 @@ def _up_and_down(
     net: Picture, kept: Sequence[Shape], wide: Callable[[int], int], deep: Callable[[int], int],
     wide_conv: ConvOf = silu_conv,
 ) -> list[Shape]:  # fmt: skip
-    """Append the path up to fine grids and down again, where grids of one size meet; return the three at its end."""
+    """Append the path aggregation network, up to finer grids and down again; return its three output shapes."""
     laterals = []
     for level, channels, earlier in ((4, 512, kept[2]), (3, 256, kept[1])):
         silu_conv(net, f"lateral {level}", wide(channels))
@@ -125,7 +125,7 @@ def _up_and_down(
 
 
 def yolo_v5(net: Picture, size: str) -> None:
-    """YOLOv5 release 6: three anchors a place, on grids of 8, 16 and 32 pixels."""
+    """Append YOLOv5 release 6: three anchors per cell on grids of stride 8, 16 and 32."""
     wide, deep = _scales(DEEPEST.get(size, SIZES[size][0]), SIZES[size][1])
     silu_conv(net, "stem", wide(64), 6, 2, 2)
     kept = []
@@ -141,7 +141,7 @@ def yolo_v5(net: Picture, size: str) -> None:
 
 
 def yolo_v8(net: Picture, size: str) -> None:
-    """YOLOv8: no anchors; boxes and classes have heads of their own, sides of boxes are told by bins."""
+    """Append YOLOv8: anchor-free, separate heads for boxes and classes, box sides predicted as distributions."""
     wide, deep = _scales(*SIZES[size])
     silu_conv(net, "stem", wide(64), 3, 2)
     kept = []
@@ -172,13 +172,17 @@ def yolo_v8(net: Picture, size: str) -> None:
 
 
 def yolox(net: Picture, size: str) -> None:
-    """YOLOX (Ge et al. 2021): each pixel is one anchor, boxes and classes have heads of their own.
+    """Append YOLOX (Ge et al. 2021): anchor-free, separate heads for boxes and classes.
 
-    The smallest has depthwise convolutions wherever the others have 3 × 3 ones, but in its first.
+    The nano size has depthwise separable convolutions instead of 3 × 3 ones, except in the stem.
     """
     wide, deep = _scales(*YOLOX[size])
     wide_conv: ConvOf = _separable if size == "nano" else silu_conv
-    net.shape = (4 * net.channels, net.shape[1] // 2, net.shape[2] // 2)  # every second pixel becomes a channel
+    net.shape = (
+        4 * net.channels,
+        net.shape[1] // 2,
+        net.shape[2] // 2,
+    )  # 2 × 2 pixels become channels (space to depth)
     silu_conv(net, "stem", wide(64), 3)
     kept = []
     for level, (channels, repeats) in enumerate(((128, 3), (256, 9), (512, 9), (1024, 3)), start=2):

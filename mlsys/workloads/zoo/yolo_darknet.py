@@ -1,11 +1,11 @@
-"""Detectors of Darknet that look once: YOLOv3, its tiny and its pooling sister, and YOLOv4."""
+"""Single-stage detectors of Darknet: YOLOv3, YOLOv3-tiny, YOLOv3-SPP and YOLOv4."""
 
 from mlsys.workloads.zoo.picture import Picture, Shape
 from mlsys.workloads.zoo.yolo import concatenated
 from mlsys.workloads.zoo.yolo_plain import ANCHORED
 
 _LEAKY = "leaky relu"
-# Widths of the stages of Darknet-53, each of half the pixels of the one before, and its residual blocks.
+# Width and residual blocks of each stage of Darknet-53; each stage halves the resolution.
 STAGES = ((64, 1), (128, 2), (256, 8), (512, 8), (1024, 4))
 
 
@@ -14,7 +14,7 @@ def _conv(net: Picture, name: str, out: int, kernel: int = 1, stride: int = 1, a
 
 
 def _head(net: Picture, name: str, width: int) -> None:
-    """Append a 3 × 3 convolution and the outputs of three anchors a place, and go back to before them."""
+    """Append a head, a 3 × 3 convolution and the outputs of three anchors per cell, and return to its input."""
     before = net.shape
     _conv(net, f"{name} 3x3", width, 3)
     net.conv(name, ANCHORED, 1, norm=False, act=None)
@@ -22,13 +22,13 @@ def _head(net: Picture, name: str, width: int) -> None:
 
 
 def _narrow_and_wide(net: Picture, name: str, width: int, convolutions: int) -> None:
-    """Append 1 × 1 convolutions to a width and 3 × 3 ones to twice that, by turns."""
+    """Append alternating 1 × 1 convolutions to ``width`` and 3 × 3 ones to twice ``width``."""
     for index in range(convolutions):
         _conv(net, f"{name}.{index}", width * (1 + index % 2), 1 + 2 * (index % 2))
 
 
 def _pooled(net: Picture) -> None:
-    """Pool at four scales, of 1, 5, 9 and 13 pixels, side by side."""
+    """Append spatial pyramid pooling over 1, 5, 9 and 13 pixels."""
     part = net.shape
     for kernel in (5, 9, 13):
         net.shape = part
@@ -37,7 +37,7 @@ def _pooled(net: Picture) -> None:
 
 
 def _up_to(net: Picture, name: str, width: int, earlier: Shape, lateral: bool) -> None:
-    """Go to the finer grid of an earlier stage, which comes through a lateral convolution or as it is."""
+    """Upsample and concatenate with an earlier stage, directly or through a lateral convolution."""
     _conv(net, f"{name} up", width)
     net.upsample()
     above = net.shape
@@ -48,7 +48,7 @@ def _up_to(net: Picture, name: str, width: int, earlier: Shape, lateral: bool) -
 
 
 def yolo_v3(net: Picture, pooled: bool = False) -> None:
-    """YOLOv3 (Redmon & Farhadi 2018, arXiv:1804.02767): pjreddie/darknet, cfg/yolov3.cfg; ``pooled`` yolov3-spp.cfg."""
+    """Append YOLOv3 (Redmon & Farhadi 2018; pjreddie/darknet, cfg/yolov3.cfg), or, if ``pooled``, yolov3-spp.cfg."""
     _conv(net, "stem", 32, 3)
     kept = []
     for stage, (width, blocks) in enumerate(STAGES, start=1):
@@ -71,14 +71,14 @@ def yolo_v3(net: Picture, pooled: bool = False) -> None:
 
 
 def yolo_v3_tiny(net: Picture) -> None:
-    """YOLOv3-tiny: pjreddie/darknet, cfg/yolov3-tiny.cfg."""
+    """Append YOLOv3-tiny (pjreddie/darknet, cfg/yolov3-tiny.cfg)."""
     _conv(net, "conv 0", 16, 3)
     for index, width in enumerate((32, 64, 128, 256, 512), start=1):
         net.pool(2, 2)
         _conv(net, f"conv {index}", width, 3)
         if width == 256:
             fine = net.shape
-    _conv(net, "wide", 1024, 3)  # after a pooling of stride 1
+    _conv(net, "wide", 1024, 3)  # after max pooling of stride 1
     _conv(net, "neck", 256)
     _head(net, "coarse head", 512)
     _up_to(net, "fine", 128, fine, lateral=False)
@@ -86,7 +86,7 @@ def yolo_v3_tiny(net: Picture) -> None:
 
 
 def _csp_stage(net: Picture, name: str, width: int, blocks: int) -> None:
-    """Append a stage of CSPDarknet-53 with Mish: a half around the residual blocks, and one through them."""
+    """Append a stage of CSPDarknet-53 with Mish: one half bypasses the residual blocks, the other passes through."""
 
     def mish(part: str, out: int, kernel: int = 1, stride: int = 1) -> None:
         _conv(net, f"{name} {part}", out, kernel, stride, act="mish")
@@ -107,7 +107,7 @@ def _csp_stage(net: Picture, name: str, width: int, blocks: int) -> None:
 
 
 def yolo_v4(net: Picture) -> None:
-    """YOLOv4 (Bochkovskiy et al. 2020, arXiv:2004.10934): AlexeyAB/darknet, cfg/yolov4.cfg."""
+    """Append YOLOv4 (Bochkovskiy et al. 2020, arXiv:2004.10934; AlexeyAB/darknet, cfg/yolov4.cfg)."""
     _conv(net, "stem", 32, 3, act="mish")
     kept = []
     for stage, (width, blocks) in enumerate(STAGES, start=1):

@@ -1,11 +1,11 @@
-"""Detectors that look once and attend: YOLOv10 and YOLO11."""
+"""Single-stage detectors with attention: YOLOv10 and YOLO11."""
 
 from functools import partial
 
 from mlsys.workloads.zoo.picture import Picture, Shape
 from mlsys.workloads.zoo.yolo import BINS, CLASSES, concatenated, csp_fast, pooled_thrice, silu_conv
 
-# Depth and width of each size of YOLO11, and the widest that it may become.
+# Depth and width multiples of each size of YOLO11, and its limit on channels.
 SIZES_11: dict[str, tuple[float, float, int]] = {
     "n": (0.50, 0.25, 1024), "s": (0.50, 0.50, 1024), "m": (0.50, 1.00, 512), "l": (1.00, 1.00, 512),
     "x": (1.00, 1.50, 512),
@@ -17,7 +17,7 @@ def _depthwise(net: Picture, name: str, kernel: int, stride: int = 1, act: str |
 
 
 def _attention(net: Picture, name: str) -> None:
-    """Append attention among all pixels: heads of 64 values and 32 keys, and a depthwise convolution for positions."""
+    """Append attention over all pixels: heads of 64 values and 32 keys, with a depthwise convolution for positions."""
     channels, height, width = net.shape
     heads, pixels = channels // 64, height * width
     start = net.shape
@@ -33,7 +33,7 @@ def _attention(net: Picture, name: str) -> None:
 
 
 def _attending(net: Picture, repeats: int = 1) -> None:
-    """Append a cross-stage partial block whose one half goes through attention and a feed-forward layer."""
+    """Append a cross-stage partial block, one half of which passes through attention and feed-forward layers."""
     whole = net.shape
     silu_conv(net, "attention in", whole[0])
     half = net.shape = (whole[0] // 2, *whole[1:])
@@ -54,7 +54,7 @@ def _bottleneck(net: Picture, name: str, hidden: int) -> None:
 
 
 def _csp_small(net: Picture, name: str) -> None:
-    """Append a cross-stage partial block of half the width, two bottlenecks of two 3 × 3 deep."""
+    """Append a cross-stage partial block of half the width with two bottlenecks of two 3 × 3."""
     start, half = net.shape, net.channels // 2
     silu_conv(net, f"{name} one", half)
     for index in range(2):
@@ -67,7 +67,7 @@ def _csp_small(net: Picture, name: str) -> None:
 
 
 def _csp_11(net: Picture, name: str, out: int, repeats: int, nested: bool, share: float = 0.5) -> None:
-    """Append YOLO11's block: version 8's, with bottlenecks of half the width or with blocks inside."""
+    """Append YOLO11's block: that of version 8 with bottlenecks of half the width, or with nested blocks."""
     half = int(out * share)
     silu_conv(net, f"{name} in", 2 * half)
     part = net.shape = (half, *net.shape[1:])
@@ -81,7 +81,7 @@ def _csp_11(net: Picture, name: str, out: int, repeats: int, nested: bool, share
 
 
 def _light_heads(net: Picture, shapes: list[Shape]) -> None:
-    """Append heads for boxes as in version 8, and for classes of depthwise and 1 × 1 convolutions."""
+    """Append box heads as in version 8, and class heads of depthwise and 1 × 1 convolutions."""
     boxes, classes = max(16, shapes[0][0] // 4, 4 * BINS), max(shapes[0][0], min(CLASSES, 100))
     for level, shape in enumerate(shapes, start=3):
         net.shape = shape
@@ -96,7 +96,7 @@ def _light_heads(net: Picture, shapes: list[Shape]) -> None:
 
 
 def yolo_11(net: Picture, size: str) -> None:
-    """YOLO11 (ultralytics, cfg/models/11/yolo11.yaml): no anchors, attention on the coarsest grid."""
+    """Append YOLO11 (ultralytics, cfg/models/11/yolo11.yaml): anchor-free, attention on the coarsest grid."""
     depth, width, widest = SIZES_11[size]
     nested, repeats = size in "mlx", max(1, round(2 * depth))
     block = partial(_csp_11, net, repeats=repeats)
@@ -130,13 +130,13 @@ def yolo_11(net: Picture, size: str) -> None:
 
 
 def _down_apart(net: Picture, name: str, out: int) -> None:
-    """Append YOLOv10's halving: channels by a 1 × 1, pixels by a depthwise convolution."""
+    """Append YOLOv10's decoupled downsampling: channels by a 1 × 1, resolution by a depthwise convolution."""
     silu_conv(net, f"{name} channels", out)
     _depthwise(net, f"{name} pixels", 3, 2, act=None)
 
 
 def _compact(net: Picture, name: str, out: int) -> None:
-    """Append YOLOv10's last block, as deployed: one inverted bottleneck, depthwise convolutions up to 7 × 7."""
+    """Append YOLOv10's last block as deployed: one inverted bottleneck with depthwise convolutions up to 7 × 7."""
     half = out // 2
     silu_conv(net, f"{name} in", 2 * half)
     part = net.shape = (half, *net.shape[1:])
@@ -151,7 +151,7 @@ def _compact(net: Picture, name: str, out: int) -> None:
 
 
 def yolo_v10_nano(net: Picture) -> None:
-    """YOLOv10-N (Wang et al. 2024, arXiv:2405.14458) as deployed: the one head that needs no sorting out."""
+    """Append YOLOv10-N (Wang et al. 2024, arXiv:2405.14458) as deployed, with the NMS-free one-to-one head."""
     silu_conv(net, "stem", 16, 3, 2)
     kept = []
     for level, (out, repeats) in enumerate(((32, 1), (64, 2), (128, 2), (256, 1)), start=2):

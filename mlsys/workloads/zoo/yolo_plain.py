@@ -1,4 +1,4 @@
-"""Detectors of plain convolutions that look once: YOLOv4-tiny, YOLOv6, YOLOv7-tiny, and NanoDet on RepVGG."""
+"""Purely convolutional single-stage detectors: YOLOv4-tiny, YOLOv6, YOLOv7-tiny, and NanoDet on RepVGG."""
 
 from dataclasses import replace
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 from mlsys.workloads.zoo.picture import Picture, Shape
 from mlsys.workloads.zoo.yolo import CLASSES, concatenated
 
-ANCHORED = 3 * (CLASSES + 5)  # outputs of three anchors a place
+ANCHORED = 3 * (CLASSES + 5)  # outputs of three anchors per cell
 
 
 def _leaky(net: Picture, name: str, out: int, kernel: int = 1, stride: int = 1) -> None:
@@ -14,7 +14,7 @@ def _leaky(net: Picture, name: str, out: int, kernel: int = 1, stride: int = 1) 
 
 
 def yolo_v4_tiny(net: Picture) -> None:
-    """YOLOv4-tiny (Wang et al. 2021, CVPR): WongKinYiu/ScaledYOLOv4, cfg/yolov4-tiny.cfg."""
+    """Append YOLOv4-tiny (Wang et al. 2021, CVPR; WongKinYiu/ScaledYOLOv4, cfg/yolov4-tiny.cfg)."""
     _leaky(net, "conv 0", 32, 3, 2)
     _leaky(net, "conv 1", 64, 3, 2)
     fine = net.shape
@@ -43,7 +43,7 @@ def yolo_v4_tiny(net: Picture) -> None:
 
 
 def _layers_joined(net: Picture, name: str, width: int, out: int) -> None:
-    """Append YOLOv7-tiny's block: two 1 × 1 and, after the second, two 3 × 3, all joined."""
+    """Append YOLOv7-tiny's block: two 1 × 1 and, after the second, two 3 × 3, all concatenated."""
     start = net.shape
     _leaky(net, f"{name} a", width)
     net.shape = start
@@ -55,7 +55,7 @@ def _layers_joined(net: Picture, name: str, width: int, out: int) -> None:
 
 
 def yolo_v7_tiny(net: Picture) -> None:
-    """YOLOv7-tiny (Wang et al. 2023, CVPR): WongKinYiu/yolov7, cfg/deploy/yolov7-tiny.yaml; 80 classes."""
+    """Append YOLOv7-tiny (Wang et al. 2023, CVPR; WongKinYiu/yolov7, cfg/deploy/yolov7-tiny.yaml), 80 classes."""
     _leaky(net, "conv 0", 32, 3, 2)
     _leaky(net, "conv 1", 64, 3, 2)
     kept = []
@@ -99,13 +99,13 @@ def yolo_v7_tiny(net: Picture) -> None:
 
 
 def _repeated(net: Picture, name: str, out: int, times: int) -> None:
-    """Append 3 × 3 convolutions into which RepVGG's other branches have been folded."""
+    """Append 3 × 3 convolutions into which the other branches of RepVGG are folded."""
     for index in range(times):
         net.conv(f"{name}.{index}", out, 3, norm=False)
 
 
 def _transposed(net: Picture, name: str) -> None:
-    """Append the transposed 2 × 2 convolution that doubles height and width: four products at each place."""
+    """Append a transposed 2 × 2 convolution, which doubles height and width: four products per pixel."""
     channels, height, width = net.shape
     net.conv(name, 4 * channels, 1, norm=False, act=None)
     net.operators[-1] = replace(net.operators[-1], parameters=4 * channels**2 + channels)
@@ -113,7 +113,7 @@ def _transposed(net: Picture, name: str) -> None:
 
 
 def yolo_v6(net: Picture, width: float) -> None:
-    """YOLOv6-N and -S of release 0.2 (Li et al. 2022, arXiv:2209.02976), as deployed: branches are folded."""
+    """Append YOLOv6-N or -S of release 0.2 (Li et al. 2022, arXiv:2209.02976) as deployed, with branches folded."""
 
     def wide(channels: int) -> int:
         return int(channels * width)
@@ -154,15 +154,15 @@ def yolo_v6(net: Picture, width: float) -> None:
             net.shape = end
 
 
-# The last stage of RepVGG as Hailo's model zoo has it: with 512 channels, not the 1,280 of the paper, the sums that it
-# publishes come out for A0 and A1 alike.
+# The last stage of RepVGG in Hailo's model zoo: with 512 channels, not the paper's 1,280, the published totals are
+# reproduced for both A0 and A1.
 NANODET_LAST = 512
 # Widths of RepVGG's first stages: Ding et al. 2021, CVPR, table 2.
 REPVGG = {"a0": (48, 48, 96, 192), "a1": (64, 64, 128, 256)}
 
 
 def nanodet_repvgg(net: Picture, size: str) -> None:
-    """NanoDet on RepVGG (RangiLyu/nanodet, config/RepVGG), branches folded; 80 classes, 11 bins for each side."""
+    """Append NanoDet on RepVGG (RangiLyu/nanodet, config/RepVGG), branches folded; 80 classes, 11 bins per side."""
     stem, *widths = REPVGG[size]
     net.conv("stem", stem, 3, 2, norm=False)
     grids = []
