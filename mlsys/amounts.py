@@ -1,7 +1,7 @@
-"""The one door for numbers with units that somebody wrote down: device files, options, answers.
+"""Parsing of numbers with units in user input: device files, command-line options, answers.
 
-A comma groups thousands and is never a decimal sign; prefixes mean what they say, so that a byte in
-thousandths is refused; and no text, however hostile, keeps the parser busy.
+A comma groups thousands and is never a decimal sign. Prefixes are taken literally, so that millibytes
+are refused. No input, however hostile, can stall the parser.
 """
 
 import functools
@@ -11,25 +11,25 @@ from collections import Counter
 
 from mlsys.units import Q_, DimensionalityError, Quantity, UndefinedUnitError, Unit, ureg
 
-# Unit names joined by * and /, with powers of one digit. Anything more could keep pint's parser busy for ever.
+# Unit names joined by * and /, with powers of one digit. Anything more could stall pint's parser.
 _NAME = r"(?:[^\W\d]\w*|%)(?:\*\*\d)?"
 _UNIT = re.compile(rf"(?:{_NAME}(?: ?[*/] ?{_NAME})*)?")
 _FACTOR = re.compile(r"(^|[*/]) ?([^\W\d]\w*|%)(?:\*\*(\d))?")
 _NUMBER = re.compile(r"[+-]?(?:(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-_ENDLESS = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
+_NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?", re.ASCII)
-# Thousandths and less of what is counted whole: nobody means them, and `m` for `M` is a slip of a factor of 10**9.
+# Small prefixes on units that are counted in integers: almost certainly `m` typed for `M`, a factor of 10**9.
 _MILLI = re.compile(r"\b(?P<prefix>[munpµ])(?P<unit>B|b|bit|byte|FLOP|OP|MAC|Hz)\b")
 _LONGEST = 200
 
 
 def parsed_number(text: str) -> float:
-    """Return the number that ``text`` writes, with commas between thousands only.
+    """Return the number in ``text``; commas may only separate thousands.
 
     Raises
     ------
     ValueError
-        If it is no finite number, or a comma stands elsewhere; the message says what to type.
+        If it is not a finite number, or has a comma elsewhere; the message says what to type.
 
     Examples
     --------
@@ -38,14 +38,14 @@ def parsed_number(text: str) -> float:
     >>> parsed_number("19,5")
     Traceback (most recent call last):
         ...
-    ValueError: '19,5' has a comma where no thousands end. Write 19.5, or 195 if it was to be grouped
+    ValueError: '19,5' has a comma that does not separate thousands. Write 19.5, or 195 if no decimal point was meant
     """
     written = text.strip()
     if _DECIMAL_COMMA.fullmatch(written) and not _NUMBER.fullmatch(written):
         point, plain = (written[:_LONGEST].replace(",", other) for other in (".", ""))
-        grouped = "" if plain.lstrip("+-").startswith("0") else f", or {plain} if it was to be grouped"
-        raise ValueError(f"{written[:_LONGEST]!r} has a comma where no thousands end. Write {point}{grouped}")
-    if _ENDLESS.fullmatch(written):
+        grouped = "" if plain.lstrip("+-").startswith("0") else f", or {plain} if no decimal point was meant"
+        raise ValueError(f"{written[:_LONGEST]!r} has a comma that does not separate thousands. Write {point}{grouped}")
+    if _NOT_FINITE.fullmatch(written):
         raise ValueError(f"{written!r} must be finite")
     if len(written) > _LONGEST or not _NUMBER.fullmatch(written):
         raise ValueError(f"{written[:_LONGEST]!r} is not a number such as 1,410 or 1.41e3")
@@ -56,12 +56,12 @@ def parsed_number(text: str) -> float:
 
 
 def parsed_whole(text: str) -> int:
-    """Return the whole number that ``text`` writes; all of its digits count.
+    """Return the whole number in ``text``, exact to the last digit.
 
     Raises
     ------
     ValueError
-        If it is no whole number; the message says what to type.
+        If it is not a whole number; the message says what to type.
 
     Examples
     --------
@@ -80,19 +80,19 @@ def parsed_whole(text: str) -> int:
 
 
 def amount(text: str, unit: str) -> Quantity:
-    """Return ``"312 TFLOP/s"`` as a quantity above zero of the dimension of ``unit``.
+    """Return the positive quantity in a string such as ``"312 TFLOP/s"``, which must convert to ``unit``.
 
     Parameters
     ----------
     text
-        A number, a space and a unit; ``count`` and what is counted so need no unit.
+        A number, a space and a unit; a count needs no unit.
     unit
-        What it must convert to.
+        Unit that it must convert to.
 
     Raises
     ------
     ValueError
-        If it is no such amount; the message says why, and what to type.
+        If it is not such a quantity; the message says why, and what to type.
 
     Examples
     --------
@@ -101,17 +101,17 @@ def amount(text: str, unit: str) -> Quantity:
     >>> amount("80 mB", "byte")
     Traceback (most recent call last):
         ...
-    ValueError: '80 mB' is in thousandths of B. Write 80 MB if millions were meant
+    ValueError: '80 mB' is in thousandths of B. Write 80 MB for millions
     """
     if len(text) > _LONGEST:
-        raise ValueError(f"{text[:40]!r}… is too long for an amount such as '1 {unit}'")
+        raise ValueError(f"{text[:40]!r}… is too long for a quantity such as '1 {unit}'")
     figures, _, written = text.strip().partition(" ")
     written = written.strip()
     if not _UNIT.fullmatch(written):
         raise ValueError(f"{text!r}: {written!r} is not a unit such as '{unit}'")
     if slip := _MILLI.search(written):
         big = written.replace(slip[0], "M" + slip["unit"])
-        raise ValueError(f"{text!r} is in thousandths of {slip['unit']}. Write {figures} {big} if millions were meant")
+        raise ValueError(f"{text!r} is in thousandths of {slip['unit']}. Write {figures} {big} for millions")
     try:
         magnitude = parsed_number(figures)
     except ValueError as error:
@@ -123,24 +123,24 @@ def amount(text: str, unit: str) -> Quantity:
     if magnitude <= 0:
         raise ValueError(f"{text!r} must be finite and above zero")
     try:
-        parsed = _parsed(written or "count")
+        parsed = _parsed_unit(written or "count")
         if written != unit:
-            _comparable(parsed, unit)
+            _check_convertible(parsed, unit)
     except UndefinedUnitError as error:
         raise ValueError(f"{text!r}: {error}") from None
     except DimensionalityError:
         raise ValueError(f"{text!r} must be in {unit} or a multiple of it") from None
-    except Exception as error:  # pint raises many kinds; each is the text's fault
+    except Exception as error:  # pint raises many kinds of error; all are caused by the text
         raise ValueError(f"{text!r} is not a quantity ({type(error).__name__})") from None
     quantity: Quantity = Q_(int(magnitude) if magnitude.is_integer() else magnitude, parsed)
     return quantity
 
 
 @functools.cache
-def _parsed(written: str) -> Unit:
-    """Return a unit by its spelling; a catalogue has a few dozen spellings for thousands of values.
+def _parsed_unit(written: str) -> Unit:
+    """Return the unit in a string; cached, as the catalogue has a few dozen units for thousands of values.
 
-    Names are looked up one by one: pint's own parser, made for whole expressions, takes twice as long.
+    Names are looked up one by one, which is twice as fast as pint's parser for whole expressions.
     """
     powers: Counter[str] = Counter()
     for sign, name, power in _FACTOR.findall(written):
@@ -149,6 +149,6 @@ def _parsed(written: str) -> Unit:
 
 
 @functools.cache
-def _comparable(given: Unit, wanted: str) -> None:
-    """Raise DimensionalityError unless a quantity in ``given`` is one in ``wanted``."""
+def _check_convertible(given: Unit, wanted: str) -> None:
+    """Raise DimensionalityError unless ``given`` converts to ``wanted``."""
     Q_(1, given).to(wanted)

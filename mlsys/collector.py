@@ -1,4 +1,4 @@
-"""The collector of cycles, held back where thousands of small objects are made and none is garbage in a cycle."""
+"""Pausing the garbage collector while thousands of small objects are created, none of them in cycles."""
 
 import contextlib
 import gc
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def no_collection() -> Iterator[None]:
-    """Hold the collector back, and let it go on as it was before."""
+    """Disable the garbage collector inside the block; restore its previous state afterwards."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,20 +1,20 @@
-"""Compiled loops, also where nothing can be written."""
+"""Numba compilation that also works on read-only file systems."""
 
 from collections.abc import Callable
 from typing import Any
 
 
 def njit(**options: Any) -> Callable[[Any], Any]:
-    """Return Numba's decorator; machine code is kept on disk where there is a folder for it.
+    """Return Numba's ``njit`` decorator, with its on-disk cache where a folder is writable.
 
-    Numba keeps code beside the source or, where that cannot be written, in the user's cache
-    folder. Where neither can be written it refuses to decorate at all; then the code is
-    compiled again in every process, and nothing else differs.
+    Numba caches machine code beside the source or, if that is read-only, in the user's cache
+    folder. If neither is writable, it raises; the function is then compiled without a cache,
+    once per process.
 
     Parameters
     ----------
     **options
-        Of ``numba.njit``, but for ``cache``.
+        Options of ``numba.njit``, except ``cache``.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def njit(**options: Any) -> Callable[[Any], Any]:
     def decorated(function: Any) -> Any:
         try:
             return numba.njit(cache=True, **options)(function)
-        except RuntimeError:  # no folder in which code can be kept
+        except RuntimeError:  # no writable cache folder
             return numba.njit(**options)(function)
 
     return decorated

@@ -1,18 +1,18 @@
-"""Facts with a pedigree, the units to write them in, and flat names for the devices.
+"""Sourced constants, units, and flat names for facts of devices.
 
 ``from mlsys.constants import ...`` gives four kinds of names:
 
 - **units**: ``GB``, ``TFLOPs``, ``US`` (microsecond), ``param``, ...; plain multipliers such
   as ``BILLION``; widths such as ``BYTES_FP16``;
 - **facts**: ``ENERGY_DRAM_ACCESS_PJ``, ``LATENCY_HBM3``, ``PCIE_GEN5_BW``, ``GPT2_PARAMS``, ...,
-  quantities that can say who published them and what was measured; :func:`facts` lists them;
+  quantities that record who published them and what was measured; :func:`facts` lists them;
 - **flat device names**: ``A100_FLOPS_FP16_TENSOR``, ``H100_MEM_BW``, ``NVLINK_A100_BW``. They are
-  views of the twins in :data:`mlsys.hardware.Hardware`: one fact, one home. Rates are dense and
-  links are per direction. ``_TENSOR`` is the matrix unit, ``FP32`` and ``FP64`` alone are the
-  vector unit, ``_SPARSE`` is 2:4;
-- **examples**: sizes that pages agree on, such as ``TRANSFORMER_HIDDEN_DIM_EXAMPLE``.
+  views of the twins in :data:`mlsys.hardware.Hardware`, where each fact is stored once. Rates are
+  dense and links are per direction. ``_TENSOR`` is the matrix unit, ``FP32`` and ``FP64`` alone are
+  the vector unit, ``_SPARSE`` is 2:4;
+- **examples**: sizes that pages share, such as ``TRANSFORMER_HIDDEN_DIM_EXAMPLE``.
 
-Values are ours. Where the customary value of a name is another, the meaning says why.
+Where a value differs from the one that is customary for its name, the meaning says why.
 
 Examples
 --------
@@ -89,7 +89,7 @@ SECONDS_PER_DAY = 86_400
 DAYS_PER_YEAR = 365  # a calendar year; the unit `year` is the Julian one, 365.25 days
 HOURS_PER_YEAR = HOURS_PER_DAY * DAYS_PER_YEAR
 
-# --- widths and sizes that pages agree on --------------------------------------
+# --- widths and sizes that pages share ------------------------------------------
 FP32_BITS = 32
 INT8_BITS = 8
 GPT2_LAYERS = 48
@@ -145,22 +145,22 @@ _FLAT = {
 
 
 @functools.wraps(_fact)
-def _noted(*args: Any, **named: Any) -> Quantity:
+def _recorded_fact(*args: Any, **named: Any) -> Quantity:
     quantity: Quantity = read(_fact(*args, **named))
     return quantity
 
 
-fact = _noted
+fact = _recorded_fact
 
 
 def facts() -> dict[str, Quantity]:
-    """Return every fact of this module by name, without noting a use.
+    """Return every fact of this module by name, without recording a use.
 
     Returns
     -------
     dict of str to Quantity
-        Copies, as published: what-ifs are not applied. Device names are not among
-        them, see :data:`mlsys.hardware.Hardware`.
+        Copies of the published values: what-ifs are not applied. Facts of devices are
+        not included; see :data:`mlsys.hardware.Hardware`.
 
     Examples
     --------
@@ -187,11 +187,11 @@ def _of_device(device: Device, suffix: str) -> Quantity:
     return device.peak(precision, sparsity, unit)
 
 
-_RECORDED = {"MEM_BW": "bandwidth", "MEM_CAPACITY": "capacity"}
+_VIEW_FIELDS = {"MEM_BW": "bandwidth", "MEM_CAPACITY": "capacity"}
 
 
 def _device_has(name: str, suffix: str) -> bool:
-    """Tell, without reading a fact, whether a flat name leads somewhere."""
+    """Return whether the fact behind a flat name exists, without recording a use."""
     try:
         device = _device(name)
     except UnknownNameError:
@@ -202,7 +202,7 @@ def _device_has(name: str, suffix: str) -> bool:
     from mlsys.hardware import view
 
     machine = view(device)
-    return machine.has("tdp") if suffix == "TDP" else machine.main.has(_RECORDED[suffix])
+    return machine.has("tdp") if suffix == "TDP" else machine.main.has(_VIEW_FIELDS[suffix])
 
 
 def _has_nvlink(name: str) -> bool:
@@ -214,7 +214,7 @@ def _has_nvlink(name: str) -> bool:
 
 @functools.cache
 def _public() -> tuple[str, ...]:
-    """Return every name that can be imported; reads the device files, once."""
+    """Return every name that can be imported; the first call reads the device files."""
     plain = [name for name, value in globals().items() if isinstance(value, Unit) or type(value) is int]
     flat = [name for name, (device, suffix) in _FLAT.items() if _device_has(device, suffix)]
     links = [name for name, device in _NVLINKS.items() if _has_nvlink(device)]
@@ -241,7 +241,7 @@ def _read(name: str) -> Any:
 
 
 def _imports(frame: FrameType) -> bool:
-    """Tell whether ``frame`` stands in a ``from ... import`` statement."""
+    """Return whether ``frame`` is executing a ``from ... import`` statement."""
     import dis
 
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
@@ -255,7 +255,7 @@ def __getattr__(name: str) -> Any:
     try:
         return _read(name)
     except UnknownNameError as error:
-        if _imports(sys._getframe(1)):  # which would put its own message, without a hint, in the place of ours
+        if _imports(sys._getframe(1)):  # an AttributeError would be replaced by a message without our hint
             raise ImportError(str(error), name=__name__) from None
         raise
 

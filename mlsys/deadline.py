@@ -10,16 +10,16 @@ from typing import Any
 
 
 class TimeIsUpError(BaseException):
-    """The time of a search is used up; no ``except Exception`` of somebody else's code may catch it."""
+    """The time limit has expired; a BaseException, so that no ``except Exception`` catches it."""
 
 
 class Deadline:
-    """A point in time at which a search ends with the best result it has.
+    """A point in time at which a search stops and returns its best result so far.
 
     Parameters
     ----------
     seconds
-        From now.
+        Time from now, in seconds.
 
     Examples
     --------
@@ -32,35 +32,36 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds left, never below zero."""
+        """Remaining time in seconds, never negative."""
         return max(self.end - monotonic(), 0.0)
 
     @property
     def passed(self) -> bool:
-        """Whether no time is left."""
+        """Whether the deadline has passed."""
         return monotonic() >= self.end
 
     def check(self) -> None:
-        """Raise once no time is left.
+        """Raise if the deadline has passed.
 
         Raises
         ------
         TimeIsUpError
-            Always after the end.
+            If no time is left.
         """
         if self.passed:
             raise TimeIsUpError
 
     def part(self, share: float) -> "Deadline":
-        """Return a deadline after a share of the time that is left."""
+        """Return a deadline after ``share`` of the remaining time."""
         return Deadline(share * self.left)
 
 
 @contextlib.contextmanager
 def interrupted_at(deadline: Deadline) -> Iterator[None]:
-    """Run code that knows no deadline, such as a cell of a page, and interrupt it then.
+    """Interrupt the block at the deadline, such as a cell of a page that does not check one itself.
 
-    In the main thread a signal interrupts what waits, too; elsewhere, the next line of Python.
+    In the main thread a signal interrupts blocking calls too; in other threads only the next Python
+    instruction is interrupted.
 
     Raises
     ------
@@ -79,11 +80,11 @@ def interrupted_at(deadline: Deadline) -> Iterator[None]:
     deadline.check()
     if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
 
-        def ring(*_: Any) -> None:
+        def expire(*_: Any) -> None:
             raise TimeIsUpError
 
-        before = signal.signal(signal.SIGALRM, ring)
-        signal.setitimer(signal.ITIMER_REAL, max(deadline.left, 1e-6), 1.0)  # again, should the code have caught it
+        before = signal.signal(signal.SIGALRM, expire)
+        signal.setitimer(signal.ITIMER_REAL, max(deadline.left, 1e-6), 1.0)  # repeats, if the code caught it
         try:
             yield
         finally:

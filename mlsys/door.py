@@ -1,9 +1,9 @@
-"""Units at the door, floats inside.
+"""Checks of arguments: units, ranges, types and names.
 
-``@door`` guards a formula: arguments are checked and converted to the units the
-formula is written in, the plain function works on floats, and what comes out is
-a quantity that knows how it was computed. The plain function stays reachable as
-``.bare`` for sweeps over floats and numpy arrays.
+``@door`` wraps a formula: arguments are checked and converted to the units that the
+formula is written in, the plain function computes with floats, and the result is
+a quantity that records how it was computed. The plain function remains available as
+``.bare`` for sweeps over floats and NumPy arrays.
 
 Examples
 --------
@@ -45,8 +45,8 @@ Choice = TypeVar("Choice", bound=str)
 _ABSENT = object()
 
 
-def takes(**kinds: tuple[Any, str]) -> Callable[[Function], Function]:
-    """Refuse arguments of another class; each is given as its class or classes, and what it is in words.
+def takes(**types: tuple[Any, str]) -> Callable[[Function], Function]:
+    """Return a decorator that checks the types of arguments, each given as a class or classes and a description.
 
     Examples
     --------
@@ -61,11 +61,11 @@ def takes(**kinds: tuple[Any, str]) -> Callable[[Function], Function]:
 
     def decorate(function: Function) -> Function:
         names = tuple(inspect.signature(function).parameters)
-        places = [(names.index(name), name, *kind) for name, kind in kinds.items()]
+        checks = [(names.index(name), name, *expected) for name, expected in types.items()]
 
         @functools.wraps(function)
         def checked(*args: Any, **named: Any) -> Any:
-            for position, name, kind, words in places:
+            for position, name, classes, description in checks:
                 value = args[position] if position < len(args) else named.get(name, _ABSENT)
                 if value is _ABSENT:
                     continue
@@ -75,8 +75,8 @@ def takes(**kinds: tuple[Any, str]) -> Callable[[Function], Function]:
                         args = (*args[:position], value, *args[position + 1 :])
                     else:
                         named[name] = value
-                if not isinstance(value, kind):
-                    raise ArgumentError(f"{function.__name__}(): `{name}` must be {words}, got {short(value)}")
+                if not isinstance(value, classes):
+                    raise ArgumentError(f"{function.__name__}(): `{name}` must be {description}, got {short(value)}")
             return function(*args, **named)
 
         return checked  # type: ignore[return-value]
@@ -85,7 +85,7 @@ def takes(**kinds: tuple[Any, str]) -> Callable[[Function], Function]:
 
 
 def plain_arguments(function: Function) -> Function:
-    """Convert the NumPy scalars among a function's arguments to Python's own numbers, which never overflow.
+    """Convert NumPy scalars among the arguments of a function to Python numbers, which do not overflow.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def plain_arguments(function: Function) -> Function:
 
 
 def plain_fields(record: Any) -> None:
-    """Convert the NumPy scalars among the fields of a dataclass to Python's own numbers, in ``__post_init__``.
+    """Convert NumPy scalars among the fields of a dataclass to Python numbers; for ``__post_init__``.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def plain_fields(record: Any) -> None:
 
 @dataclass(frozen=True)
 class Argument:
-    """What a formula wants of one argument: unit, range, whole numbers or not."""
+    """Specification of one argument of a formula: its unit, its range, and whether it must be a whole number."""
 
     unit: str
     low: float = -math.inf
@@ -135,7 +135,7 @@ class Argument:
     whole: bool = False
 
     def wanted(self) -> str:
-        """Return the range in words."""
+        """Return the valid range in words, such as ``"a finite number > 0"``."""
         number = "a whole number" if self.whole else "a finite number"
         above = ">=" if self.low_is_allowed else ">"
         bounds = [f"{above} {self.low:g}"] if self.low > -math.inf else []
@@ -145,32 +145,32 @@ class Argument:
 
 
 def positive(unit: str = "") -> Argument:
-    """Want a finite value above zero in ``unit``."""
+    """Return the spec of a finite value above zero in ``unit``."""
     return Argument(unit, low=0, low_is_allowed=False)
 
 
 def nonnegative(unit: str = "") -> Argument:
-    """Want a finite value of zero or more in ``unit``."""
+    """Return the spec of a finite value of zero or more in ``unit``."""
     return Argument(unit, low=0)
 
 
 def at_least(low: float, unit: str = "") -> Argument:
-    """Want a finite value of ``low`` or more in ``unit``."""
+    """Return the spec of a finite value of ``low`` or more in ``unit``."""
     return Argument(unit, low=low)
 
 
 def fraction(*, below_one: bool = False) -> Argument:
-    """Want a share between 0 and 1, both allowed unless ``below_one``."""
+    """Return the spec of a fraction from 0 to 1; 1 is excluded if ``below_one``."""
     return Argument("", low=0, high=1, high_is_allowed=not below_one)
 
 
 def efficiency() -> Argument:
-    """Want a share above 0 and up to 1: how much of a peak is reached."""
+    """Return the spec of an efficiency: the fraction of a peak that is reached, above 0 and up to 1."""
     return Argument("", low=0, low_is_allowed=False, high=1)
 
 
 def count() -> Argument:
-    """Want a positive whole number without a unit: a shape, a number of devices."""
+    """Return the spec of a positive whole number without a unit, such as a size or a number of devices."""
     return Argument("", low=1, whole=True)
 
 
@@ -178,9 +178,9 @@ _COUNT = count()
 
 
 def checked_number(where: str, name: str, value: object, spec: Argument, factors: dict[Any, float]) -> Any:
-    """Return ``value`` as a float (or float array) in ``spec.unit``, or raise.
+    """Return ``value`` as a float or float array in ``spec.unit``, or raise if it violates ``spec``.
 
-    ``factors`` caches unit conversions per argument, which keeps the door fast.
+    ``factors`` caches the conversion factors of one argument, by unit.
     """
     if isinstance(value, Quantity):
         units = value._units
@@ -198,7 +198,7 @@ def checked_number(where: str, name: str, value: object, spec: Argument, factors
 
 
 def checked_count(where: str, name: str, value: object) -> int:
-    """Return a positive whole number as an int, or raise as :func:`checked_number` does.
+    """Return a positive whole number as an int, or raise like :func:`checked_number`.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def checked_count(where: str, name: str, value: object) -> int:
 
 
 def checked_counts(where: str, **values: object) -> tuple[int, ...]:
-    """Return several positive whole numbers as ints, or raise for the first that is none.
+    """Return several positive whole numbers as ints, or raise for the first invalid one.
 
     Examples
     --------
@@ -227,14 +227,14 @@ def checked_counts(where: str, **values: object) -> tuple[int, ...]:
 
 
 def checked_choice(where: str, name: str, value: object, known: Iterable[Choice]) -> Choice:
-    """Return ``value`` if it is one of the names in ``known``, or raise with all of them.
+    """Return ``value`` if it is one of the names in ``known``; otherwise raise and list them.
 
-    A mapping says what each name means; for a ``Literal``, ``known`` is its ``get_args``.
+    Values of a mapping describe its names in the message; for a ``Literal``, pass its ``get_args``.
 
     Raises
     ------
     UnknownNameError
-        If it is none of them.
+        If the name is unknown.
 
     Examples
     --------
@@ -258,14 +258,14 @@ def checked_choice(where: str, name: str, value: object, known: Iterable[Choice]
 
 
 def _is_number(value: Any) -> bool:
-    """Tell whether ``value`` is a real number or an array of them; True and False are none."""
+    """Return whether ``value`` is a real number or a numeric array; booleans are not."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.dtype.kind in "iuf"
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _complies(number: Any, spec: Argument) -> bool:
-    """Tell whether a number, or every element of an array, is in the range of ``spec``."""
+    """Return whether a number, or every element of an array, is in the range of ``spec``."""
     if isinstance(number, np.ndarray) and number.ndim:
         if not _is_number(number) or not number.size:
             return False
@@ -326,16 +326,16 @@ def _show(value: Any) -> str:
 
 
 class Formula:
-    """A checked formula; call it with quantities, or call ``.bare`` with floats.
+    """A formula with checked arguments; call it with quantities, or call ``.bare`` with floats.
 
     Attributes
     ----------
     bare
-        The plain function, over floats and numpy arrays in the units of ``specs``.
+        The plain function, over floats and NumPy arrays in the units of ``specs``.
     specs
-        What each argument must be.
+        Specification of each argument, by name.
     unit
-        The unit of the result.
+        Unit of the result.
     """
 
     def __init__(
@@ -359,7 +359,7 @@ class Formula:
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Quantity:
-        """Check, convert, compute, and hand out a quantity that knows its inputs."""
+        """Check and convert the arguments, and return the result as a quantity that records its inputs."""
         if kwargs or len(args) != len(self._names):
             bound = self.signature.bind(*args, **kwargs).arguments
         else:
@@ -369,9 +369,9 @@ class Formula:
             name: checked_number(where, name, value, specs[name], factors[name]) for name, value in bound.items()
         }
         if self._requires is not None:
-            complaint = self._requires(**inside)
-            if complaint:
-                raise ArgumentError(f"{where}(): {complaint}")
+            problem = self._requires(**inside)
+            if problem:
+                raise ArgumentError(f"{where}(): {problem}")
         result: Quantity = ureg.Quantity(self.bare(**inside), self._unit)
         result._origin = Step(where, tuple(bound.values()), tuple(bound))
         return result
@@ -385,10 +385,10 @@ class Formula:
 def door(
     returns: str, requires_: Callable[..., str | None] | None = None, /, **specs: Argument
 ) -> Callable[[Callable[..., Any]], Formula]:
-    """Guard a formula whose result has the unit ``returns``; one spec per argument.
+    """Return a decorator that makes a :class:`Formula` with a result in the unit ``returns``; one spec per argument.
 
-    ``requires_`` takes the converted arguments and returns a complaint, or None: for
-    conditions that join several arguments.
+    ``requires_`` checks conditions on several arguments: it takes the converted arguments and
+    returns an error message, or None.
     """
 
     def decorate(function: Callable[..., Any]) -> Formula:

@@ -1,6 +1,6 @@
-"""The errors mlsys raises when it is handed something it cannot use.
+"""Exceptions that mlsys raises for invalid input.
 
-Each message says which function and argument, what was wanted, what was
+Each message names the function and the argument, what was expected and what was
 given, and the line to type instead.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 
 class ArgumentError(ValueError):
-    """An argument has a value outside the range where the formula makes sense."""
+    """An argument has an invalid type or a value outside its valid range."""
 
 
 class ArgumentUnitError(ArgumentError, TypeError):
@@ -17,41 +17,41 @@ class ArgumentUnitError(ArgumentError, TypeError):
 
 
 class UnknownNameError(AttributeError, KeyError, ValueError):
-    """A device, precision, memory level or link was asked for that does not exist."""
+    """A requested name, such as a device, precision, memory level or link, does not exist."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class UnreadableError(OSError, ValueError):
-    """A file that was named cannot be read; ``strerror`` says why."""
+    """An input file cannot be read; ``strerror`` says why."""
 
     def __str__(self) -> str:
         return f"{self.filename}: cannot be read ({self.strerror})"
 
 
 class UnwrittenError(OSError):
-    """A file could not be written; what was there before is as it was."""
+    """A file could not be written; an existing file is left unchanged."""
 
 
 class DeviceFileError(ValueError):
-    """A device file is not acceptable; the message lists every fault with file and line."""
+    """A device file is invalid; the message lists every fault with file and line."""
 
 
 class LogFileError(ValueError):
-    """A log of a measurement is not acceptable; the message lists every fault with its line."""
+    """A measurement log is invalid; the message lists every fault with its line."""
 
 
 class ScenarioFileError(ValueError):
-    """A scenario or instance of placement is not acceptable; the message lists every fault with its place."""
+    """A scenario or problem instance of placement is invalid; the message lists every fault with its location."""
 
 
 class EdgeFileError(ValueError):
-    """A configuration of the edge optimiser is not acceptable; the message lists every fault with its place."""
+    """A configuration of the edge optimiser is invalid; the message lists every fault with its location."""
 
 
 class SweepFileError(ValueError):
-    """A specification of a sweep is not acceptable; the message lists every fault with its place."""
+    """A sweep specification is invalid; the message lists every fault with its location."""
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
@@ -70,7 +70,7 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
 
 
 def first_line(error: BaseException, most: int = 200) -> str:
-    r"""Return what an error says, in one line of at most ``most`` letters; its class where it says nothing.
+    r"""Return the first line of an error message, cut to ``most`` characters, or the class name if it is empty.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def first_line(error: BaseException, most: int = 200) -> str:
     """
     try:
         text = str(error)
-    except Exception:  # the error of somebody else's class may not even print
+    except Exception:  # __str__ of a third-party exception may itself fail
         text = ""
     line = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
     return line if len(line) <= most else line[:most] + "…"

@@ -1,4 +1,4 @@
-"""What is wrong with data that somebody wrote: the faults of a JSON Schema in words, each with its place."""
+"""Error messages for user-written data: JSON Schema violations in plain words, each with its location."""
 
 import functools
 import importlib.util
@@ -12,12 +12,12 @@ from mlsys.errors import did_you_mean
 from mlsys.inputs import shipped_text, yaml_of
 
 MOST = 1e12
-_SHOWN = 40  # faults of one file that are listed; a damaged one may have as many as lines
+_SHOWN = 40  # faults listed per file; a damaged file may have one per line
 Place = tuple[Any, ...]
 
 
 def is_number(value: object) -> bool:
-    """Tell whether a value is a number; true and false are none.
+    """Return whether a value is a number; booleans are not.
 
     Examples
     --------
@@ -28,19 +28,19 @@ def is_number(value: object) -> bool:
 
 
 def short(value: object) -> str:
-    """Return a value as Python writes it, 60 characters at most."""
+    """Return the ``repr`` of a value, cut to 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "…"
 
 
 def by_line(where: object, faults: Iterable[tuple[int, str]]) -> str:
-    r"""Return the faults of a file in the order of its lines, one a line; of very many the first.
+    r"""Return the faults of a file as text, sorted by line number; a long list is cut.
 
     Examples
     --------
-    >>> print(by_line("a.csv", [(3, "no number"), (2, "no name")]))
-    a.csv, line 2: no name
-    a.csv, line 3: no number
+    >>> print(by_line("a.csv", [(3, "value is missing"), (2, "name is missing")]))
+    a.csv, line 2: name is missing
+    a.csv, line 3: value is missing
     """
     listed = sorted(faults)
     lines = [f"{where}, line {line}: {words}" for line, words in listed[:_SHOWN]]
@@ -49,7 +49,7 @@ def by_line(where: object, faults: Iterable[tuple[int, str]]) -> str:
 
 
 def dotted(keys: Place) -> str:
-    """Return a place as the head of a line; nothing for the whole.
+    """Return a location as the prefix of a message; empty for the whole document.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def dotted(keys: Place) -> str:
 
 
 def numbers(value: object, keys: Place = ()) -> Iterator[tuple[Place, float]]:
-    """Yield each number with a fraction in nested data, with its place."""
+    """Yield each float in nested data, with its location."""
     if isinstance(value, float):
         yield keys, value
     elif isinstance(value, (Mapping, list)):
@@ -69,7 +69,7 @@ def numbers(value: object, keys: Place = ()) -> Iterator[tuple[Place, float]]:
 
 
 def endless(value: object) -> list[tuple[Place, str]]:
-    """Return a fault for each number in nested data that is not finite.
+    """Return a fault for each number in nested data that is infinite or NaN.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def endless(value: object) -> list[tuple[Place, str]]:
 
 
 def in_order(faults: Iterable[tuple[Place, str]]) -> list[tuple[Place, str]]:
-    """Return faults by their place, numbers before names, each once.
+    """Return faults sorted by location, list indices before keys, without duplicates.
 
     Examples
     --------
@@ -93,36 +93,36 @@ def in_order(faults: Iterable[tuple[Place, str]]) -> list[tuple[Place, str]]:
     )
 
 
-_ADDRESSES = "rfc3987_syntax"  # builds its parsers when it is imported, which takes a second
+_IRI_PARSER = "rfc3987_syntax"  # takes a second to import, because it builds its parsers then
 
 
 @functools.cache
 def json_schema() -> Any:
-    """Return the library ``jsonschema``, which is loaded when there is something to check.
+    """Return the module ``jsonschema``, imported on first use.
 
-    Where it finds rfc3987-syntax, which comes with Jupyter, it would load that for its format "iri", of which no
-    schema of ours speaks; here that waits until somebody checks an address.
+    If rfc3987-syntax is installed, which comes with Jupyter, ``jsonschema`` would import it for its format "iri",
+    which no schema of mlsys uses. Here that import is deferred until an IRI is checked.
 
     Examples
     --------
     >>> json_schema().Draft202012Validator({"type": "integer"}).is_valid(3)
     True
     """
-    if "jsonschema" not in sys.modules and _ADDRESSES not in sys.modules and importlib.util.find_spec(_ADDRESSES):
-        later = ModuleType(_ADDRESSES)
-        later.__dict__["is_valid_syntax"] = _is_address
-        sys.modules[_ADDRESSES] = later
+    if "jsonschema" not in sys.modules and _IRI_PARSER not in sys.modules and importlib.util.find_spec(_IRI_PARSER):
+        deferred = ModuleType(_IRI_PARSER)
+        deferred.__dict__["is_valid_syntax"] = _is_iri
+        sys.modules[_IRI_PARSER] = deferred
         try:
             import jsonschema
         finally:
-            del sys.modules[_ADDRESSES]
+            del sys.modules[_IRI_PARSER]
     import jsonschema
 
     return jsonschema
 
 
 def schema_file(package: str) -> Any:
-    """Return what ``schema.yaml`` of a package says: ``schema``, and in ``kinds`` the parts that it is made of.
+    """Return the content of the ``schema.yaml`` of a package: ``schema``, and in ``kinds`` its definitions.
 
     Examples
     --------
@@ -132,12 +132,12 @@ def schema_file(package: str) -> Any:
     return yaml_of(shipped_text(package, "schema.yaml"))
 
 
-def _is_address(rule: str, text: str) -> bool:
-    return bool(importlib.import_module(_ADDRESSES).is_valid_syntax(rule, text))
+def _is_iri(rule: str, text: str) -> bool:
+    return bool(importlib.import_module(_IRI_PARSER).is_valid_syntax(rule, text))
 
 
 def told(error: Any) -> Iterator[tuple[Place, str]]:
-    """Yield an error of ``jsonschema`` as faults in words."""
+    """Yield the faults behind an error of ``jsonschema``, each as a location and a message."""
     where, value, rule = tuple(error.absolute_path), error.instance, error.schema
     if error.validator == "additionalProperties":
         known = rule["properties"]
@@ -162,7 +162,7 @@ def told(error: Any) -> Iterator[tuple[Place, str]]:
 def _wanted(rule: Mapping[str, Any]) -> str:
     kinds = rule.get("type", "number")
     kind = next(name for name in ([kinds] if isinstance(kinds, str) else kinds) if name != "null")
-    words = {"object": "a mapping", "array": "a list", "string": "a text", "integer": "a whole number"}
+    words = {"object": "a mapping", "array": "a list", "string": "a string", "integer": "a whole number"}
     if kind not in ("number", "integer"):
         return words[kind]
     low = f" above {rule['exclusiveMinimum']}" if "exclusiveMinimum" in rule else f" from {rule.get('minimum', 0)}"

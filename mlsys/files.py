@@ -1,8 +1,8 @@
-"""The one door for files that mlsys writes: each is there whole or not at all.
+"""Atomic writing of files: all output of mlsys goes through here.
 
-What is written goes into a draft beside its place, is brought to the disk, and is then renamed. A
-full disk, a kill or an error on the way leave the old file as it was. Several files of one answer are
-renamed after the last of them is complete.
+Content is written to a temporary file (a draft) in the target folder, flushed to disk, and then renamed.
+A full disk, a kill or an error leaves the old file unchanged. Several files of one result are renamed
+only after the last of them is complete.
 """
 
 import contextlib
@@ -22,18 +22,18 @@ from mlsys.escaping import harmless
 from mlsys.inputs import FILES_READ, identity
 
 DRAFTS = ".mlsys-*.part"
-"""Names of drafts: what a killed program leaves behind."""
+"""Glob pattern of drafts, which a killed program leaves behind."""
 
 
 class _Command:
-    """Files that the running command reads and writes."""
+    """Input and output files of the running command."""
 
     def __init__(self) -> None:
         self.inputs: dict[tuple[int, int], str] = {}
         self.outputs: set[str] = set()
 
     def check(self, path: Path) -> None:
-        """Refuse to write over an input: a file named by the user, or read meanwhile if the user named the output."""
+        """Raise if ``path`` is an input: a file the user named, or one read since then if the user named the output."""
         try:
             status = path.stat()
         except (OSError, ValueError):
@@ -45,11 +45,13 @@ class _Command:
             name = FILES_READ.get(key) or _module_in(key)
         if name is not None:
             same = "" if str(path) == name else f" (the same file as {name})"
-            raise UnwrittenError(f"{path}{same} is an input of this command and stays as it is. Write to another file")
+            raise UnwrittenError(
+                f"{path}{same} is an input of this command and is not overwritten. Write to another file"
+            )
 
 
 def _module_in(key: tuple[int, int]) -> str | None:
-    """Return the file of the loaded module that a file is: what a factory imports is an input as well."""
+    """Return the file name of the loaded module with this identity: an imported module is an input as well."""
     for module in list(sys.modules.values()):
         name = getattr(module, "__file__", None)
         if isinstance(name, str):
@@ -64,20 +66,21 @@ _COMMANDS: list[_Command] = []
 
 @contextlib.contextmanager
 def inputs_kept(inputs: Iterable[str | Path], outputs: Iterable[str | Path]) -> Iterator[None]:
-    """Keep the inputs of a command: within, no file that it reads is written over.
+    """Protect the inputs of a command: inside the block, no file that it reads is overwritten.
 
-    Links count as the file they lead to. A file the command finds by itself, such as a configuration that
-    another one names, is kept from the moment it is read.
+    Links are resolved. A file that the command finds by itself, such as a configuration that another one
+    names, is protected from the moment it is read.
 
     Parameters
     ----------
     inputs, outputs
-        Files the user named. The ones that do not exist yet are no inputs.
+        Files the user named. Files that do not exist yet are not treated as inputs.
 
     Raises
     ------
     UnwrittenError
-        If an output is an input, or two outputs are one file; within, when such a file is about to be written.
+        If an output is also an input, or two outputs are the same file; inside the block, when an input is about
+        to be overwritten.
 
     Examples
     --------
@@ -88,7 +91,7 @@ def inputs_kept(inputs: Iterable[str | Path], outputs: Iterable[str | Path]) -> 
     ...     pass
     Traceback (most recent call last):
         ...
-    mlsys.errors.UnwrittenError: ...data.csv is an input of this command and stays as it is. Write to another file
+    mlsys.errors.UnwrittenError: ...data.csv is an input of this command and is not overwritten. Write to another file
     """
     command = _Command()
     for path in inputs:
@@ -99,7 +102,7 @@ def inputs_kept(inputs: Iterable[str | Path], outputs: Iterable[str | Path]) -> 
     for output in outputs:
         place = os.path.realpath(output)
         if place in command.outputs and not _is_special(Path(output)):
-            raise UnwrittenError(f"{output} is given for two outputs. Give each a file of its own")
+            raise UnwrittenError(f"{output} is given for two outputs. Name a different file for each")
         command.outputs.add(place)
         command.check(Path(output))
     _COMMANDS.append(command)
@@ -113,39 +116,39 @@ class Drafts:
     """Files that are being written; see :func:`together`."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[Path, Path]] = []
+        self._pending: list[tuple[Path, Path]] = []
 
     def fill(self, path: str | Path, fill: Callable[[Path], Any], *, folders: bool = False) -> None:
-        """Let ``fill`` write a file, under the name of its draft.
+        """Call ``fill`` to write the draft of a file.
 
         Parameters
         ----------
         path
-            Where the file will lie; a link is followed.
+            Path of the file to write; a link is followed.
         fill
             Called with the path of the draft, which exists and is empty.
         folders
-            Whether folders that are missing are made.
+            Whether to create missing folders.
 
         Raises
         ------
         UnwrittenError
             If it cannot be written.
         """
-        wanted = Path(path)
-        with _told(wanted):
-            target = Path(os.path.realpath(wanted)) if wanted.is_symlink() else wanted
-            special = _is_special(wanted)
+        requested = Path(path)
+        with _write_errors(requested):
+            target = Path(os.path.realpath(requested)) if requested.is_symlink() else requested
+            special = _is_special(requested)
             for command in _COMMANDS:
                 command.check(target)
             if special:  # a terminal, a pipe, /dev/null: it cannot be renamed to
-                target, folder = wanted, Path(tempfile.gettempdir())
+                target, folder = requested, Path(tempfile.gettempdir())
             else:
                 folder = _folder_of(target, folders)
             handle, name = tempfile.mkstemp(prefix=DRAFTS.partition("*")[0], suffix=".part", dir=folder)
             os.close(handle)
             draft = Path(name)
-            self._waiting.append((draft, target))
+            self._pending.append((draft, target))
             fill(draft)
             with draft.open("rb") as stream:
                 os.fsync(stream.fileno())
@@ -153,7 +156,7 @@ class Drafts:
                 draft.chmod(stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask())
 
     def text(self, path: str | Path, text: str, *, folders: bool = False) -> None:
-        """Write a text as UTF-8, its line ends as they are."""
+        """Write text as UTF-8; line endings are kept."""
         self.bytes(path, text.encode("utf-8"), folders=folders)
 
     def bytes(self, path: str | Path, content: bytes, *, folders: bool = False) -> None:
@@ -161,19 +164,19 @@ class Drafts:
         self.fill(path, lambda draft: draft.write_bytes(content), folders=folders)
 
     def put(self) -> None:
-        """Put every draft in its place."""
+        """Rename every draft to its target."""
         folders = set()
-        while self._waiting:
-            draft, target = self._waiting[0]
-            with _told(target):
+        while self._pending:
+            draft, target = self._pending[0]
+            with _write_errors(target):
                 if _is_special(target):
-                    _poured(draft, target)
+                    _copy_into(draft, target)
                 else:
                     draft.replace(target)
                     folders.add(target.parent)
-            self._waiting.pop(0)
+            self._pending.pop(0)
         for folder in folders:
-            with contextlib.suppress(OSError):  # not every file system can
+            with contextlib.suppress(OSError):  # some file systems cannot sync a folder
                 handle = os.open(folder, os.O_RDONLY)
                 try:
                     os.fsync(handle)
@@ -181,16 +184,16 @@ class Drafts:
                     os.close(handle)
 
     def forget(self) -> None:
-        """Remove the drafts that were not put in their place."""
-        for draft, _ in self._waiting:
+        """Delete the drafts that were not renamed."""
+        for draft, _ in self._pending:
             with contextlib.suppress(OSError):
                 draft.unlink()
-        self._waiting.clear()
+        self._pending.clear()
 
 
 @contextlib.contextmanager
 def together() -> Iterator[Drafts]:
-    """Write several files, all of them or none.
+    """Write several files, all or none.
 
     Examples
     --------
@@ -206,7 +209,7 @@ def together() -> Iterator[Drafts]:
     ...     files.text(folder / "no folder" / "two.txt", "2")
     Traceback (most recent call last):
         ...
-    mlsys.errors.UnwrittenError: ...two.txt cannot be written: there is no folder ... Make it, or choose another place
+    mlsys.errors.UnwrittenError: ...two.txt cannot be written: there is no folder ... Create it, or choose another path
     >>> (folder / "one.txt").read_text()
     '1'
     """
@@ -219,12 +222,12 @@ def together() -> Iterator[Drafts]:
 
 
 def atomically(path: str | Path, fill: Callable[[Path], Any], *, folders: bool = False) -> Path:
-    """Let ``fill`` write one file, under the name of its draft; return its place.
+    """Write one file atomically by calling ``fill`` on its draft; return its path.
 
     Raises
     ------
     UnwrittenError
-        If it cannot be written; what was there is as it was.
+        If it cannot be written; an existing file is left unchanged.
     """
     with together() as files:
         files.fill(path, fill, folders=folders)
@@ -232,17 +235,17 @@ def atomically(path: str | Path, fill: Callable[[Path], Any], *, folders: bool =
 
 
 def write_text(path: str | Path, text: str, *, folders: bool = False) -> Path:
-    """Write a text as UTF-8; see :func:`atomically`."""
+    """Write text as UTF-8 and return the path; see :func:`atomically`."""
     return write_bytes(path, text.encode("utf-8"), folders=folders)
 
 
 def write_bytes(path: str | Path, content: bytes, *, folders: bool = False) -> Path:
-    """Write bytes; see :func:`atomically`."""
+    """Write bytes and return the path; see :func:`atomically`."""
     return atomically(path, lambda draft: draft.write_bytes(content), folders=folders)
 
 
 def check_place(path: str | Path, *, folders: bool = False) -> None:
-    """Refuse a place that no file can be written to, before anything is computed for it.
+    """Raise if no file can be written to ``path``; to be called before a long computation.
 
     Parameters
     ----------
@@ -252,48 +255,48 @@ def check_place(path: str | Path, *, folders: bool = False) -> None:
     Raises
     ------
     UnwrittenError
-        If there is no folder, it is one itself, or it is protected.
+        If the folder is missing, or the path is a folder or not writable.
 
     Examples
     --------
     >>> check_place("no folder/page.html")
     Traceback (most recent call last):
         ...
-    mlsys.errors.UnwrittenError: no folder/page.html cannot be written: there is no folder 'no folder'. Make it, ...
+    mlsys.errors.UnwrittenError: no folder/page.html cannot be written: there is no folder 'no folder'. Create it, ...
     """
-    wanted = Path(path)
-    if "\0" in str(wanted):
-        raise UnwrittenError(f"{str(wanted)!r} cannot be the name of a file")
-    with _told(wanted):
-        target = Path(os.path.realpath(wanted)) if wanted.is_symlink() else wanted
-        target.exists()  # a name may be too long
+    requested = Path(path)
+    if "\0" in str(requested):
+        raise UnwrittenError(f"{str(requested)!r} is not a valid file name")
+    with _write_errors(requested):
+        target = Path(os.path.realpath(requested)) if requested.is_symlink() else requested
+        target.exists()  # raises if the name is too long
         if folders:
             check_folder(target.parent)
-        if not _is_special(wanted) and not (folders and not target.parent.exists()):
+        if not _is_special(requested) and not (folders and not target.parent.exists()):
             _folder_of(target, False)
 
 
 def check_folder(path: str | Path) -> None:
-    """Refuse a folder that neither is there nor can be made.
+    """Raise if a folder neither exists nor can be created.
 
     Raises
     ------
     UnwrittenError
-        If something else lies in its way, or it is protected.
+        If a parent is not a folder, or is not writable.
     """
-    wanted = Path(path)
-    if "\0" in str(wanted):
-        raise UnwrittenError(f"{str(wanted)!r} cannot be the name of a folder")
-    with _told(wanted):
-        there = next(folder for folder in (wanted, *wanted.parents) if os.path.lexists(folder))
-        if not there.is_dir():
-            raise UnwrittenError(f"{wanted} cannot be a folder: {there} is none. Choose another place")
-        if not os.access(there, os.W_OK | os.X_OK):
-            raise UnwrittenError(f"{wanted} cannot be written to: {there} is protected. Choose another place")
+    requested = Path(path)
+    if "\0" in str(requested):
+        raise UnwrittenError(f"{str(requested)!r} is not a valid folder name")
+    with _write_errors(requested):
+        existing = next(folder for folder in (requested, *requested.parents) if os.path.lexists(folder))
+        if not existing.is_dir():
+            raise UnwrittenError(f"{requested} cannot be a folder: {existing} is not a folder. Choose another path")
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise UnwrittenError(f"{requested} cannot be written to: {existing} is not writable. Choose another path")
 
 
-def csv_text(rows: Iterable[Mapping[str, object]], heads: Iterable[str] | None = None) -> str:
-    r"""Return rows as CSV, under the heads of the first row unless others are given.
+def csv_text(rows: Iterable[Mapping[str, object]], columns: Iterable[str] | None = None) -> str:
+    r"""Return rows as CSV text; the column names are those of the first row unless ``columns`` gives others.
 
     Examples
     --------
@@ -302,15 +305,15 @@ def csv_text(rows: Iterable[Mapping[str, object]], heads: Iterable[str] | None =
     """
     rows = list(rows)
     stream = io.StringIO()
-    writer = csv.DictWriter(stream, list(heads or (rows[0] if rows else [])), lineterminator="\n")
+    writer = csv.DictWriter(stream, list(columns or (rows[0] if rows else [])), lineterminator="\n")
     writer.writerow({name: harmless(name) for name in writer.fieldnames})
     writer.writerows({name: harmless(value) for name, value in row.items()} for row in rows)
     return stream.getvalue()
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Say in one line which file could not be written and why."""
+def _write_errors(path: Path) -> Iterator[None]:
+    """Turn an error of the operating system into one line: which file could not be written, and why."""
     try:
         yield
     except UnwrittenError:
@@ -320,26 +323,26 @@ def _told(path: Path) -> Iterator[None]:
     except ValueError as error:
         if "null" not in str(error):
             raise
-        raise UnwrittenError(f"{str(path)!r} cannot be the name of a file") from error
+        raise UnwrittenError(f"{str(path)!r} is not a valid file name") from error
 
 
-def _folder_of(path: Path, make: bool) -> Path:
+def _folder_of(path: Path, create: bool) -> Path:
     folder = path.parent
-    if make:
+    if create:
         folder.mkdir(parents=True, exist_ok=True)
     if not folder.is_dir():
         raise UnwrittenError(
-            f"{path} cannot be written: there is no folder {str(folder)!r}. Make it, or choose another place"
+            f"{path} cannot be written: there is no folder {str(folder)!r}. Create it, or choose another path"
         )
     if path.is_dir():
-        raise UnwrittenError(f"{path} cannot be written: it is a folder. Give the name of a file")
+        raise UnwrittenError(f"{path} cannot be written: it is a folder. Give a file name")
     if not os.access(path if path.exists() else folder, os.W_OK):
-        raise UnwrittenError(f"{path} cannot be written: it is protected. Choose another name")
+        raise UnwrittenError(f"{path} cannot be written: it is not writable. Choose another path")
     return folder
 
 
 def _is_special(path: Path) -> bool:
-    """Tell whether something is there that is neither a file nor a folder."""
+    """Return whether ``path`` is a special file: a terminal, a pipe or a device."""
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError):
@@ -347,8 +350,8 @@ def _is_special(path: Path) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def _poured(draft: Path, path: Path) -> None:
-    """Write a draft into something that cannot be replaced; a pipe that nobody reads is refused, not waited for."""
+def _copy_into(draft: Path, path: Path) -> None:
+    """Copy a draft into a special file; a pipe without a reader raises instead of blocking."""
     handle = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
     os.set_blocking(handle, True)
     with draft.open("rb") as source, os.fdopen(handle, "wb") as target:
@@ -357,8 +360,8 @@ def _poured(draft: Path, path: Path) -> None:
 
 
 def _umask() -> int:
-    """Return which permissions new files lack."""
-    try:  # asking the kernel changes nothing, unlike os.umask, which another thread would feel
+    """Return the process's umask."""
+    try:  # reading it from the kernel has no side effect; os.umask would affect other threads
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
         return int(status.partition("Umask:")[2].split(maxsplit=1)[0], 8)
     except (OSError, ValueError, IndexError):

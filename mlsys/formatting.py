@@ -1,7 +1,7 @@
-"""Numbers as a page prints them.
+"""Formatting of numbers for pages.
 
-``fmt`` refuses to print a non-zero value as zero; ``check`` is the guard that
-pages use. Significant digits in :func:`natural` follow the size of the number.
+``fmt`` refuses to print a non-zero value as zero; ``check`` is the assertion that
+pages use. :func:`natural` chooses the number of decimals from the size of the number.
 """
 
 import math
@@ -25,13 +25,13 @@ def fmt(
     quantity
         A quantity, or a pure number.
     unit
-        Unit to convert to first; by default the quantity's own, and none for a ratio.
+        Unit to convert to first; by default the unit of the quantity, and none for a ratio.
     precision
-        Digits after the point, 0 or more.
+        Digits after the decimal point, 0 or more.
     commas
-        Group thousands.
+        Whether to separate thousands by commas.
     allow_zero
-        Let a non-zero value print as zero.
+        Whether a non-zero value may print as zero.
 
     Raises
     ------
@@ -56,12 +56,12 @@ def fmt(
             raise ValueError(f"fmt(): `unit` must be a unit, such as 'GB/s', got {unit!r}")
         if not isinstance(quantity, Quantity):
             raise ValueError(
-                f"fmt(): `quantity` must be a quantity to be shown in {unit}, got the bare number {quantity!r}. "
+                f"fmt(): `quantity` must be a quantity to be converted to {unit}, got the bare number {quantity!r}. "
                 f'Write e.g. fmt(Q_({quantity!r}, "{unit}"), "{unit}")'
             )
         quantity = quantity.to(unit)
     elif isinstance(quantity, Quantity) and quantity.dimensionless:
-        quantity = quantity.to("")  # a ratio of TB/s and GB/s is a number, not one of TB/GB
+        quantity = quantity.to("")  # a ratio of TB/s to GB/s is a pure number, not in TB/GB
     value = float(quantity.magnitude if isinstance(quantity, Quantity) else quantity)
     if not math.isfinite(value):
         raise ValueError(f"fmt(): `quantity` must be finite, got {value!r}.")
@@ -79,7 +79,7 @@ def fmt(
 
 
 def fmt_percent(ratio: Quantity | float, precision: int = 1, commas: bool = False) -> str:
-    """Return a ratio as percent, without the sign: 0.2 gives ``'20.0'``.
+    """Return a ratio in percent as text, without the percent sign: 0.2 gives ``'20.0'``.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def check(condition: object, message: str) -> None:
 
 
 def natural(value: float, digits: int = 3) -> str:
-    """Return ``value`` with about ``digits`` significant digits, whole part kept whole.
+    """Return ``value`` as text with about ``digits`` significant digits; the integer part is never rounded.
 
     Examples
     --------
@@ -137,14 +137,14 @@ def natural(value: float, digits: int = 3) -> str:
 
 
 def compact(amount: Quantity, nothing: str = "0 B") -> str:
-    """Return an amount to four digits in the prefix that suits it.
+    """Return a quantity as text, with four significant digits and a suitable unit prefix.
 
     Parameters
     ----------
     amount
         A quantity.
     nothing
-        What stands for none at all, which no prefix suits.
+        Text for zero, which has no suitable prefix.
 
     Examples
     --------

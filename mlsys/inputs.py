@@ -1,4 +1,4 @@
-"""The one door for files that somebody hands us: read whole, up to a size, and never waited for without end."""
+"""Reading of input files: with a size limit, and with a timeout for pipes."""
 
 import contextlib
 import csv
@@ -20,30 +20,30 @@ from typing import Any
 from mlsys.errors import UnreadableError
 
 MOST_BYTES = 200_000_000
-"""Bytes of a file at most, unless its kind says less."""
+"""Default limit of the size of a file, bytes."""
 
-_PATIENCE = 5.0
-"""Seconds until a pipe must have begun to say something, and between two parts of it."""
-_PART = 1 << 20
+_TIMEOUT = 5.0
+"""Seconds to wait for the first data of a pipe, and between two chunks."""
+_CHUNK = 1 << 20
 
 FILES_READ: dict[tuple[int, int], str] = {}
 """Identity (device and inode) and name of every regular file that was read; see :func:`mlsys.files.inputs_kept`."""
 
 
 def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
-    """Return the content of a file, or of a pipe that somebody writes to.
+    """Return the content of a file or a pipe.
 
     Parameters
     ----------
     path
-        Where it lies.
+        Path of the file.
     most
-        Bytes that such a file has at most.
+        Largest size accepted, bytes.
 
     Raises
     ------
     UnreadableError
-        If there is none, it is a folder, too large, or a pipe that says nothing.
+        If it does not exist, is a folder, is too large, or is a pipe that sends no data.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from None
     except ValueError:  # a NUL in the name
-        raise _unreadable(repr(str(path)), "it cannot be the name of a file") from None
+        raise _unreadable(repr(str(path)), "it is not a valid file name") from None
     try:
         kind = os.fstat(handle).st_mode
         if stat.S_ISDIR(kind):
@@ -65,10 +65,10 @@ def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
         if stat.S_ISREG(kind):
             FILES_READ.setdefault(identity(os.fstat(handle)), str(path))
         content = bytearray()
-        while part := _part(path, handle, waits=not stat.S_ISREG(kind), begun=bool(content)):
-            content += part
+        while chunk := _chunk(path, handle, is_pipe=not stat.S_ISREG(kind), begun=bool(content)):
+            content += chunk
             if len(content) > most:
-                raise _unreadable(path, f"too large; such a file has at most {most:,} bytes")
+                raise _unreadable(path, f"too large; the limit is {most:,} bytes")
         return bytes(content)
     except OSError as error:
         if isinstance(error, UnreadableError):
@@ -80,17 +80,17 @@ def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
 
 @contextlib.contextmanager
 def mapped(path: str | Path, most: int = MOST_BYTES) -> Iterator[bytes | mmap.mmap]:
-    """Hold the content of a file without reading it: of a large one, only what is looked at comes from the disk.
+    """Memory-map a file, so that only the pages that are accessed are read from disk.
 
     Parameters
     ----------
     path, most
-        As :func:`read_bytes` takes them; a pipe cannot be held so.
+        As for :func:`read_bytes`; a pipe cannot be mapped.
 
     Raises
     ------
     UnreadableError
-        If there is none, it is no regular file, or too large.
+        If it does not exist, is not a regular file, or is too large.
 
     Examples
     --------
@@ -108,10 +108,10 @@ def mapped(path: str | Path, most: int = MOST_BYTES) -> Iterator[bytes | mmap.mm
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise _unreadable(path, "it is no regular file")
+            raise _unreadable(path, "it is not a regular file")
         FILES_READ.setdefault(identity(status), str(path))
         if status.st_size > most:
-            raise _unreadable(path, f"too large; such a file has at most {most:,} bytes")
+            raise _unreadable(path, f"too large; the limit is {most:,} bytes")
         if not status.st_size:
             yield b""
             return
@@ -122,7 +122,7 @@ def mapped(path: str | Path, most: int = MOST_BYTES) -> Iterator[bytes | mmap.mm
 
 
 def note_input(path: str | Path) -> None:
-    """Count a file as read: one that belongs to an input, such as the weights beside an ONNX file.
+    """Register a file as an input, such as the weights stored next to an ONNX file.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def note_input(path: str | Path) -> None:
 
 
 def identity(status: os.stat_result) -> tuple[int, int]:
-    """Return what is equal for two names of one file, links included: its device and inode.
+    """Return the device and inode of a file, which are the same for every name and link of it.
 
     Examples
     --------
@@ -144,29 +144,29 @@ def identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _part(path: str | Path, handle: int, *, waits: bool, begun: bool) -> bytes:
-    if not waits:
-        return os.read(handle, _PART)
-    end = time.monotonic() + _PATIENCE
+def _chunk(path: str | Path, handle: int, *, is_pipe: bool, begun: bool) -> bytes:
+    if not is_pipe:
+        return os.read(handle, _CHUNK)
+    end = time.monotonic() + _TIMEOUT
     while time.monotonic() < end:
         select.select([handle], [], [], 0.1)
         try:
-            part = os.read(handle, _PART)
-        except BlockingIOError:  # somebody holds the other end and has not written yet
+            chunk = os.read(handle, _CHUNK)
+        except BlockingIOError:  # a writer is connected but has not written yet
             continue
-        if part or begun:
-            return part
-        time.sleep(0.05)  # nobody has opened the other end yet
-    raise _unreadable(path, f"it is a pipe that says nothing for {_PATIENCE:g} s")
+        if chunk or begun:
+            return chunk
+        time.sleep(0.05)  # no writer is connected yet
+    raise _unreadable(path, f"it is a pipe that sent no data for {_TIMEOUT:g} s")
 
 
 def unpacked(path: str | Path, most: int = MOST_BYTES) -> bytes:
-    """Return the content of a file, unpacked where its name ends in ``.gz``; a small one may hold very much.
+    """Return the content of a file, decompressed where its name ends in ``.gz``; the limit holds for both sizes.
 
     Raises
     ------
     UnreadableError
-        If it cannot be read, is not packed as its name says, or holds more than ``most`` bytes.
+        If it cannot be read, is not in gzip format despite its name, or expands to more than ``most`` bytes.
     """
     raw = read_bytes(path, most)
     if Path(path).suffix != ".gz":
@@ -177,50 +177,51 @@ def unpacked(path: str | Path, most: int = MOST_BYTES) -> bytes:
     except (EOFError, OSError, zlib.error) as error:
         raise _unreadable(path, f"not readable as gzip: {error}") from None
     if len(content) > most:
-        raise _unreadable(path, f"too large; unpacked, such a file has at most {most:,} bytes")
+        raise _unreadable(path, f"too large; the limit is {most:,} bytes after decompression")
     return content
 
 
 def read_text(path: str | Path, most: int = MOST_BYTES) -> str:
-    """Return the content of a file in UTF-8, with or without a mark of its order at the beginning.
+    """Return the content of a UTF-8 text file, without its byte order mark if it has one.
 
-    A file whose name ends in ``.gz`` is unpacked.
+    A file whose name ends in ``.gz`` is decompressed.
 
     Raises
     ------
     UnreadableError
-        If it cannot be read, or is no such text.
+        If it cannot be read, or is not UTF-8.
     """
     raw = unpacked(path, most)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise _unreadable(path, f"wanted text in UTF-8, got byte {raw[error.start]:#04x} in line {line}") from None
+        raise _unreadable(path, f"it must be UTF-8 text, got byte {raw[error.start]:#04x} in line {line}") from None
 
 
 def read_json(
     path: str | Path, most: int = MOST_BYTES, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None
 ) -> Any:
-    """Return what a JSON file holds.
+    """Return the content of a JSON file.
 
     Parameters
     ----------
     path, most
-        As :func:`read_bytes` takes them.
+        As for :func:`read_bytes`.
     pairs
-        Makes a mapping from its pairs, as ``json.loads`` calls it.
+        The ``object_pairs_hook`` of ``json.loads``.
 
     Raises
     ------
     UnreadableError
-        If it cannot be read, is no JSON, has ``NaN`` or numbers of thousands of digits, or is nested too deep.
+        If it cannot be read, is not JSON, contains ``NaN`` or numbers of thousands of digits, or is nested too
+        deeply.
     """
     text = read_text(path, most)
     try:
         return json.loads(text, object_pairs_hook=pairs, parse_constant=_refused)
     except RecursionError:
-        raise _unreadable(path, "not readable as JSON: nested too deep") from None
+        raise _unreadable(path, "not readable as JSON: nested too deeply") from None
     except json.JSONDecodeError as error:
         raise _unreadable(path, f"not readable as JSON: {error.msg} in line {error.lineno}") from None
     except ValueError as error:
@@ -228,12 +229,12 @@ def read_json(
 
 
 def yaml_of(text: str) -> Any:
-    """Return a YAML text as plain data, parsed by libyaml where it is there: seven times as fast.
+    """Return YAML text as plain data, parsed by libyaml if available, which is seven times as fast.
 
     Raises
     ------
     yaml.YAMLError
-        If it is no such text.
+        If it is not valid YAML.
 
     Examples
     --------
@@ -246,7 +247,7 @@ def yaml_of(text: str) -> Any:
 
 
 def shipped_text(package: str, name: str) -> str:
-    """Return a file of text that ships with a package of ours: a schema, a style, a script.
+    """Return a text file that ships with a package of mlsys: a schema, a style sheet, a script.
 
     Examples
     --------
@@ -257,7 +258,7 @@ def shipped_text(package: str, name: str) -> str:
 
 
 def csv_records(path: str | Path, most: int = MOST_BYTES) -> list[tuple[int, list[str]]]:
-    """Return the cells of each line that has any, with the number of the line that they begin on.
+    """Return the cells of each non-empty row of a CSV file, with the number of its first line.
 
     Raises
     ------
@@ -278,7 +279,7 @@ def csv_records(path: str | Path, most: int = MOST_BYTES) -> list[tuple[int, lis
 
 
 def _refused(constant: str) -> float:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a number")
 
 
 def _unreadable(path: str | Path, why: str) -> UnreadableError:

@@ -1,4 +1,4 @@
-"""Number formats: their names and what one value of each occupies in memory."""
+"""Number formats: their names and the memory that one value occupies."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -28,7 +28,7 @@ PRECISIONS: Mapping[str, int] = MappingProxyType(
 
 
 def precision_name(precision: str) -> str:
-    """Return ``precision`` in the spelling of the catalogue, or raise with what exists.
+    """Return the canonical name of a number format, or raise and list the known names.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def precision_name(precision: str) -> str:
 
 
 def element_size(precision: str) -> Quantity:
-    """Return the bytes that one value of ``precision`` occupies in memory.
+    """Return the size in memory of one value of ``precision``, in bytes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Small tables: text for the tests, HTML for the book, Markdown for print."""
+"""Small tables, rendered as text, HTML and Markdown."""
 
 import functools
 import hashlib
@@ -14,15 +14,15 @@ from mlsys.provenance import recording
 from mlsys.provenance.shown import announce
 
 
-def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], kind: str = "") -> str:
-    """Return an HTML table with a caption and column headings; ``kind`` is a further class."""
+def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]], kind: str = "") -> str:
+    """Return an HTML table with a caption and column headings; ``kind`` is an additional CSS class."""
     texts = [[_text(cell) for cell in row] for row in rows]
-    columns = list(zip(*texts, strict=True)) or [()] * len(heads)
-    right = [is_numeric(column) for column in columns]
-    mostly = [2 * sum(map(_is_number, column)) > len(column) for column in columns]
+    cells = list(zip(*texts, strict=True)) or [()] * len(columns)
+    right = [is_numeric(column) for column in cells]
+    mostly = [2 * sum(map(_is_number, column)) > len(column) for column in cells]
     sides = [whole or most for whole, most in zip(right, mostly, strict=True)]
-    head = "".join(_cell(text, to_right, tag="th scope='col'") for text, to_right in zip(heads, sides, strict=True))
-    long = [any(len(text) > LONG for text in column) for column in columns]
+    head = "".join(_cell(text, to_right, tag="th scope='col'") for text, to_right in zip(columns, sides, strict=True))
+    long = [any(len(text) > LONG for text in column) for column in cells]
     body = ""
     for row in texts:
         sides = [whole or (most and _is_number(cell)) for cell, whole, most in zip(row, right, mostly, strict=True)]
@@ -32,7 +32,7 @@ def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[objec
     return f"<table class='{classes}'>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-LONG = 21  # characters of a cell whose column may take several lines
+LONG = 21  # a column with a longer cell may be wrapped
 
 
 def _text(cell: object) -> str:
@@ -41,7 +41,7 @@ def _text(cell: object) -> str:
 
 def _cell(text: str, to_right: bool, long: bool = False, tag: str = "td") -> str:
     kind = " class='number'" if to_right else " class='long'" if long else ""
-    # Long names may break after a slash or an underscore, and nowhere else: not within a unit.
+    # Long names may break only after a slash or an underscore, so that units are never broken.
     shown = re.sub(r"(/(?=\w{3})|_)", r"\1<wbr>", html.escape(text)) if tag == "td" else html.escape(text)
     return f"<{tag}{kind}>{shown}</{tag.split()[0]}>"
 
@@ -53,7 +53,7 @@ _read: ContextVar[Iterable[str]] = ContextVar("read", default=())
 
 
 def tabled(function: Callable[P, T]) -> Callable[P, T]:
-    """Let an open page hear which facts the tables lean on that ``function`` makes of what it asks models for.
+    """Report to an open page the facts behind the tables that ``function`` builds from the results of models.
 
     Examples
     --------
@@ -87,11 +87,12 @@ class Table:
     Attributes
     ----------
     caption, heads, rows
-        What it shows; whole numbers get a comma at each thousand, so a year is given as text.
+        Caption, column headings and cells; integers are printed with thousands separators, so pass a year as a
+        string.
     kind
-        ``"mlsys-catalogue"`` lets the HTML book search and sort it.
+        CSS class; ``"mlsys-catalogue"`` makes the table searchable and sortable in the HTML book.
     printed
-        Columns that the narrower printed page shows; by default all.
+        Indices of the columns shown in print, where pages are narrower; by default all.
 
     Examples
     --------
@@ -136,12 +137,12 @@ class Table:
 
     def _markdown(self) -> str:
         kept = range(len(self.heads)) if self.printed is None else self.printed
-        heads, *rows = ([_text(row[column]) for column in kept] for row in (self.heads, *self.rows))
-        return "\n".join([f"**{markdown_text(self.caption)}**", "", *markdown_table(heads, rows)])
+        columns, *rows = ([_text(row[column]) for column in kept] for row in (self.heads, *self.rows))
+        return "\n".join([f"**{markdown_text(self.caption)}**", "", *markdown_table(columns, rows)])
 
 
 def _is_number(text: str) -> bool:
-    """Tell whether a cell holds a number, or one before and one behind an arrow, or one and another in brackets."""
+    """Return whether a cell is a number, two numbers around an arrow, or a number followed by one in brackets."""
     before, arrow, behind = text.partition(" → ")
     if arrow:
         return all(part == "—" or _is_number(part) for part in (before, behind))
@@ -156,7 +157,7 @@ def _is_number(text: str) -> bool:
 
 
 def is_numeric(column: Sequence[str]) -> bool:
-    """Tell whether each cell of a column holds a number or a dash, so that they are set at the right.
+    """Return whether every cell of a column is a number or a dash; such columns are right-aligned.
 
     Examples
     --------

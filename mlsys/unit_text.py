@@ -1,11 +1,11 @@
-"""What a text with a number or a unit may say: what pint would drop, or take for a product, is refused."""
+"""Validation of quantity strings, before pint silently drops characters or implies a product."""
 
 import re
 from typing import Any
 
 from mlsys.errors import ArgumentError
 
-_SHOWN = 60  # characters of a text in a message
+_SHOWN = 60  # characters of a string quoted in a message
 _PLAIN = re.compile(r"[A-Za-z_%/*^ µ]*|[+-]?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)? ?[A-Za-zµ/%]*")
 _MINUS = re.compile("[\N{MINUS SIGN}\N{HYPHEN}-\N{HORIZONTAL BAR}]")
 _STRANGE = re.compile(r"[^\w\s.+\-*/^()%°·⁻×]|(?![0-9])\d")
@@ -13,17 +13,17 @@ _NO_OPERATOR = re.compile(r"[\w)]\s+(?!1/)[.\d]|\d\s*·\s*\d|\.\d*\.|\d\s*\(\s*\
 
 
 def check_unit_text(text: Any) -> None:
-    """Refuse a text that pint would read as something else than it says; anything but a text passes.
+    """Raise if pint would read a string differently from how it is written; other types pass.
 
     Parameters
     ----------
     text
-        A number with its unit, a unit alone, or an expression of them.
+        A number with a unit, a unit alone, or an expression of them.
 
     Raises
     ------
     ArgumentError
-        If there is a comma, a sign that pint drops, or two numbers with no operator between them.
+        If there is a comma, a character that pint drops, or two numbers without an operator between them.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def check_unit_text(text: Any) -> None:
     >>> check_unit_text("1 000 ms")
     Traceback (most recent call last):
         ...
-    mlsys.errors.ArgumentError: '1 000 ms' has two numbers with no operator between. Write '1000 ms', or '1 * 000 ms'
+    mlsys.errors.ArgumentError: '1 000 ms' has two numbers without an operator. Write '1000 ms', or '1 * 000 ms'
     """
     if not isinstance(text, str) or _PLAIN.fullmatch(text):
         return
@@ -44,11 +44,11 @@ def check_unit_text(text: Any) -> None:
     if "," in text:
         raise ArgumentError(f"{shown} has a comma. {_without_comma(text)}")
     if _MINUS.search(text):
-        raise ArgumentError(f"{shown} has a dash that is no minus sign. Write {_MINUS.sub('-', text)[:_SHOWN]!r}")
+        raise ArgumentError(f"{shown} has a dash that is not a minus sign. Write {_MINUS.sub('-', text)[:_SHOWN]!r}")
     if strange := _STRANGE.search(text):
         raise ArgumentError(
-            f"{shown} has {strange[0]!r}, which is part of no number and no unit. Write a number with a point, "
-            "a space and a unit, such as '4.87 ms'"
+            f"{shown} has {strange[0]!r}, which cannot be part of a number or unit. Write a number with a decimal "
+            "point, a space and a unit, such as '4.87 ms'"
         )
     if found := _NO_OPERATOR.search(text):
         gap = found[0]
@@ -56,7 +56,7 @@ def check_unit_text(text: Any) -> None:
         product = text.replace(gap, " * ".join(gap.split()), 1)
         numbers = gap[0].isdecimal() and gap[1:-1].isspace()
         fix = f"{joined[:_SHOWN]!r}, or {product[:_SHOWN]!r}" if numbers else "one number, such as '4.87 ms'"
-        raise ArgumentError(f"{shown} has two numbers with no operator between. Write {fix}")
+        raise ArgumentError(f"{shown} has two numbers without an operator. Write {fix}")
 
 
 def _without_comma(text: str) -> str:

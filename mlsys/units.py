@@ -1,11 +1,11 @@
-"""One unit registry with a vocabulary of its own.
+"""The unit registry of mlsys, with its own dimensions for information, compute and currency.
 
-``ureg`` is the only registry of the package and ``Q_`` its quantity. Bits,
+``ureg`` is the only registry of the package and ``Q_`` its quantity class. Bits,
 flops, cycles, parameters, tokens, inferences, dollars and grams of CO2e are
-dimensions that do not mix (see ``units.txt``), and every quantity remembers
-where it came from (see :mod:`mlsys.provenance`).
+separate dimensions (see ``units.txt``), and every quantity records where it
+came from (see :mod:`mlsys.provenance`).
 
-Pint's application registry is never touched: other packages keep theirs.
+Pint's application registry is left unchanged, so that other packages are not affected.
 
 Examples
 --------
@@ -54,20 +54,20 @@ __all__ = [
 
 DimensionalityError = pint.DimensionalityError
 UndefinedUnitError = pint.UndefinedUnitError
-_SHOWN = 60  # characters of a text in a message
+_SHOWN = 60  # characters of a string quoted in a message
 
 
 def plain_number(value: Any) -> Any:
-    """Return a number of NumPy as Python's own, and an array of numbers as float64; anything else as it is.
+    """Return a NumPy scalar as a Python number, a numeric array as float64, and anything else unchanged.
 
-    Fixed-width integers overflow without an error and narrow floats round: counts and magnitudes are
-    converted where they enter the package. A list or tuple of numbers, which pint would make an array of
-    whatever type the numbers have, becomes an array of float64 too.
+    Fixed-width integers overflow silently and narrow floats lose precision, so counts and magnitudes are
+    converted where they enter the package. A list or tuple of numbers becomes a float64 array too; pint
+    would derive the dtype from the numbers.
 
     Parameters
     ----------
     value
-        Anything; only integers and floats of NumPy, and arrays and lists of numbers, are converted.
+        Any object; only NumPy integers and floats, and arrays and lists of numbers, are converted.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def plain_number(value: Any) -> Any:
     array([4.61168602e+20, 1.00000000e+04])
     """
     if isinstance(value, (list, tuple)) and _all_numbers(value):
-        with contextlib.suppress(ValueError):  # rows of different lengths: pint says what it makes of them
+        with contextlib.suppress(ValueError):  # ragged rows are left to pint
             return np.asarray(value, np.float64)
         return value
     if not isinstance(value, (np.ndarray, np.generic)) or value.dtype.kind not in "iuf":
@@ -90,7 +90,7 @@ def plain_number(value: Any) -> Any:
 
 
 def _all_numbers(values: Any) -> bool:
-    """Whether a list holds numbers alone, or lists of them."""
+    """Return whether a list contains only numbers, or lists of numbers."""
     if isinstance(values, (list, tuple)):
         return bool(values) and all(_all_numbers(value) for value in values)
     if isinstance(values, (np.ndarray, np.generic)):
@@ -99,7 +99,7 @@ def _all_numbers(values: Any) -> bool:
 
 
 def _check_magnitude(value: Any) -> None:
-    """Refuse a text where a number belongs: pint keeps it, and twice '7' is '77'."""
+    """Raise ArgumentError for a string magnitude, which pint would accept: 2 * '7' would be '77'."""
     numpy = isinstance(value, (np.ndarray, np.generic))
     parts = value if isinstance(value, (list, tuple)) else (value,)
     if (numpy and value.dtype.kind in "SU") or any(isinstance(part, (str, bytes)) for part in parts):
@@ -119,14 +119,14 @@ def _rebuild_unit(units: str) -> Unit:
 
 
 class Unit(pint.UnitRegistry.Unit):
-    """A unit of our registry; pickles by name, without pint's application registry."""
+    """A unit of the mlsys registry; pickled by name, independently of pint's application registry."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild_unit, (str(self._units),)
 
 
 def _traced(symbol: str, operation: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
-    """Wrap a binary operation of pint so that its result knows its operands."""
+    """Wrap a binary operation of pint so that its result records its operands."""
 
     def method(self: Quantity, other: Any) -> Any:
         other = plain_number(other)
@@ -141,9 +141,9 @@ def _traced(symbol: str, operation: Callable[..., Any], reflected: bool = False)
 
 
 def _keeps_facts(name: str | None, operation: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a method of pint so that its result remembers this quantity.
+    """Wrap a pint method so that its result keeps the origin of this quantity.
 
-    With a ``name`` the result is a step of that name; without one it is the same value.
+    With a ``name`` the origin of the result is a step of that name; without one it is unchanged.
     """
 
     @functools.wraps(operation)
@@ -163,30 +163,30 @@ _PINT: Any = pint.UnitRegistry.Quantity
 
 
 class Quantity(pint.UnitRegistry.Quantity):
-    """A number with a unit and, where it has one, an origin."""
+    """A number with a unit and, if known, an origin."""
 
     _origin: Origin | None = None
-    _handed_out: bool = False  # by `read`, with what-ifs applied
+    _handed_out: bool = False  # returned by `read`, with what-ifs applied
 
     def __new__(cls, value: Any, units: Any = None) -> Quantity:
-        """Make a plain number in a parsed unit at once; of everything else pint asks what it is."""
+        """Return a quantity; a plain number with a parsed unit bypasses the slower constructor of pint."""
         value = plain_number(value)
         if type(value) not in (int, float) or not isinstance(units, (Unit, UnitsContainer)):
             if units is not None or not isinstance(value, str):
                 _check_magnitude(value)
             return super().__new__(cls, value, units)  # type: ignore[return-value]
-        made = object.__new__(cls)
-        made._magnitude, made._units = value, units._units if isinstance(units, Unit) else units
-        return made
+        quantity = object.__new__(cls)
+        quantity._magnitude, quantity._units = value, units._units if isinstance(units, Unit) else units
+        return quantity
 
     @property
     def origin(self) -> Origin | None:
-        """The fact this quantity is, or the step that computed it; None for a literal."""
+        """The published fact, or the step that computed this quantity; None for a literal."""
         return self._origin
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """Every fact this quantity leans on, in order of appearance."""
+        """Every fact this quantity depends on, in order of appearance."""
         return () if self._origin is None else self._origin.facts()
 
     @property
@@ -211,22 +211,22 @@ class Quantity(pint.UnitRegistry.Quantity):
         return format(self, "")
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """Show the same text in a notebook as anywhere else: a fact shows its pedigree."""
+        """Print the plain-text representation in a notebook too; a fact shows its provenance."""
         printer.text(repr(self))
 
     def _repr_html_(self) -> Any:
-        """Leave it to the text."""
+        """Return None, so that notebooks fall back to plain text."""
         return None
 
     def _repr_latex_(self) -> Any:
-        """Leave it to the text."""
+        """Return None, so that notebooks fall back to plain text."""
         return None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild_quantity, (self.magnitude, str(self._units), self._origin)
 
     def to(self, other: Any = None, *contexts: Any, **ctx_kwargs: Any) -> Quantity:
-        """Convert to another unit of the same dimension; the origin stays."""
+        """Return the quantity in another unit of the same dimension, with the same origin."""
         result: Quantity = super().to(other, *contexts, **ctx_kwargs)
         result._origin = self._origin
         return result
@@ -277,7 +277,7 @@ class Quantity(pint.UnitRegistry.Quantity):
     __pow__ = _traced("^", _PINT.__pow__)
     __floordiv__ = _traced("//", _PINT.__floordiv__)
     __mod__ = _traced("mod", _PINT.__mod__)
-    # `total += part` makes a new quantity: nothing that was handed out changes under its owner.
+    # `total += part` makes a new quantity, so that quantities held elsewhere are never modified in place.
     __iadd__, __isub__, __imul__, __itruediv__ = __add__, __sub__, __mul__, __truediv__
     __ifloordiv__, __ipow__ = __floordiv__, __pow__
 
@@ -289,7 +289,7 @@ def _with_origin(value: Any, origin: Origin | None) -> Any:
 
 
 def _with_step(result: Any, symbol: str, inputs: tuple[Any, ...]) -> Any:
-    """Let the result of a numpy function remember the facts among its inputs."""
+    """Record the inputs of a NumPy function as the origin of its result."""
     if isinstance(result, Quantity) and any(origin_of(value) is not None for value in inputs):
         result._origin = Step(symbol, tuple(inputs))
     return result
@@ -307,12 +307,12 @@ class Registry(GenericUnitRegistry[Quantity, Unit]):
     _closed = False
 
     def parse_expression(self, input_string: str, *args: Any, **kwargs: Any) -> Any:
-        """Parse ``"4.87 ms"``; what pint would drop, such as a comma, is refused.
+        """Parse a quantity such as ``"4.87 ms"``; characters that pint would drop, such as a comma, are refused.
 
         Raises
         ------
         ArgumentError
-            If the text would be read as something else than it says.
+            If pint would read the text differently from how it is written.
 
         Examples
         --------
@@ -325,24 +325,24 @@ class Registry(GenericUnitRegistry[Quantity, Unit]):
         return super().parse_expression(input_string, *args, **kwargs)
 
     def parse_units(self, input_string: str, *args: Any, **kwargs: Any) -> Any:
-        """Parse ``"GB/s"``; what pint would drop is refused, as by :meth:`parse_expression`."""
+        """Parse a unit such as ``"GB/s"``; invalid text is refused as by :meth:`parse_expression`."""
         check_unit_text(input_string)
         return super().parse_units(input_string, *args, **kwargs)
 
     def parse_units_as_container(self, input_string: str, *args: Any, **kwargs: Any) -> UnitsContainer:
-        """Parse ``"GB/s"`` to pint's own form of it; what pint would drop is refused."""
+        """Parse a unit such as ``"GB/s"`` into a ``UnitsContainer``; invalid text is refused."""
         check_unit_text(input_string)
         return super().parse_units_as_container(input_string, *args, **kwargs)
 
     __call__ = parse_expression
 
     def define(self, definition: Any) -> None:
-        """Define a unit while ``units.txt`` is read; refuse afterwards.
+        """Define a unit while ``units.txt`` is loaded; raise afterwards.
 
         Raises
         ------
         TypeError
-            Once the vocabulary is complete: a byte of 9 bits would change every number that follows.
+            Once ``units.txt`` is loaded: a redefined byte would change every later result.
         """
         if self._closed:
             raise TypeError(
@@ -352,7 +352,7 @@ class Registry(GenericUnitRegistry[Quantity, Unit]):
         super().define(definition)
 
     def load_definitions(self, *args: Any, **kwargs: Any) -> Any:
-        """Load definitions while the registry is made; refuse afterwards, as :meth:`define` does."""
+        """Load unit definitions while the registry is created; raise afterwards, as :meth:`define` does."""
         if self._closed:
             self.define("a file of definitions")
         return super().load_definitions(*args, **kwargs)
@@ -365,17 +365,17 @@ Q_ = ureg.Quantity
 
 
 def computed(value: float, unit: Unit, origin: Origin | None = None) -> Quantity:
-    """Return a number with a unit and what it was computed from.
+    """Return a quantity from a plain number, a unit and an origin.
 
-    For the inner loops of models: a tenth of the time of ``ureg.Quantity``, which looks at every
-    kind of value and unit it could be given.
+    For the inner loops of models: ten times as fast as ``ureg.Quantity``, which accepts every
+    kind of value and unit.
 
     Parameters
     ----------
     value
         A plain number.
     unit
-        A unit of our registry, made once: ``ureg.Unit("s")``.
+        A unit of :data:`ureg`, created once: ``ureg.Unit("s")``.
     origin
         The step that computed it.
 
@@ -392,7 +392,7 @@ def computed(value: float, unit: Unit, origin: Origin | None = None) -> Quantity
 
 
 def number_in(quantity: Quantity, unit: Unit) -> float:
-    """Return the number of a quantity in a unit; most are in it already, and converting is slow.
+    """Return the magnitude of a quantity in a unit, as a float; the conversion is skipped where units match.
 
     Examples
     --------
@@ -404,12 +404,12 @@ def number_in(quantity: Quantity, unit: Unit) -> float:
 
 
 def total(values: Iterable[Quantity], unit: str) -> Quantity:
-    """Return the sum of many quantities in ``unit``, as one step that remembers them all.
+    """Return the sum of many quantities in ``unit``; its origin is one step over all of them.
 
     Parameters
     ----------
     values
-        Quantities of the dimension of ``unit``; none at all gives zero.
+        Quantities of the dimension of ``unit``; the sum of an empty iterable is zero.
     unit
         Unit of the sum.
 

@@ -116,7 +116,7 @@ def test_what_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> None:
         (tmp_path / "none" / "a.txt", "there is no folder"),
         (tmp_path, "it is a folder"),
         (tmp_path / ("n" * 300), "File name too long"),
-        (tmp_path / "a\0b", "cannot be the name of a file"),
+        (tmp_path / "a\0b", "is not a valid file name"),
         (Path("/dev/full"), "No space left on device"),
     ):
         with pytest.raises(UnwrittenError, match=why):

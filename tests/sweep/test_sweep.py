@@ -75,7 +75,7 @@ def test_every_fault_of_a_file_is_told_at_its_line(tmp_path: Path) -> None:
         ("models: resnet50\ndevices: A100\nbatches: [4, 4]\n", "batches.1: '4' is there twice"),
         ("models: resnet50\nmodels: vgg16\ndevices: A100\n", "duplicate key 'models'"),
         ("models: {model: lenet5, source: catalogue}\ndevices: A100\n", "source"),
-        ("models: resnet50\ndevices: A100\n#" + 200_001 * "x", "such a file has at most 200,000 bytes"),
+        ("models: resnet50\ndevices: A100\n#" + 200_001 * "x", "the limit is 200,000 bytes"),
     ],
 )
 def test_what_a_file_may_not_say(tmp_path: Path, text: str, told: str) -> None:

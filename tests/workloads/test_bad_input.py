@@ -123,8 +123,8 @@ CONFIGS: list[tuple[str, str]] = [
     (json.dumps(SMALL | {"architectures": ["GTP2Model"]}), "Did you mean"),
     ("[1, 2]", "a config.json must be a JSON object, got [1, 2]"),
     ("{", "not readable as JSON"),
-    ("\xff\xfe", "wanted text in UTF-8, got byte 0xff in line 1"),
-    ("[" * 100_000, "not readable as JSON: nested too deep"),
+    ("\xff\xfe", "it must be UTF-8 text, got byte 0xff in line 1"),
+    ("[" * 100_000, "not readable as JSON: nested too deeply"),
     ('{"model_type": "gpt2", "n_layer": ' + "9" * 5000 + "}", "not readable as JSON: Exceeds the limit"),
 ]
 

@@ -517,7 +517,7 @@ WRONG: list[tuple[object, str]] = [
     ({"general.architecture": "rwkv"}, "`general.architecture` is 'rwkv'"),
     ({"general.architecture": "llama", "llama.block_count": 2}, "`llama.embedding_length` is missing"),
     ('{"model_type": "llama", "hidden_size": 64, "hidden_size": 128}', "the key 'hidden_size' is there twice"),
-    ('{"model_type": "llama", "hidden_size": NaN}', "NaN is no number"),
+    ('{"model_type": "llama", "hidden_size": NaN}', "NaN is not a number"),
 ]  # fmt: skip
 
 
