@@ -1,28 +1,28 @@
-"""Names that an argument may take, where the library and the command line offer the same.
+"""Choices that the library and the command line share, as ``Literal`` types.
 
-One alias a choice: ``typing.get_args`` of it is the list that the door checks and that the command offers. What only
-one room offers stands there.
+``typing.get_args`` of a type gives the values that functions accept and that commands offer. Choices of a single
+subpackage are defined there.
 """
 
 from typing import Literal
 
 Phase = Literal["prefill", "decode"]
-"""Of a decoder language model: reading the prompt, or making one token more."""
+"""Phase of inference of a decoder language model: processing the prompt, or generating one token."""
 Stationary = Literal["ws", "os", "is"]
-"""Which operand of a product stays in the array: weights, outputs or inputs."""
+"""Operand that stays in a systolic array: weights, outputs or inputs."""
 Convention = Literal["physical", "scalesim"]
-"""Who counts the cycles of a systolic array."""
+"""Convention for counting the cycles of a systolic array."""
 FoldOverlap = Literal["none", "load", "full"]
-"""How the folds of a product follow each other in an array."""
+"""Overlap of consecutive folds of a product in a systolic array."""
 Objective = Literal["traffic", "energy", "latency", "edp"]
-"""What a mapping is the best of."""
+"""Objective that a mapping minimises."""
 Goal = Literal["latency", "efficiency", "balanced", "throughput"]
-"""What a placement of a pipeline is the best of."""
+"""Goal that the placement of a pipeline is optimised for."""
 Strategy = Literal["auto", "exact", "beam"]
-"""How a placement is searched for."""
+"""Search strategy for a placement."""
 PackingStrategy = Literal["size", "breadth", "lifetime", "first-come", "best", "exact"]
-"""How buffers are placed in one block: by a rule, by the best of the rules, or by a search that mostly proves it."""
+"""How buffers are placed in one block: by a rule, by the best of the rules, or by a search that proves most of its results."""
 Processor = Literal["cpu", "cuda"]
-"""What PyTorch runs on."""
+"""Device type that PyTorch runs on."""
 TimedFormat = Literal["fp32", "fp16", "bf16"]
-"""Number format in which this machine is timed."""
+"""Number format of a measurement on this machine."""
