@@ -21,7 +21,7 @@ Goal = Literal["latency", "efficiency", "balanced", "throughput"]
 Strategy = Literal["auto", "exact", "beam"]
 """Search strategy for a placement."""
 PackingStrategy = Literal["size", "breadth", "lifetime", "first-come", "best", "exact"]
-"""How buffers are placed in one block: by a rule, by the best of the rules, or by a search that proves most of its results."""
+"""How buffers are placed in one block: by a rule, by the best of the rules, or by a search with a proof."""
 Processor = Literal["cpu", "cuda"]
 """Device type that PyTorch runs on."""
 TimedFormat = Literal["fp32", "fp16", "bf16"]
