@@ -17,6 +17,7 @@ MODEL_TYPES = [
     "codegen",
     "cohere",
     "cohere2",
+    "dbrx",
     "deepseek_v2",
     "deepseek_v3",
     "ernie4_5",
@@ -67,6 +68,8 @@ CANONICAL = {
     "num_kv_heads": "num_key_value_heads", "n_inner": "intermediate_size", "ffn_dim": "intermediate_size",
     "ffn_hidden_size": "intermediate_size", "hidden_activation": "hidden_act", "activation": "hidden_act",
     "activation_function": "hidden_act", "num_local_experts": "num_experts", "n_routed_experts": "num_experts",
+    "d_model": "hidden_size", "n_layers": "num_hidden_layers", "n_heads": "num_attention_heads",
+    "max_seq_len": "max_position_embeddings",
 }  # fmt: skip
 # Names that a class takes in its `__post_init__` alone.
 KEYWORDS = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_size"}}

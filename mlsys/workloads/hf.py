@@ -12,7 +12,7 @@ from mlsys.door import checked_count
 from mlsys.errors import ArgumentError, UnknownNameError, UnreadableError, did_you_mean, first_line
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import read_json
-from mlsys.workloads.hf_faults import refuse_impossible_config
+from mlsys.workloads.hf_faults import refuse_impossible_config, refuse_other_parts
 from mlsys.workloads.operator import NETWORK, PREFILL
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _described(transformers: Any, config: Any) -> Any:
             f"{did_you_mean(str(kind), known)}"
         )
     try:
-        return transformers.AutoConfig.for_model(
+        described = transformers.AutoConfig.for_model(
             kind, **{str(key): value for key, value in config.items() if key != "model_type"}
         )
     except Exception as error:  # transformers checks types with classes of its own
@@ -220,6 +220,8 @@ def _described(transformers: Any, config: Any) -> Any:
             f"from_hf_config(): transformers {transformers.__version__} refuses the configuration of a {kind}: "
             f"{first_line(error)}"
         ) from error
+    refuse_other_parts(config, described)
+    return described
 
 
 def _built(transformers: Any, config: Any, dtype: Any, device: str) -> Any:

@@ -41,6 +41,24 @@ def refuse_impossible_config(config: Mapping[str, Any]) -> None:
                 )
 
 
+def refuse_other_parts(config: Mapping[str, Any], built: Any) -> None:
+    """Refuse a configuration with a part of a kind of which transformers made another kind, with its defaults.
+
+    Raises
+    ------
+    ArgumentError
+        With the part, what it says and what was made of it.
+    """
+    for key, part in config.items():
+        stated = part.get("model_type") if isinstance(part, Mapping) else None
+        made = getattr(type(getattr(built, str(key), None)), "model_type", None)  # an object bears what it was told
+        if stated is not None and made is not None and made != stated:
+            raise ArgumentError(
+                f"config.json: `model_type` of `{key}` is {stated!r}, and transformers makes a part of kind {made!r} "
+                f"of it, with the defaults of that. Write the kind that `{key}` has"
+            )
+
+
 def _entries(config: Mapping[str, Any], depth: int) -> Iterator[tuple[str, Any]]:
     """Yield keys and values, those of configurations within the configuration too."""
     if depth > _DEEPEST:

@@ -52,6 +52,19 @@ class Unrolled(nn.Module):
             state = self.cell(x[step], state)
         return state
 
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.gate, self.head = nn.Embedding(100, 16), nn.Linear(16, 4), nn.Linear(16, 100)
+        self.experts = nn.Parameter(torch.zeros(4, 16, 16))
+    def forward(self, ids):
+        x = self.words(ids)
+        rows = x.flatten(0, 1)
+        chosen = self.gate(rows).argmax(-1)
+        _, order = chosen.sort()  # rows of one expert side by side
+        grouped = torch.bmm(rows[order].unsqueeze(1), self.experts[chosen[order]]).squeeze(1)
+        return self.head(F.scaled_dot_product_attention(*3 * [grouped[order.argsort()].view_as(x)]))
+
 class Graph(nn.Module):
     def __init__(self):
         super().__init__()
@@ -126,6 +139,7 @@ def image_one(): return nn.Conv2d(3, 8, 3), torch.zeros(3, 32, 32)
 def row(): return nn.Linear(8, 4), torch.zeros(8)
 def signal(): return nn.Conv1d(8, 4, 3, padding=1), torch.zeros(2, 8, 100)
 def signal_one(): return nn.Conv1d(8, 4, 3, padding=1), torch.zeros(8, 100)
+def experts(): return Experts(), torch.zeros(2, 7, dtype=torch.long)
 def words(): return nn.Embedding(100, 8), torch.zeros(2, 7, dtype=torch.long)
 def fixed(): return Fixed(), torch.zeros(2, 8)
 def einsum(): return Sum(), (torch.zeros(2, 64, 128), torch.zeros(2, 128, 32))
@@ -147,6 +161,7 @@ SIZES = {
     "translator": {"batch": 3, "sequence": 10},
     "masked": {"batch": 1, "sequence": 10},
     "decoder": {"batch": 1, "sequence": 16},
+    "experts": {"batch": 2, "sequence": 7},
     "decoder_places": {"batch": 2, "sequence": 16},
     "parts": {"batch": 3},
     "unrolled": {"batch": 4, "sequence": 12},

@@ -45,6 +45,11 @@ GEMMA_3 = {
         "sliding_window_pattern": 6, "vocab_size": 262208,
     },
 }  # fmt: skip
+DBRX = {
+    "model_type": "dbrx", "architectures": ["DbrxForCausalLM"], "d_model": 6144, "n_heads": 48, "n_layers": 40,
+    "max_seq_len": 32768, "vocab_size": 100352, "torch_dtype": "bfloat16", "attn_config": {"kv_n_heads": 8},
+    "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4},
+}  # fmt: skip
 ATTENDING = (2, 5, 8, 10, 12, 14)  # of the 16 layers of LFM2 1.2B
 LFM2 = {
     "model_type": "lfm2", "hidden_size": 2048, "num_hidden_layers": 16, "num_key_value_heads": 8,
@@ -284,6 +289,13 @@ def small(kind: str, sizes: dict[str, Any]) -> dict[str, Any]:
     if kind == "lfm2":
         config["layer_types"] = ["conv", "full_attention"] * 4
         config["layer_types"] = config["layer_types"][: sizes["layers"]]
+    if kind == "dbrx":  # refuses tied tables, and has parts of its own for attention and experts
+        attention = {"kv_n_heads": config["num_key_value_heads"], "rope_theta": 1e4}
+        experts = {"ffn_hidden_size": sizes["inner"], "moe_num_experts": 8, "moe_top_k": 2}
+        return {
+            "d_model": config["hidden_size"], "n_layers": sizes["layers"], "n_heads": sizes["heads"], "vocab_size": 97,
+            "max_seq_len": 64, "attn_config": attention, "ffn_config": experts, **TOKENS,
+        }  # fmt: skip
     renamed = OF_FALCON if kind == "falcon" else OF_OPT if kind == "opt" else {}
     refused = set(known_models()[kind].get("ignores", ())) - {"num_experts"}  # names of sizes that only others have
     return {renamed.get(name, name): value for name, value in config.items() if renamed.get(name, name) not in refused}
@@ -318,7 +330,9 @@ def test_parameters_and_windows_are_those_of_transformers(kind: str, sizes: dict
 def test_defaults_are_those_of_transformers(kind: str) -> None:
     assert dict(known_models()[kind]) == described(kind)
     theirs = transformers.CONFIG_MAPPING[kind]()
-    stated = {"deepseek_v2": {"num_experts_per_tok": 2}, "glm4_moe": {"head_dim": 128}}  # what these leave open
+    # what these leave open
+    stated = {"deepseek_v2": {"num_experts_per_tok": 2}, "glm4_moe": {"head_dim": 128},
+              "dbrx": {"attn_config": DBRX["attn_config"], "ffn_config": DBRX["ffn_config"]}}  # fmt: skip
     ours = read_config({"model_type": kind, **stated.get(kind, {})})
     assert (ours.hidden, len(ours.layers)) == (theirs.hidden_size, theirs.num_hidden_layers)
     assert ours.tied == theirs.tie_word_embeddings
@@ -513,12 +527,32 @@ WRONG: list[tuple[object, str]] = [
             "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 8}}}}},
         "`sparsity_config` of `quantization_config` has the format 'sparse-24-bitmask'",
     ),
+    (
+        GEMMA_3 | {"n_layers": 3, "text_config": {"model_type": "gemma3_text", "hidden_size": 64}},
+        "`n_layers` 3 stands beside `text_config`",
+    ),
+    (GEMMA_3 | {"text_config": {"model_type": "gemma9_text"}}, "`model_type` of `text_config` is 'gemma9_text'"),
+    (DBRX | {"attn_config": {"clip_qkv": 8}}, "`kv_n_heads` is missing in `attn_config`. Add it"),
+    (DBRX | {"ffn_config": 4}, "`ffn_config` must be a JSON object"),
+    (DBRX | {"tie_word_embeddings": True}, "`tie_word_embeddings` is true"),
     ({"model_type": "gemma3", "text_config": 3}, "`text_config` must be a JSON object"),
     ({"general.architecture": "rwkv"}, "`general.architecture` is 'rwkv'"),
     ({"general.architecture": "llama", "llama.block_count": 2}, "`llama.embedding_length` is missing"),
     ('{"model_type": "llama", "hidden_size": 64, "hidden_size": 128}', "the key 'hidden_size' is there twice"),
     ('{"model_type": "llama", "hidden_size": NaN}', "NaN is not a number"),
 ]  # fmt: skip
+
+
+def test_a_size_beside_a_nested_configuration_is_named() -> None:
+    assert read_config(GEMMA_3 | {"hidden_size": 64, "vocab_size": 262208}).left_out == (
+        "vision_config", "`hidden_size` 64 beside `text_config`",
+    )  # fmt: skip
+
+
+def test_experts_of_dbrx_stand_in_a_part_of_their_own() -> None:
+    """The model card, databricks/dbrx-base: 132 B parameters, of which 36 B are active on any input."""
+    dbrx = read_config(DBRX)
+    assert (round(dbrx.parameters().magnitude / 1e9), int(dbrx.active_parameters().magnitude / 1e9)) == (132, 36)
 
 
 @pytest.mark.parametrize(("config", "said"), WRONG, ids=[said[:50] for _, said in WRONG])

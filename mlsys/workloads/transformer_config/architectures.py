@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from mlsys.workloads.transformer_config.common import FULL, Common, Resolved
+from mlsys.workloads.transformer_config.dbrx import resolve_dbrx
 from mlsys.workloads.transformer_config.fields import fault
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer
 
@@ -286,7 +287,8 @@ def _lfm2(of: Common) -> Resolved:
 
 
 ARCHITECTURES: dict[str, Callable[[Common], Resolved]] = {
-    "arcee": _llama, "bloom": _bloom, "codegen": _gptj, "cohere": _cohere, "cohere2": _cohere, "deepseek_v2": _deepseek,
+    "arcee": _llama, "bloom": _bloom, "codegen": _gptj, "cohere": _cohere, "cohere2": _cohere, "dbrx": resolve_dbrx,
+    "deepseek_v2": _deepseek,
     "deepseek_v3": _deepseek, "ernie4_5": _ernie, "falcon": _falcon, "gemma": _gemma, "gemma2": _gemma2,
     "gemma3_text": _gemma3, "glm": _glm, "glm4": _glm, "glm4_moe": _glm4_moe, "gpt2": _gpt2, "gpt_bigcode": _gpt2,
     "gpt_neox": _gpt_neox, "gpt_oss": _gpt_oss, "gptj": _gptj, "granite": _llama, "granitemoe": _granitemoe,

@@ -41,7 +41,7 @@ def known_models() -> Mapping[str, Mapping[str, Any]]:
 
 
 @lru_cache(maxsize=1)
-def _names_of_sizes() -> Mapping[str, str]:
+def names_of_sizes() -> Mapping[str, str]:
     """Return every name that any model has for a size, and the name that most have for it."""
     names = {name: name for name in _SIZES} | _OTHER_NAMES
     for model in known_models().values():
@@ -90,7 +90,7 @@ class Fields:
 
     def _refuse_other_names(self, given: Mapping[str, Any], names: Mapping[str, str]) -> None:
         """Refuse a size under a name that this model does not read, where the default would take its place."""
-        sizes = _names_of_sizes()
+        sizes = names_of_sizes()
         taken = {*self.defaults, *names.values(), "num_key_value_heads", "head_dim"}
         own = {field: name for name, field in reversed(list(names.items()))}
         absent = [name for name in (*names, *taken) if names.get(name, name) not in self._given]

@@ -12,7 +12,8 @@ from mlsys.faults import short
 from mlsys.inputs import read_json
 from mlsys.workloads.transformer_config.architectures import ARCHITECTURES
 from mlsys.workloads.transformer_config.common import Common
-from mlsys.workloads.transformer_config.fields import Fields, fault, known_models
+from mlsys.workloads.transformer_config.dbrx import flattened
+from mlsys.workloads.transformer_config.fields import Fields, fault, known_models, names_of_sizes
 from mlsys.workloads.transformer_config.gguf import ASSUMED, from_gguf, is_gguf
 from mlsys.workloads.transformer_config.quantization import read_quantization
 from mlsys.workloads.transformer_config.structure import TransformerConfig
@@ -186,6 +187,7 @@ def _language_part(given: Mapping[str, Any], kind: str) -> tuple[Mapping[str, An
         inner = dict(nested)
         stated = inner.get("model_type", usual)
         usual = _SAME.get(stated, stated) if isinstance(stated, str) else None
+        others += _sizes_beside(given, inner, name, kind)
     if usual not in ARCHITECTURES:
         raise UnknownArchitectureError(
             f"config.json: the language model of {kind!r} is {inner.get('model_type')!r}, which is not read here"
@@ -201,7 +203,32 @@ def _language_part(given: Mapping[str, Any], kind: str) -> tuple[Mapping[str, An
         inner["tie_word_embeddings"] = outer or (kind not in ("gemma3", "paligemma", "mistral3") and bool(own))
     elif own is None:
         inner["tie_word_embeddings"] = known_models()[usual]["defaults"].get("tie_word_embeddings", False)
-    return inner | {"model_type": usual}, others or (("vision_config",) if kind in _WRAPPERS else ())
+    if kind in _WRAPPERS and not any(key.endswith("_config") for key in others):
+        others = ("vision_config", *others)
+    return inner | {"model_type": usual}, others
+
+
+def _sizes_beside(given: Mapping[str, Any], inner: Mapping[str, Any], nested: str, kind: str) -> tuple[str, ...]:
+    """Return the sizes beside a nested configuration that differ from its own, which count.
+
+    Raises
+    ------
+    ArgumentError
+        If a size stands beside the nested configuration alone, where no model reads it.
+    """
+    if kind not in _WRAPPERS:  # of others, transformers decides what the outer fields mean
+        return ()
+    sizes = names_of_sizes()
+    own = {sizes[name]: value for name, value in inner.items() if name in sizes and value is not None}
+    beside = {name: value for name, value in given.items() if name in sizes and value is not None}
+    for name, value in beside.items():
+        if sizes[name] not in own:
+            raise fault(
+                f"`{name}` {short(value)} stands beside `{nested}`, and {kind} reads the sizes of its language model "
+                f"there. Move it into `{nested}`"
+            )
+    return tuple(f"`{name}` {short(value)} beside `{nested}`" for name, value in beside.items()
+                 if value != own[sizes[name]])  # fmt: skip
 
 
 def _described(
@@ -220,7 +247,7 @@ def _described(
     if kind not in ARCHITECTURES or not own:
         what = f"`model_type` {kind!r}" if kind not in ARCHITECTURES else f"the class {named!r}"
         raise UnknownArchitectureError(f"config.json: {what} is not read here")
-    read = Fields(fields, kind)
+    read = Fields(flattened(fields) if kind == "dbrx" else fields, kind)
     resolved = ARCHITECTURES[kind](Common(read))
     shared: dict[Any, Any] = {}
     stored = read_quantization(fields.get("quantization_config")) if quantized else None
