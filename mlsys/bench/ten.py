@@ -99,7 +99,7 @@ def ten_measurements(
             seconds = float(timed.median.m_as("s")) / calls
             value = moved / seconds / 1e9 if moved else seconds * 1e3
             note = f"median of {len(timed.samples)} samples after {timed.warmup * calls} warm-up calls"
-            measured = {"spread": f"{timed.spread:.3g}", "clock_mhz": _clock(on), "processor": on, "stack": "eager"}
+            measured = {"spread": f"{timed.spread:.3g}", "clock_mhz": _clock(on)}
             if on == "cuda":
                 note += f"; {torch.cuda.get_device_name()}"
                 measured["tf32"] = "convolutions" if precision == "fp32" and _in_tf32(torch) else "none"
@@ -166,6 +166,7 @@ def _runs(
         cells = {
             "workload": f"{words} on CPU" if on == "cpu" else words, "model": name, "batch": str(batch),
             "seq_or_shape": shape, "metric": "latency", "unit": "ms", "network": name,
+            "stack": "eager", "processor": on,
             **({"tokens": str(inputs.shape[1])} if language else {"image": str(inputs.shape[2])}),
         }  # fmt: skip
         yield cells, partial(_network, module, inputs, fixed), 0.0
@@ -174,6 +175,7 @@ def _runs(
             "workload": "STREAM Add (PyTorch eager torch.add)", "model": "", "batch": "1",
             "seq_or_shape": f"{count * size / 1e6:.6g} MB per array (2 loads + 1 store)",
             "metric": "memory bandwidth", "unit": "GB/s", "operator": "add", "elements": str(count),
+            "processor": on,
         }  # fmt: skip
         yield cells, partial(_addition, count, fixed), 3.0 * count * size
 

@@ -278,8 +278,9 @@ def test_measured_rows_are_rows_that_calibrate_takes(tmp_path: Path) -> None:
     rows = read_rows(out)
     assert len(rows) == 2 and "device" in columns_of(out)
     assert [interpret(row).setting for row in rows] == ["eager network on CPU"] * 2
-    assert all("middle half" in row.note and "after 1 warm-up calls" in row.note for row in rows)
-    busy = sum(float(row.note.partition("within ")[2].partition("%")[0]) > 25 for row in rows)
+    assert all("middle half" not in row.note and "after 1 warm-up calls" in row.note for row in rows)
+    assert {(row.threads, row.processor, row.tf32) for row in rows} == {(1, "cpu", "")}
+    busy = sum(row.spread > 0.25 for row in rows)
     assert (f"{busy} of 2 measurements scatter" in outcome.output) == bool(busy)
 
 
@@ -363,10 +364,11 @@ def test_all_that_is_measured_can_be_asked_of_the_machine(
     monkeypatch.setattr("mlsys.bench.models.ready_model", unmade)
     monkeypatch.setitem(ten._ELEMENTS, on, ())
     empty = dict.fromkeys(("id", "source", "source_path", "quality", "group", "note"), "")
-    runs = ten._runs(on, "fp32", {"device": "cpu", "dtype": torch.float32}, 4)
+    runs = list(ten._runs(on, "fp32", {"device": "cpu", "dtype": torch.float32}, 4))
     told: dict[str, Any] = {**empty, "device": device, "device_class": group, "n_devices": 1, "value": 1e3}
     told |= {"precision": "fp32", "software": "PyTorch 2.9.1 eager"}
-    rows = [Row(**(told | cells)) for cells, _, _ in runs]
+    sizes = ({name: int(cells[name]) for name in ("image", "tokens") if name in cells} for cells, _, _ in runs)
+    rows = [Row(**(told | cells | numbers)) for (cells, _, _), numbers in zip(runs, sizes, strict=True)]
     assert {interpret(row).setting for row in rows} == settings <= set(fitted())
     assert len({(row.model, row.batch) for row in rows}) == len(rows) == len(ten._NETWORKS[on])
     assert ten.planned("cpu") == 10 or on == "cpu"
