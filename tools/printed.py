@@ -25,7 +25,7 @@ __all__ = ["Printed", "setup"]
 BACK_MATTER = "book/bibliography"
 """The chapter before which the solutions and the claims are set."""
 CLAIMS = "what-this-page-claims"
-BOX_ROOM = "\\needspace{9\\baselineskip}"
+BOX_ROOM = "\\needspace{6\\baselineskip}"
 BOX_SKIP = "\\vspace{-1.2\\baselineskip}"
 OUTPUT_ROOM = 8
 """Lines of an output that stay with the code above it."""
@@ -157,7 +157,7 @@ class Printed(SphinxPostTransform):
         """
         section, at = box.parent, box.parent.index(box)
         if at == 1 and isinstance(section[0], nodes.title):
-            section.parent.insert(section.parent.index(section), _raw("\\needspace{13\\baselineskip}"))
+            section.parent.insert(section.parent.index(section), _raw("\\needspace{10\\baselineskip}"))
         else:
             section.insert(at, _raw(f"{BOX_SKIP}{BOX_ROOM}"))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 pytestmark = pytest.mark.browser
 
@@ -15,6 +15,7 @@ PAGES = (
     "book/catalogue.html",
     "labs/01-amdahl.html",
     "search.html?q=roofline",
+    "book/amdahl.html?highlight=speedup",  # the words that a search found are marked
 )
 
 RULES = ("without_ring", "misnamed", "faint")
@@ -37,5 +38,7 @@ def reader(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
 @pytest.mark.parametrize("address", PAGES)
 def test_rings_names_and_contrasts(reader: Page, site: str, address: str) -> None:
     reader.goto(f"{site}/{address}", wait_until="load")
+    if "highlight=" in address:
+        expect(reader.locator(".bd-article p > span.highlighted").first).to_be_visible(timeout=60_000)
     reader.keyboard.press("Tab")  # from now on focus is that of the keyboard
     assert {rule: faults(reader, rule) for rule in RULES} == {rule: [] for rule in RULES}
