@@ -1,4 +1,4 @@
-"""The locked values of the package, ``tests/goldens/*.txt``, and what moved between two versions of them."""
+"""The locked values of the package, ``tests/goldens/*.txt``, and their changes between versions."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,7 +7,7 @@ from mlsys.claims.ledger import Move, files_at
 from mlsys.inputs import read_text
 
 FOLDER = "tests/goldens"
-"""Where a checkout keeps the locks."""
+"""Folder of the locked values in a checkout."""
 
 Locks = dict[tuple[str, str], str]
 
@@ -22,7 +22,7 @@ def _read(files: Iterable[tuple[str, str]]) -> Locks:
 
 
 def locks(folder: str | Path = FOLDER) -> Locks:
-    """Return every locked value of a folder by (file, name); nothing where there is no such folder.
+    """Return every locked value of a folder by (file, name); empty if there is no such folder.
 
     Examples
     --------
@@ -33,18 +33,18 @@ def locks(folder: str | Path = FOLDER) -> Locks:
 
 
 def locks_at(revision: str) -> Locks:
-    """Return every locked value as committed at a git ``revision``; nothing where it had none.
+    """Return every locked value as committed at a git ``revision``; empty if it had none.
 
     Raises
     ------
     ValueError
-        If there is no such revision, or no git here.
+        If there is no such revision, or git is not available.
     """
     return _read(files_at(revision, (FOLDER,), ".txt"))
 
 
 def compare_locks(before: Locks, after: Locks) -> list[Move]:
-    """Return the locked values that were added, removed or changed, in order of their files.
+    """Return the locked values that were added, removed or changed, sorted by file and name.
 
     Examples
     --------
