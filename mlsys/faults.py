@@ -43,7 +43,7 @@ def by_line(where: object, faults: Iterable[tuple[int, str]]) -> str:
     a.csv, line 3: value is missing
     """
     listed = sorted(faults)
-    lines = [f"{where}, line {line}: {words}" for line, words in listed[:_SHOWN]]
+    lines = [f"{where}, line {line}: {message}" for line, message in listed[:_SHOWN]]
     more = len(listed) - _SHOWN
     return "\n".join([*lines, f"{where}: and {more:,} more faults"] if more > 0 else lines)
 
@@ -154,16 +154,16 @@ def told(error: Any) -> Iterator[tuple[Place, str]]:
     elif error.validator == "enum":
         yield where, f"must be one of {', '.join(map(str, error.validator_value))}, got {short(value)}"
     elif error.validator in ("type", "minimum", "exclusiveMinimum", "maximum"):
-        yield where, f"must be {_wanted(rule)}, got {short(value)}"
+        yield where, f"must be {_expected(rule)}, got {short(value)}"
     else:
         yield where, f"{error.message[:160]}"
 
 
-def _wanted(rule: Mapping[str, Any]) -> str:
+def _expected(rule: Mapping[str, Any]) -> str:
     kinds = rule.get("type", "number")
-    kind = next(name for name in ([kinds] if isinstance(kinds, str) else kinds) if name != "null")
-    words = {"object": "a mapping", "array": "a list", "string": "a string", "integer": "a whole number"}
+    kind = next(each for each in ([kinds] if isinstance(kinds, str) else kinds) if each != "null")
+    names = {"object": "a mapping", "array": "a list", "string": "a string", "integer": "a whole number"}
     if kind not in ("number", "integer"):
-        return words[kind]
+        return names[kind]
     low = f" above {rule['exclusiveMinimum']}" if "exclusiveMinimum" in rule else f" from {rule.get('minimum', 0)}"
-    return f"{words.get(kind, 'a number')}{low} to {rule.get('maximum', MOST):g}"
+    return f"{names.get(kind, 'a number')}{low} to {rule.get('maximum', MOST):g}"

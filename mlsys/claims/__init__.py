@@ -1,4 +1,4 @@
-"""Claims: named values that a page states, with the sum and the sources behind them."""
+"""Claims: named values that a page states, with their derivation and sources."""
 
 from mlsys.claims.filed import Claim, Page
 from mlsys.claims.ledger import Move, diff, ledger, ledger_at

@@ -1,4 +1,4 @@
-"""What a page has filed: its claims, its tables and pictures, its cells, and the facts behind them."""
+"""Records of a page: its claims, its tables and figures, its cells, and the facts behind them."""
 
 import contextlib
 import functools
@@ -12,14 +12,14 @@ from mlsys.claims.slicing import behind_call
 from mlsys.provenance.shown import Shown
 from mlsys.units import Quantity
 
-_DIGITS = 6  # what the table pins; prose shows fewer
+_DIGITS = 6  # significant digits in the claims table; prose shows fewer
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A named value with the sum and the facts it came from.
+    """A named value with its formula and the facts behind it.
 
-    Of the facts, those that are ``compared`` do not stand in the sum: each lost to a nearer limit or decided a fit.
+    Facts that are ``compared`` do not enter the formula: their limit was not the binding one, or they decided a fit.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Claim:
 
     @property
     def pinned(self) -> str:
-        """The value as the page's table pins it."""
+        """The value as text, as the claims table prints it."""
         return self.value if isinstance(self.value, str) else f"{self.value:.{_DIGITS}g}"
 
     def record(self) -> dict[str, Any]:
@@ -50,7 +50,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A table or a picture of a page, and the facts that it leans on."""
+    """A table or figure of a page, and the facts that it depends on."""
 
     name: str
     digest: Callable[[], str]
@@ -58,14 +58,14 @@ class Exhibit:
     compared: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Any]:
-        """Return the table or picture as plain data, for the ledger."""
+        """Return the table or figure as plain data, for the ledger."""
         more = {"compared": list(self.compared)} if self.compared else {}
         return {"name": self.name, "digest": self.digest(), "facts": list(self.facts), **more}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The names that a cell of a page gives a value, and the facts that were read while it ran."""
+    """The names that a cell of a page assigns, and the facts that were read while it ran."""
 
     assigned: set[str]
     facts: provenance.Seen = field(default_factory=provenance.Seen)
@@ -73,7 +73,7 @@ class Cell:
 
 @dataclass
 class Page:
-    """The claims of one page, its tables and pictures, and every fact that was read while it ran."""
+    """The claims of a page, its tables and figures, and every fact that was read while it ran."""
 
     name: str
     claims: dict[str, Claim] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Page:
     cells: list[Cell] = field(default_factory=list, repr=False)
 
     def add(self, claim: Claim) -> None:
-        """File a claim; the same name with another value is an error."""
+        """Add a claim; raise ValueError if the name is already claimed with another value."""
         before = self.claims.get(claim.name)
         if before is not None and (before.pinned, before.unit) != (claim.pinned, claim.unit):
             raise ValueError(
@@ -92,27 +92,27 @@ class Page:
         self.claims[claim.name] = claim
 
     def show(self, shown: Shown) -> None:
-        """File a table or a picture; a second one of the same name gets a number."""
+        """Add a table or figure; a second one of the same name gets a number."""
         first = name = f"{shown.kind} {shown.name}"
         row = 1
         while name in self.exhibits:
             row += 1
             name = f"{first} ({row})"
-        digest = functools.cache(shown.digest)  # asked for when the page is whole, and then more than once
+        digest = functools.cache(shown.digest)  # called when the page is complete, possibly several times
         if not PEDIGREE.get():
             self.exhibits[name] = Exhibit(name, digest, ())
             return
         basis, names = behind_call(shown.frame)
         facts = dict.fromkeys((*shown.facts, *basis.facts))
-        for value in sorted(names):  # made where it was last assigned: of texts and plain numbers no more is known
-            made_in = next((cell for cell in reversed(self.cells) if value in cell.assigned), None)
-            facts |= dict.fromkeys(made_in.facts if made_in is not None else ())
+        for value in sorted(names):  # strings and plain numbers have no origin: use the cell that assigned them last
+            assigned_in = next((cell for cell in reversed(self.cells) if value in cell.assigned), None)
+            facts |= dict.fromkeys(assigned_in.facts if assigned_in is not None else ())
         self.exhibits[name] = Exhibit(name, digest, tuple(facts), basis.compared)
 
     def compared(self) -> set[str]:
-        """Return the facts that stand in no sum of this page, as far as its claims tell, else its tables and pictures.
+        """Return the facts that enter no formula of this page and were only compared.
 
-        A table or a picture is made of whole results, of which it shows a part.
+        Claims take precedence over tables and figures, which are made of whole results and show a part of them.
         """
         claims, exhibits = self.claims.values(), self.exhibits.values()
         in_claims = {fact for each in claims for fact in each.facts if fact not in each.compared}
@@ -122,16 +122,16 @@ class Page:
         return (of_claims | (of_exhibits - in_exhibits) | self.facts.compared) - in_claims
 
     def shown_facts(self) -> dict[str, Quantity]:
-        """Return the facts that the page itself reads, and those behind what it shows.
+        """Return the facts that the page itself reads, and those behind its claims, tables and figures.
 
-        A model reads more for the answers that it gives and the page does not show.
+        Models may read further facts, for results that the page does not show.
         """
         stated = {fact for claim in self.claims.values() for fact in claim.facts}
         stated |= {fact for shown in self.exhibits.values() for fact in shown.facts}
         return {name: quantity for name, quantity in self.facts.items() if name in stated | self.facts.direct}
 
     def looks(self) -> dict[str, str]:
-        """Return a digest of each table and picture, by name."""
+        """Return a digest of each table and figure, by name."""
         return {name: exhibit.digest() for name, exhibit in self.exhibits.items()}
 
     def record(self) -> dict[str, Any]:
@@ -160,14 +160,14 @@ class Page:
 
 
 PEDIGREE: ContextVar[bool] = ContextVar("pedigree", default=True)
-"""Whether a page collects what it leans on."""
+"""Whether a page records the facts that it depends on."""
 
 
 @contextlib.contextmanager
 def without_pedigree() -> Iterator[None]:
-    """Let a page that runs inside collect what its claims, tables and pictures say, and not what they lean on.
+    """Record only the values of a page's claims, tables and figures inside the block, not the facts behind them.
 
-    For a page that was run before, and is run again to see what moves.
+    For running a page again to see what changes.
     """
     token = PEDIGREE.set(False)
     try:

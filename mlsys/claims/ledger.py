@@ -1,4 +1,4 @@
-"""All claims of the book, read from the outputs of its notebooks, and what moved between two versions."""
+"""The claims ledger: all claims of the book, read from the outputs of its notebooks, and their changes."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from mlsys.claims.render import MIME, expanded
 from mlsys.faults import short
 from mlsys.inputs import read_text
 
-_DAMAGED = "the claims stored in the notebook are damaged. Run it anew: make notebooks"
+_DAMAGED = "the claims stored in the notebook are damaged. Run it again: make notebooks"
 Ledger = dict[tuple[str, str], dict[str, Any]]
 
 
@@ -22,7 +22,7 @@ def claims_in_notebook(text: str) -> list[dict[str, Any]]:
     Raises
     ------
     ValueError
-        If it is no notebook.
+        If it is not a notebook.
     """
     claims = []
     for cell in cells_of(text):
@@ -39,27 +39,27 @@ def cells_of(text: str) -> list[dict[str, Any]]:
     Raises
     ------
     ValueError
-        If it is no notebook.
+        If it is not a notebook.
     """
     try:
         notebook = json.loads(text)
     except RecursionError:
-        raise ValueError("no notebook: the JSON is nested too deep") from None
+        raise ValueError("not a notebook: the JSON is nested too deeply") from None
     except ValueError as error:
-        raise ValueError(f"no notebook: not readable as JSON: {str(error).partition(';')[0]}") from None
+        raise ValueError(f"not a notebook: not readable as JSON: {str(error).partition(';')[0]}") from None
     version = notebook.get("nbformat", 4) if isinstance(notebook, dict) else 4
     if version != 4:
-        raise ValueError(f"no notebook of version 4: its `nbformat` is {short(version)}. Save it anew with Jupyter")
+        raise ValueError(f"not a notebook of version 4: its `nbformat` is {short(version)}. Save it again with Jupyter")
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
     if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
-        raise ValueError("no notebook: it must be a JSON object with a list of `cells`")
+        raise ValueError("not a notebook: it must be a JSON object with a list of `cells`")
     if not all(isinstance(cell.get("outputs") or [], list) for cell in cells):
-        raise ValueError("no notebook: the `outputs` of a cell must be a list")
+        raise ValueError("not a notebook: the `outputs` of a cell must be a list")
     return cells
 
 
 def _record(page: Any) -> dict[str, Any]:
-    """Return the claims that a page stored, once they are known to be some."""
+    """Return the stored record of a page, or raise if it is damaged."""
     claims = page.get("claims") if isinstance(page, dict) else None
     if (
         not isinstance(claims, list)
@@ -80,20 +80,20 @@ def _record(page: Any) -> dict[str, Any]:
     for each in stated:
         for kind, known in listed.items():
             facts = each.get(kind, [])
-            fine = all(isinstance(fact, str) for fact in facts) if isinstance(facts, list) else _refers(facts, known)
-            if not fine:
+            valid = all(isinstance(fact, str) for fact in facts) if isinstance(facts, list) else _refers(facts, known)
+            if not valid:
                 raise ValueError(
                     f"the `{kind}` of the claim {short(each['name'])} must be a list of names, got {short(facts)}. "
-                    "Run the notebook anew: make notebooks"
+                    "Run the notebook again: make notebooks"
                 )
         value = each.get("value", 0)
         if not isinstance(value, (int, float, str)) or (isinstance(value, float) and not math.isfinite(value)):
             raise ValueError(
-                f"the `value` of the claim {short(each['name'])} must be a finite number or a text, got "
-                f"{short(value)}. Run the notebook anew: make notebooks"
+                f"the `value` of the claim {short(each['name'])} must be a finite number or a string, got "
+                f"{short(value)}. Run the notebook again: make notebooks"
             )
-    whole: dict[str, Any] = expanded(page)
-    return whole
+    record: dict[str, Any] = expanded(page)
+    return record
 
 
 def _is_exhibit(shown: Any) -> bool:
@@ -101,7 +101,7 @@ def _is_exhibit(shown: Any) -> bool:
 
 
 def _refers(facts: Any, known: set[str]) -> bool:
-    """Return whether facts are those of another claim, by its name."""
+    """Return whether ``facts`` is a valid reference to the facts of another claim."""
     return isinstance(facts, dict) and set(facts) == {"as"} and isinstance(facts["as"], str) and facts["as"] in known
 
 
@@ -121,7 +121,7 @@ def _file(texts: Iterable[tuple[str, str]]) -> Ledger:
 
 
 def _exhibit(shown: dict[str, Any]) -> dict[str, Any]:
-    """Return a table or a picture as an entry beside the claims: its value is a digest."""
+    """Return a table or figure as a ledger entry, with its digest as the value."""
     digest = shown["digest"]
     return {**shown, "value": digest, "unit": "", "text": digest, "formula": f"of {len(shown['facts']):,} facts"}
 
@@ -132,7 +132,7 @@ def ledger(paths: Iterable[str | Path]) -> Ledger:
     Parameters
     ----------
     paths
-        Notebooks, or folders that are searched for them.
+        Notebooks, or folders to search for notebooks.
     """
     files: list[Path] = []
     for path in map(Path, paths):
@@ -148,13 +148,13 @@ def ledger_at(revision: str, folders: Iterable[str] = ("book", "labs")) -> Ledge
     Raises
     ------
     ValueError
-        If there is no such revision, or no git here.
+        If there is no such revision, or git is not available.
     """
     return _file(files_at(revision, folders, ".ipynb"))
 
 
 def files_at(revision: str, folders: Iterable[str], suffix: str) -> Iterator[tuple[str, str]]:
-    """Yield name and text of the files below ``folders`` that end so, as committed at a git ``revision``."""
+    """Yield name and text of the files below ``folders`` that end in ``suffix``, at a git ``revision``."""
     if _git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}") is None:
         raise ValueError(
             f"there is no git revision {revision!r} here, and no file or folder of that name. Give a commit, a tag or "
@@ -167,19 +167,19 @@ def files_at(revision: str, folders: Iterable[str], suffix: str) -> Iterator[tup
 
 
 def _git(*arguments: str) -> str | None:
-    """Return what git prints, or None where it refuses; an error where there is no git, or no repository."""
+    """Return the output of git, or None if it fails; raise ValueError without git or a repository."""
     try:
-        done = subprocess.run(["git", *arguments], capture_output=True, text=True, encoding="utf-8", check=False)
+        completed = subprocess.run(["git", *arguments], capture_output=True, text=True, encoding="utf-8", check=False)
     except FileNotFoundError:
         raise ValueError("git is needed to compare with another version, and it is not on the PATH") from None
-    if "not a git repository" in done.stderr:
-        raise ValueError(f"git {' '.join(arguments)} failed: {done.stderr.strip()}")
-    return None if done.returncode else done.stdout
+    if "not a git repository" in completed.stderr:
+        raise ValueError(f"git {' '.join(arguments)} failed: {completed.stderr.strip()}")
+    return None if completed.returncode else completed.stdout
 
 
 @dataclass(frozen=True)
 class Move:
-    """A claim that differs between two versions; ``before`` or ``after`` is None if it is absent there."""
+    """A claim that differs between two versions; ``before`` or ``after`` is None if the claim is missing there."""
 
     page: str
     name: str
@@ -188,7 +188,7 @@ class Move:
 
     @property
     def change(self) -> str:
-        """The relative change in percent, or what happened in words."""
+        """The relative change in percent, or ``"new"``, ``"gone"`` or ``"changed"``."""
         if self.before is None:
             return "new"
         if self.after is None:

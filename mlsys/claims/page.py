@@ -1,8 +1,8 @@
-"""A claim is a named value that a page states; a page collects its claims.
+"""Claims of a page: named values that its text states.
 
-``claim(ridge=chip.ridge_point("fp16"))`` formats the value once, glues it for the
-prose (``{glue:}`ridge```) and files it, with its formula and its sources, in the
-table that closes the page.
+``claim(ridge=chip.ridge_point("fp16"))`` formats the value once, makes it available to the
+text (``{glue:}`ridge```) and adds it, with its formula and its sources, to the table
+at the end of the page.
 """
 
 import math
@@ -32,12 +32,12 @@ def current_page() -> Page:
 
 
 def start_chapter(name: str) -> None:
-    """Begin a page: forget earlier claims, note every fact that is read from here on."""
+    """Start a page: discard earlier claims and record every fact that is read from now on."""
     global _page, _stop_listening
     _stop_recording()
     _page = Page(name)
-    endings = [hear(_page.show), *([provenance.listen(_page.facts)] if PEDIGREE.get() else [])]
-    _stop_listening = lambda: [end() for end in endings]  # noqa: E731
+    stop_functions = [hear(_page.show), *([provenance.listen(_page.facts)] if PEDIGREE.get() else [])]
+    _stop_listening = lambda: [stop() for stop in stop_functions]  # noqa: E731
     begin_cell(_source)
 
 
@@ -46,7 +46,7 @@ _stop_cell: Callable[[], None] = lambda: None  # noqa: E731
 
 
 def begin_cell(source: str) -> None:
-    """Note what the cell with this source assigns, and the facts that are read from here on until the next one."""
+    """Record the names that the cell assigns, and the facts that are read from now on until the next cell."""
     global _source, _stop_cell
     _source = source
     _stop_cell()
@@ -60,7 +60,7 @@ watch_cells(begin_cell)
 
 
 def end_chapter(name: str) -> None:
-    """Close the page ``name``; a mismatch with the page that was begun is an error."""
+    """End the page ``name``; raise ValueError if another page was started."""
     if _page.name != name:
         raise ValueError(f"end_chapter(): the open chapter is {_page.name!r}, not {name!r}.")
     _stop_recording()
@@ -80,18 +80,18 @@ def claim(*, unit: str | None = None, precision: int | None = None, **values: An
     Parameters
     ----------
     unit
-        Unit to state the values in, printed as typed; ``"%"`` and ``"×"`` for pure
-        numbers. By default each quantity's own unit.
+        Unit to convert the values to, printed as typed; ``"%"`` and ``"×"`` for pure
+        numbers. By default the unit of each quantity.
     precision
-        Digits after the point; by default three significant digits.
+        Digits after the decimal point; by default three significant digits.
     **values
-        Quantities, numbers, or words such as ``bound="memory"``.
+        Quantities, numbers, or strings such as ``bound="memory"``.
 
     Raises
     ------
     ValueError
-        If a name is claimed again with another value, a value is not finite, or
-        would print as zero without being zero.
+        If a name is claimed again with another value, or a value is not finite, or
+        would print as zero although it is not.
 
     Examples
     --------
@@ -108,34 +108,34 @@ def claim(*, unit: str | None = None, precision: int | None = None, **values: An
     """
     if not values:
         raise ValueError("claim(): name at least one value. Write e.g. claim(ridge=chip.ridge_point('fp16'))")
-    made = [_make(name, value, unit, precision) for name, value in values.items()]
+    claims = [_make(name, value, unit, precision) for name, value in values.items()]
     if not PEDIGREE.get():
-        for item in made:
+        for item in claims:
             _page.add(item)
         return
-    if any(item.formula == OWN_CODE for item in made):
+    if any(item.formula == OWN_CODE for item in claims):
         bases = bases_of(sys._getframe(1))
-        made = [_told(item, bases.get(item.name)) for item in made]
-    for item in made:
+        claims = [_with_basis(item, bases.get(item.name)) for item in claims]
+    for item in claims:
         _page.add(item)
     sources = {name: fact.source for name, fact in _page.facts.items()}
-    render.show_claims(made, sources)
+    render.show_claims(claims, sources)
 
 
 def given(*, unit: str | None = None, precision: int | None = None, **values: Any) -> Any:
-    """State sizes and choices that the page itself sets, so that its sentences need not type them.
+    """Claim sizes and choices that the page itself sets, so that its text can refer to them.
 
     Parameters
     ----------
     unit, precision
-        As for :func:`claim`; whole numbers print all their digits.
+        As for :func:`claim`; whole numbers are printed with all their digits.
     **values
-        Quantities, numbers, words, or tuples of whole numbers, which print as ``128 × 128``.
+        Quantities, numbers, strings, or tuples of whole numbers, which are printed as ``128 × 128``.
 
     Returns
     -------
     Any
-        The value, or a tuple of the values where several are given.
+        The value, or a tuple of the values if several are given.
 
     Raises
     ------
@@ -153,10 +153,10 @@ def given(*, unit: str | None = None, precision: int | None = None, **values: An
     """
     if not values:
         raise ValueError("given(): name at least one value. Write e.g. edge = given(edge=128)")
-    made = [_given(name, value, unit, precision) for name, value in values.items()]
-    for item in made:
+    claims = [_given(name, value, unit, precision) for name, value in values.items()]
+    for item in claims:
         _page.add(item)
-    render.show_claims(made, {})
+    render.show_claims(claims, {})
     return next(iter(values.values())) if len(values) == 1 else tuple(values.values())
 
 
@@ -165,12 +165,12 @@ def _given(name: str, value: Any, unit: str | None, precision: int | None) -> Cl
         shown = " × ".join(f"{size:,}" for size in value)
         return Claim(name, shown, "", shown, GIVEN, ())
     whole = not isinstance(value, (str, bool, np.bool_)) and _number(name, value, unit)[0].is_integer()
-    filed = _make(name, value, unit, 0 if whole and precision is None else precision)
-    return replace(filed, formula=GIVEN, facts=(), compared=())
+    computed = _make(name, value, unit, 0 if whole and precision is None else precision)
+    return replace(computed, formula=GIVEN, facts=(), compared=())
 
 
-def _told(item: Claim, basis: Basis | None) -> Claim:
-    """Return a claim with what its expression stands on, where its value alone does not tell."""
+def _with_basis(item: Claim, basis: Basis | None) -> Claim:
+    """Return a claim with the formula and facts of its expression, if its value has no origin."""
     formula = basis.formula(GIVEN) if basis is not None and item.formula == OWN_CODE else None
     if basis is None or formula is None:
         return item
@@ -216,6 +216,6 @@ def _number(name: str, value: Any, unit: str | None) -> tuple[float, str]:
 def claims_table() -> Any:
     """Return the table of this page's claims and facts; show it in the last cell.
 
-    Its text is what the notebook tests compare on every run.
+    The notebook tests compare its text on every run.
     """
     return render.ClaimsTable(_page.record())

@@ -1,4 +1,4 @@
-"""How claims look: a line under the cell, a hover card in the prose, a table at the end."""
+"""Rendering of claims: a line below the cell, a hover card in the text, a table at the end of the page."""
 
 import html
 import sys
@@ -11,15 +11,15 @@ from mlsys.tables import html_table
 MIME = "application/vnd.mlsys.claims+json"
 _GLUE = "application/papermill.record/"
 CITED = 8
-"""Sources that a hover card names."""
+"""Maximum number of sources that a hover card lists."""
 MANY = 40
-"""Facts of one claim from which on the table does not list them a second time."""
+"""Number of facts of a claim above which the table does not repeat a list of facts."""
 MOST = 300
-"""Facts of a page from which on they are told device by device."""
+"""Number of facts above which they are listed by device."""
 
 
 def show_claims(claims: Iterable[Any], sources: Mapping[str, str]) -> None:
-    """Show each claim below the cell and glue it for the prose; outside IPython, print it."""
+    """Display each claim below the cell and publish it for the text; outside IPython, print it."""
     claims = list(claims)
     lines = [f"{claim.name} = {claim.text}  ←  {claim.formula}" for claim in claims]
     publish = _display()
@@ -34,14 +34,14 @@ def show_claims(claims: Iterable[Any], sources: Mapping[str, str]) -> None:
         f"<span class='mlsys-formula'>← {html.escape(c.formula)}</span></div>"
         for c in claims
     )
-    # Print shows the sentence, not this line: Markdown comes before text there, and says nothing.
+    # The printed book prefers Markdown to plain text: an empty comment hides the line there.
     named = ", ".join(html.escape(claim.name) for claim in claims)
     shown = f"<details class='mlsys-claims'><summary>claimed: {named}</summary>{rows}</details>"
     publish({"text/plain": "\n".join(lines), "text/html": shown, "text/markdown": "<!-- -->"}, raw=True)
 
 
 def _display() -> Any:
-    if "IPython" not in sys.modules:  # then no kernel runs this: do not load it to find out
+    if "IPython" not in sys.modules:  # no kernel is running, so avoid the import
         return None
     try:
         from IPython import get_ipython
@@ -64,7 +64,7 @@ def _card(claim: Any, sources: Mapping[str, str]) -> str:
 
 
 class ClaimsTable:
-    """The claims and facts of a page, as text (which the tests pin), HTML and data."""
+    """The claims and facts of a page, as text (which the tests compare), HTML and data."""
 
     def __init__(self, record: dict[str, Any]) -> None:
         self.record = {"exhibits": [], **record}
@@ -74,11 +74,11 @@ class ClaimsTable:
         for claim in self.record["claims"]:
             lines.append(f"  {claim['name']} = {claim['value']} {claim['unit']}".rstrip())
             lines.append(f"      from {claim['formula']}")
-            lines += self._told(claim)
+            lines += self._fact_lines(claim)
         lines += [f"Tables and pictures: {len(self.record['exhibits'])}"] if self.record["exhibits"] else []
         for shown in self.record["exhibits"]:
             lines.append(f"  {shown['name']} = {shown['digest']}")
-            lines += self._told(shown)
+            lines += self._fact_lines(shown)
         lines.append(f"Facts read on this page: {len(self.record['facts'])}")
         for fact in self.record["facts"]:
             beside = ", compared" if fact.get("compared") else ""
@@ -87,17 +87,17 @@ class ClaimsTable:
                 lines.append(f"      {_certificate(fact)}")
         return "\n".join(lines)
 
-    def _told(self, claim: Mapping[str, Any]) -> list[str]:
-        """Return the lines that name the facts of a claim: those in its sum, and those it was compared with."""
+    def _fact_lines(self, claim: Mapping[str, Any]) -> list[str]:
+        """Return the lines that list the facts of a claim: those in its formula, and the compared ones."""
         compared = claim.get("compared", [])
-        own = self._leans(claim, ", ") if len(compared) < len(claim["facts"]) else ""
+        own = self._facts_text(claim, ", ") if len(compared) < len(claim["facts"]) else ""
         return [f"      on {own}"] * bool(own) + [f"      compared with {', '.join(_short(compared))}"] * bool(compared)
 
-    def _leans(self, claim: Mapping[str, Any], between: str) -> str:
-        """Return the facts of a claim in words; many that an earlier claim leans on too are not listed again."""
-        facts = _in_sum(claim)
+    def _facts_text(self, claim: Mapping[str, Any], between: str) -> str:
+        """Return the facts of a claim as text; a long list that an earlier claim shares is not repeated."""
+        facts = _in_formula(claim)
         stated = (*self.record["claims"], *self.record["exhibits"])
-        first = next(each["name"] for each in stated if _in_sum(each) == facts)
+        first = next(each["name"] for each in stated if _in_formula(each) == facts)
         if len(facts) > MANY and first != claim["name"]:
             return f"the same {len(facts):,} facts as {first}"
         return between.join(_short(facts))
@@ -106,18 +106,18 @@ class ClaimsTable:
         facts = self.record["facts"]
         if len(facts) <= MOST:
             rows = [(f["name"], f"{f['value']} {f['unit']}".strip(), f["meaning"], _certificate(f)) for f in facts]
-            return html_table("The facts it read", ("Fact", "Value", "Meaning", "Source (date; confidence)"), rows)
-        told: dict[str, list[str]] = {}
+            return html_table("Facts used", ("Fact", "Value", "Meaning", "Source (date; confidence)"), rows)
+        by_owner: dict[str, list[str]] = {}
         for fact in facts:
             owner, _, name = fact["name"].partition("/")
-            told.setdefault(owner, []).append(f"{name or owner} = {fact['value']} {fact['unit']}".strip())
-        lines = [(owner, str(len(values)), "; ".join(values)) for owner, values in told.items()]
-        return html_table("The facts it read, device by device", ("Of", "Facts", "Values"), lines)
+            by_owner.setdefault(owner, []).append(f"{name or owner} = {fact['value']} {fact['unit']}".strip())
+        lines = [(owner, str(len(values)), "; ".join(values)) for owner, values in by_owner.items()]
+        return html_table("Facts used, by device", ("Device or topic", "Facts", "Values"), lines)
 
     def _row(self, claim: Mapping[str, Any]) -> str:
         compared = claim.get("compared", [])
         beside = f" (compared with: {'; '.join(_short(compared))})" if compared else ""
-        return (self._leans(claim, "; ") + beside).strip() or "—"
+        return (self._facts_text(claim, "; ") + beside).strip() or "—"
 
     def _repr_html_(self) -> str:
         claims = [
@@ -128,8 +128,12 @@ class ClaimsTable:
         exhibits = [(shown["name"], self._row(shown)) for shown in self.record["exhibits"]]
         return (
             f"<details class='mlsys-tables'><summary>{counts}</summary>"
-            + html_table("What this page claims", ("Claim", "Value", "From", "Facts it leans on"), claims)
-            + (html_table("Its tables and pictures", ("Shown", "Facts it leans on"), exhibits) if exhibits else "")
+            + html_table("Claims of this page", ("Claim", "Value", "Formula", "Facts it depends on"), claims)
+            + (
+                html_table("Tables and figures of this page", ("Name", "Facts it depends on"), exhibits)
+                if exhibits
+                else ""
+            )
             + self._facts_html()
             + "</details>"
         )
@@ -143,17 +147,17 @@ class ClaimsTable:
         }
 
     def _repr_markdown_(self) -> str:
-        """Return what print shows: how many claims, and the facts they stand on."""
-        lines = [f"{len(self.record['claims'])} claims, each with its sum and its facts, are listed in the HTML book."]
+        """Return the Markdown for the printed book: the number of claims, and the facts behind them."""
+        lines = [f"{len(self.record['claims'])} claims, each with its formula and facts, are listed in the HTML book."]
         if len(self.record["facts"]) > MOST:
             owners = len({fact["name"].partition("/")[0] for fact in self.record["facts"]})
-            told = f"They stand on {len(self.record['facts']):,} facts of {owners} devices and topics"
-            return "\n".join([*lines, f"{told}, which the HTML book lists too."])
+            summary = f"They depend on {len(self.record['facts']):,} facts of {owners} devices and topics"
+            return "\n".join([*lines, f"{summary}, which the HTML book lists too."])
         if self.record["facts"]:
-            lines += ["They stand on these facts:", ""]
+            lines += ["They depend on these facts:", ""]
         for fact in self.record["facts"]:
             value, source = markdown_text(f"{fact['value']} {fact['unit']}"), markdown_text(_certificate(fact))
-            source = source.replace("/", "/\N{ZERO WIDTH SPACE}")  # where a long path may break
+            source = source.replace("/", "/\N{ZERO WIDTH SPACE}")  # allows line breaks in long paths
             lines.append(f"- {code(fact['name'])} = {value}: {source}")
         return "\n".join(lines)
 
@@ -162,8 +166,8 @@ def _certificate(fact: Mapping[str, str]) -> str:
     return f"{fact['source']} ({fact['date']}; {fact['confidence']})"
 
 
-def _in_sum(claim: Mapping[str, Any]) -> list[str]:
-    """Return the facts that set a claim, without those it was only compared with."""
+def _in_formula(claim: Mapping[str, Any]) -> list[str]:
+    """Return the facts in the formula of a claim, without the compared ones."""
     beside = set(claim.get("compared", ()))
     return [name for name in claim["facts"] if name not in beside]
 
@@ -173,7 +177,7 @@ def _short(facts: Sequence[str]) -> Sequence[str]:
 
 
 def _by_owner(facts: Iterable[str]) -> list[str]:
-    """Count facts by the device or topic they belong to."""
+    """Return the devices and topics of facts, each with its number of facts."""
     counts: dict[str, int] = {}
     for name in facts:
         owner = name.partition("/")[0]
@@ -182,7 +186,7 @@ def _by_owner(facts: Iterable[str]) -> list[str]:
 
 
 def _compact(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record with long lists of facts that something earlier has too replaced by the name of that."""
+    """Return the record with each repeated long list of facts replaced by a reference to its first entry."""
     known: dict[tuple[str, tuple[str, ...]], str] = {}
 
     def short(stated: dict[str, Any]) -> dict[str, Any]:
@@ -198,7 +202,7 @@ def _compact(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def expanded(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a page's data as :class:`ClaimsTable` publishes it with every claim's facts listed.
+    """Return the published data of a page with the references to repeated lists of facts resolved.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""How strongly each claim leans on each fact: run the page again with one fact changed.
+"""Sensitivity of claims to facts: run a page again with one fact changed at a time.
 
-The page's code cells run in this process, so that a whole page costs a fraction of a
-second and every fact it reads can be tried in turn.
+The code cells of the page run in this process, so that a page takes a fraction of a
+second and every fact it reads can be changed in turn.
 """
 
 import contextlib
@@ -28,20 +28,20 @@ from mlsys.provenance import perturbed
 
 Elasticity = dict[str, dict[str, float]]
 
-_MAGIC = re.compile(r"^(\s*)[%!].*", re.MULTILINE)  # lines for the notebook, such as the one that installs the package
+_MAGIC = re.compile(r"^(\s*)[%!].*", re.MULTILINE)  # IPython magics, such as the line that installs the package
 
 
 def run_page(notebook: str | Path, *, pedigree: bool = True) -> Page:
-    """Run the code cells of a notebook in this process; return its claims, tables, pictures and facts.
+    """Run the code cells of a notebook in this process; return its claims, tables, figures and facts.
 
-    Cells tagged ``raises-exception`` may raise. Output is swallowed, figures are closed.
+    Cells tagged ``raises-exception`` may raise. Output is discarded and figures are closed.
 
     Parameters
     ----------
     notebook
-        The page.
+        Path of the notebook.
     pedigree
-        Whether to find out which facts everything leans on; without, a page of many results runs in half the time.
+        Whether to record the facts behind each result; without it, a page with many results runs in half the time.
     """
     with contextlib.nullcontext() if pedigree else without_pedigree():
         return _run(notebook)
@@ -54,11 +54,11 @@ def _run(notebook: str | Path) -> Page:
         raise
     except ValueError as error:
         raise ValueError(f"{notebook}: {error}") from None
-    cells_run: list[str] = []  # what IPython calls In: claims look up there what their values stand on
+    cells_run: list[str] = []  # IPython's ``In``, where claims look up the source of their expressions
     namespace: dict[str, Any] = {"__name__": "__main__", "In": cells_run}
-    pages.start_chapter("")  # forget the claims of whatever ran before
+    pages.start_chapter("")  # discard the claims of an earlier run
     backend = os.environ.get("MPLBACKEND")
-    os.environ["MPLBACKEND"] = backend or "Agg"  # for a page that loads matplotlib first; no window opens
+    os.environ["MPLBACKEND"] = backend or "Agg"  # in case the page imports matplotlib first: open no window
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             for cell in cells:
@@ -77,7 +77,7 @@ def _run(notebook: str | Path) -> Page:
     finally:
         if backend is None:
             del os.environ["MPLBACKEND"]
-        if "matplotlib.pyplot" in sys.modules:  # only if a page drew something
+        if "matplotlib.pyplot" in sys.modules:  # only if the page drew something
             sys.modules["matplotlib.pyplot"].close("all")
         page = pages.current_page()
         pages.end_chapter(page.name)
@@ -91,7 +91,7 @@ def _compiled(source: str, name: str) -> types.CodeType:
     except (SyntaxError, ValueError) as error:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         raise ValueError(
-            f"{name.strip('<>')}{line}: not valid Python: {getattr(error, 'msg', error)}. Mend the cell"
+            f"{name.strip('<>')}{line}: not valid Python: {getattr(error, 'msg', error)}. Correct the cell"
         ) from error
 
 
@@ -102,27 +102,27 @@ def sensitivity(
     *,
     seconds: float = 600.0,
 ) -> Elasticity:
-    """Return, for each fact of a page, the elasticity of each claim that it moves, and the tables and pictures.
+    """Return, for each fact of a page, the elasticity of the claims, tables and figures that it changes.
 
     Parameters
     ----------
     notebook
-        The page, as a notebook.
+        Path of the notebook of the page.
     step
-        Relative change of each fact in turn; 0.01 is one percent.
+        Relative change of each fact; 0.01 is one percent.
     progress
         Wraps the list of facts in a context manager that yields them, such as
         ``click.progressbar``.
     seconds
-        For all of it. After that the facts tried so far are returned, with a warning; a page that does
-        not end even once is refused.
+        Time limit of the whole call. When it expires, the facts tried so far are returned, with a warning; a
+        page that does not finish even once raises.
 
     Returns
     -------
     dict
         ``{fact: {claim: elasticity}}``; an elasticity of −1 means that a claim falls by
-        1 % when the fact rises by 1 %. A claim in words, a table or a picture that changes counts as
-        infinite, as does an assertion of the page that fails, under the name ``"assertion"``.
+        1 % when the fact rises by 1 %. A text claim, table or figure that changes has an infinite elasticity,
+        as has a failing assertion of the page, under the name ``"assertion"``.
     """
     if not (math.isfinite(step) and step != 0 and step > -1):
         raise ValueError(
@@ -135,8 +135,10 @@ def sensitivity(
         with interrupted_at(deadline):
             base = run_page(notebook)
     except TimeIsUpError:
-        raise ValueError(f"{notebook}: did not end within {seconds:g} s. Give more seconds, or end its loops") from None
-    looks = base.looks()
+        raise ValueError(
+            f"{notebook}: did not finish within {seconds:g} s. Allow more seconds, or shorten its loops"
+        ) from None
+    digests = base.looks()
     moved: Elasticity = {}
     facts = list(base.shown_facts())
     with progress(facts) as listed:
@@ -149,22 +151,22 @@ def sensitivity(
                 continue
             except TimeIsUpError:
                 warnings.warn(
-                    f"{notebook}: {len(moved)} of {len(facts)} facts tried in {seconds:g} s. Give more seconds",
+                    f"{notebook}: {len(moved)} of {len(facts)} facts tried in {seconds:g} s. Allow more seconds",
                     stacklevel=2,
                 )
                 break
-            moved[fact] = _moves(base, after, looks, step)
+            moved[fact] = _moves(base, after, digests, step)
     return moved
 
 
-def _moves(base: Page, after: Page, looks: dict[str, Any], step: float) -> dict[str, float]:
-    """Return the elasticities of the claims that moved, and what else looks different."""
-    changed, seen = after.claims, after.looks()
+def _moves(base: Page, after: Page, digests: dict[str, Any], step: float) -> dict[str, float]:
+    """Return the elasticities of the claims, tables and figures that changed."""
+    changed, new_digests = after.claims, after.looks()
     return {
         name: _elasticity(before.value, changed[name].value, step) if name in changed else float("inf")
         for name, before in base.claims.items()
         if name not in changed or before.pinned != changed[name].pinned
-    } | {name: float("inf") for name, look in looks.items() if seen.get(name) != look}
+    } | {name: float("inf") for name, digest in digests.items() if new_digests.get(name) != digest}
 
 
 def _elasticity(before: float | str, after: float | str, step: float) -> float:

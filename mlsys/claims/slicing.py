@@ -1,8 +1,8 @@
-"""What a number on a page was computed from, read off the page's own cells.
+"""Program slicing of pages: the origins of a plain number, found from the source of the cells.
 
-A quantity knows its origin; a share or a speed-up is a plain number and does not. The expression
-that a page claims does: its names lead to results that know their model, arguments and facts, or
-through the assignments above it to values that the page sets.
+A quantity has an origin; a plain number, such as a fraction or a speedup, has none. Here its
+expression is analysed instead: its names refer to results with an origin, or, through earlier
+assignments, to values that the page sets.
 """
 
 import ast
@@ -19,29 +19,29 @@ from mlsys.hardware.catalogue import Catalogue
 from mlsys.provenance import Origin, origins_within, recording, unrecorded
 
 _DEPTH = 12
-_LONG = 70  # characters of an expression that a table still shows whole
+_LONG = 70  # characters of the longest expression that a table shows in full
 _SHOWN = 3
-_PLAIN = ("math", "mlsys", "numpy")  # modules whose functions add nothing to their arguments
+_PLAIN = ("math", "mlsys", "numpy")  # modules whose functions add no facts to those of their arguments
 
 
 @dataclass
 class Basis:
-    """What an expression of a page stands on.
+    """Origins of an expression of a page.
 
     Attributes
     ----------
     text
-        The expression, as the page writes it.
+        Source text of the expression.
     origins
-        Of the results and quantities that it names.
+        Origins of the results and quantities that it refers to.
     functions
-        Of the package, that it or the lines above it call.
+        Functions of the package that it or the assignments behind it call.
     constants
-        Of the package, that it names.
+        Constants of the package that it refers to.
     computed
-        Whether it names something that the cells do not tell the making of.
+        Whether it refers to a value whose computation is not in the cells.
     literal
-        Whether it is made of numbers alone.
+        Whether it consists of literals only.
     """
 
     text: str
@@ -52,28 +52,28 @@ class Basis:
     literal: bool = False
 
     def add(self, origins: Iterable[Origin]) -> None:
-        """Note origins, each once."""
+        """Add origins, without duplicates."""
         for origin in origins:
-            self.origins.setdefault(id(origin), origin)  # two groups of as many rows read alike in words
+            self.origins.setdefault(id(origin), origin)  # by identity, as different origins may print alike
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """Names of the facts that it leans on."""
+        """Names of the facts that the expression depends on."""
         return tuple(dict.fromkeys(fact.name for origin in self.origins.values() for fact in origin.facts()))
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """Names of those facts that stand in no sum below it: each was only compared."""
+        """Names of those facts that were only compared and enter no formula."""
         sets = {fact.name for origin in self.origins.values() for fact in origin.sets()}
         return tuple(name for name in self.facts if name not in sets)
 
     def formula(self, given: str) -> str | None:
-        """Return where the value comes from, in words; None where the cells do not tell.
+        """Return a description of the origin of the value; None if it cannot be found in the cells.
 
         Parameters
         ----------
         given
-            What a value is called that the page itself sets.
+            Description of a value that the page itself sets.
         """
         known = list(dict.fromkeys(origin.expression() for origin in self.origins.values()))
         known += [f"{name}()" for name in self.functions if not any(text.startswith(f"{name}(") for text in known)]
@@ -87,14 +87,14 @@ class Basis:
 
 
 def bases_of(frame: types.FrameType | None) -> dict[str, Basis]:
-    """Return what each keyword of the call that runs in ``frame`` stands on; empty where no source is at hand."""
+    """Return the basis of each keyword argument of the running call in ``frame``; empty without source code."""
     call, space, statements = _running(frame)
     keywords = call.keywords if call is not None else ()
     return {each.arg: _basis(each.value, space, statements) for each in keywords if each.arg is not None}
 
 
 def behind_call(frame: types.FrameType | None) -> tuple[Basis, set[str]]:
-    """Return what all arguments of the call that runs in ``frame`` stand on, and the page's names that lead there."""
+    """Return the basis of all arguments of the running call in ``frame``, and the page variables behind them."""
     call, space, statements = _running(frame)
     basis, names = Basis(""), set[str]()
     for argument in [*call.args, *(each.value for each in call.keywords)] if call is not None else []:
@@ -104,14 +104,14 @@ def behind_call(frame: types.FrameType | None) -> tuple[Basis, set[str]]:
 
 
 def _running(frame: types.FrameType | None) -> tuple[ast.Call | None, dict[str, Any], list[ast.stmt]]:
-    """Return the call that runs in a frame, the names that it sees, and the page's statements so far."""
+    """Return the running call in a frame, its namespace, and the statements of the page so far."""
     from executing import Source
 
     if frame is None:
         return None, {}, []
     try:
         running = Source.executing(frame)
-    except Exception:  # a frame without source, or one that the library cannot read: the page tells less
+    except Exception:  # no source code, or not analysable by the library
         return None, {}, []
     call = running.node
     if not isinstance(call, ast.Call):
@@ -132,9 +132,9 @@ _run: list[str] = []
 
 
 def watch_cells(begins: Callable[[str], None]) -> None:
-    """Keep the source of each cell that a kernel runs from here on, the present one included, and pass it on.
+    """Store the source of each cell that the kernel runs from now on, including the current one, and call ``begins``.
 
-    IPython's own list ``In`` stays empty where a notebook is compared with its outputs (nbval keeps no history).
+    IPython's list ``In`` stays empty under nbval, which keeps no history.
     """
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None or not hasattr(shell, "kernel"):
@@ -150,7 +150,7 @@ def watch_cells(begins: Callable[[str], None]) -> None:
 
 
 def names_assigned(cell: str) -> set[str]:
-    r"""Return the names that a cell gives a value, functions included.
+    r"""Return the names that a cell assigns, including functions.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def names_assigned(cell: str) -> set[str]:
 
 
 def _cells(space: dict[str, Any]) -> Sequence[str]:
-    cells = _run or space.get("In")  # what a notebook has run so far
+    cells = _run or space.get("In")  # the cells that have run so far
     return [cell for cell in cells if isinstance(cell, str)] if isinstance(cells, list) else []
 
 
@@ -196,7 +196,7 @@ def _names(tree: ast.AST) -> list[str]:
 
 
 def _free(node: ast.AST, bound: frozenset[str]) -> Iterator[str]:
-    """Yield the names that an expression or a function takes from the page; those that it binds are its own."""
+    """Yield the free variables of an expression or a function."""
     if isinstance(node, ast.Name):
         if node.id not in bound:
             yield node.id
@@ -218,7 +218,7 @@ def _stored(*trees: ast.AST) -> frozenset[str]:
 def _follow(
     tree: ast.AST, space: dict[str, Any], statements: list[ast.stmt], basis: Basis, seen: set[str], depth: int
 ) -> None:
-    """Collect what the names of an expression lead to."""
+    """Add the origins behind the names of an expression to ``basis``, recursively."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             owner = space.get(node.value.id)
@@ -250,7 +250,7 @@ def _follow(
 
 
 def _read_from_devices(tree: ast.AST, space: dict[str, Any]) -> list[Origin]:
-    """Return the facts that an expression asks devices for, such as ``h100.peak("fp16")``."""
+    """Return the facts that an expression reads from devices, such as ``h100.peak("fp16")``."""
     origins: list[Origin] = []
     for names in _bindings(tree, space):
         for node in ast.walk(tree):
@@ -260,7 +260,7 @@ def _read_from_devices(tree: ast.AST, space: dict[str, Any]) -> list[Origin]:
                 contextlib.suppress(Exception),
                 unrecorded(),
                 recording() as seen,
-            ):  # half of a call may not stand alone
+            ):  # a part of an expression may not evaluate on its own
                 eval(compile(ast.Expression(node), "<claim>", "eval"), names)
                 origins += [quantity._origin for quantity in seen.values()]
     return origins
@@ -273,7 +273,7 @@ def _root(node: ast.AST) -> str:
 
 
 def _bindings(tree: ast.AST, space: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the names that hold in an expression; once for each device that it runs over."""
+    """Yield the namespaces of an expression: one for each device that a comprehension iterates over."""
     yield space
     for node in ast.walk(tree):
         if isinstance(node, ast.comprehension) and isinstance(node.target, ast.Name) and _cheap(node.iter, space):
@@ -284,16 +284,16 @@ def _bindings(tree: ast.AST, space: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _cheap(tree: ast.expr, space: dict[str, Any]) -> bool:
-    """Tell whether an expression calls nothing but built-ins and methods, such as those of a catalogue.
+    """Return whether an expression calls only built-ins and methods, such as those of a catalogue.
 
-    A model or a function of the page may take seconds, and does not answer with devices.
+    A model or a function of the page may take seconds, and does not return devices.
     """
     called = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     return all(isinstance(function, ast.Attribute) or _root(function) not in space for function in called)
 
 
 def _imported(name: str, statements: list[ast.stmt]) -> str:
-    """Return the module of the package that a name was imported from."""
+    """Return the module of the package from which a name was imported, or an empty string."""
     for statement in statements:
         if not isinstance(statement, ast.ImportFrom) or not str(statement.module).startswith("mlsys"):
             continue
@@ -308,7 +308,7 @@ def _of_the_package(value: Any) -> bool:
 
 
 def _assigned(name: str, statements: list[ast.stmt]) -> list[ast.AST]:
-    """Return what the lines of the page assign to a name, in order: expressions, or the body of a function."""
+    """Return the values that statements of the page assign to a name, in order: expressions or functions."""
     return [value for statement in statements for value in _values(name, statement)]
 
 

@@ -1,7 +1,7 @@
-"""Pure functions named after the quantity they return.
+"""Formulas: pure functions named after the quantity they return.
 
-Each is checked at the door (units, ranges) and keeps the plain function over
-floats and arrays as ``.bare``.
+Each checks the units and ranges of its arguments, and provides the plain function
+over floats and arrays as ``.bare``.
 """
 
 from mlsys.formulas.amdahl import (

@@ -1,8 +1,8 @@
-"""Speedup of a whole when a part gets faster: Amdahl, his inverse, and Gustafson.
+"""Speedup of a program when a part of it is accelerated: Amdahl's law, its inverses, and Gustafson's law.
 
-``parallel_fraction`` is the share of the original run time that the accelerator
-takes over; the rest stays on the host. A kernel that waits for memory on the
-accelerator is *not* serial in this sense: it belongs to the accelerated part.
+``parallel_fraction`` is the fraction of the original run time that moves to the
+accelerator; the rest stays on the host. A memory-bound kernel on the accelerator
+is *not* serial in this sense: it belongs to the accelerated part.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from mlsys.door import at_least, door, fraction
 
 
-def _complain_if(condition: object, text: str) -> str | None:
+def _message_if(condition: object, text: str) -> str | None:
     return text if np.asarray(condition).any() else None
 
 
@@ -21,9 +21,9 @@ def amdahl_speedup(parallel_fraction: float, accelerator_speedup: float) -> floa
     Parameters
     ----------
     parallel_fraction
-        Share *p* of the original time that is accelerated, 0 to 1, pure number.
+        Fraction *p* of the original time that is accelerated, 0 to 1, pure number.
     accelerator_speedup
-        Speedup *S* >= 1 of that share, pure number.
+        Speedup *S* >= 1 of that fraction, pure number.
 
     Returns
     -------
@@ -49,12 +49,12 @@ def amdahl_speedup(parallel_fraction: float, accelerator_speedup: float) -> floa
 
 @door("", parallel_fraction=fraction(below_one=True))
 def amdahl_ceiling(parallel_fraction: float) -> float:
-    r"""Return the speedup that no accelerator can pass, :math:`1/(1-p)`.
+    r"""Return the upper bound of the speedup with any accelerator, :math:`1/(1-p)`.
 
     Parameters
     ----------
     parallel_fraction
-        Share *p* of the original time that is accelerated, at least 0 and below 1.
+        Fraction *p* of the original time that is accelerated, at least 0 and below 1.
 
     Returns
     -------
@@ -71,23 +71,23 @@ def amdahl_ceiling(parallel_fraction: float) -> float:
 
 @door(
     "",
-    lambda target_speedup, accelerator_speedup: _complain_if(
+    lambda target_speedup, accelerator_speedup: _message_if(
         target_speedup > accelerator_speedup,
-        "`target_speedup` cannot be above `accelerator_speedup`: even a program that is accelerated whole "
-        "gains no more than the accelerator gives. Lower the target or take a faster accelerator",
+        "`target_speedup` cannot be above `accelerator_speedup`: even a program that is accelerated "
+        "entirely gains no more. Lower the target or choose a faster accelerator",
     ),
     target_speedup=at_least(1),
     accelerator_speedup=at_least(1),
 )
 def required_parallel_fraction(target_speedup: float, accelerator_speedup: float) -> float:
-    r"""Return the accelerated share a target needs, :math:`(1-1/X)/(1-1/S)`.
+    r"""Return the accelerated fraction that a target speedup requires, :math:`(1-1/X)/(1-1/S)`.
 
     Parameters
     ----------
     target_speedup
-        Wanted end-to-end speedup *X*, from 1 to *S*, pure number.
+        Target end-to-end speedup *X*, from 1 to *S*, pure number.
     accelerator_speedup
-        Speedup *S* of the accelerated share, pure number. With *S* = 1 the answer is 0.
+        Speedup *S* of the accelerated fraction, pure number. With *S* = 1 the result is 0.
 
     Returns
     -------
@@ -97,37 +97,37 @@ def required_parallel_fraction(target_speedup: float, accelerator_speedup: float
     Raises
     ------
     ArgumentError
-        If the target lies above *S*, which no share reaches.
+        If the target is above *S*, which no fraction reaches.
 
     Examples
     --------
     >>> print(f"{required_parallel_fraction(8, 100):.4f}")
     0.8838
     """
-    wanted, saved = np.broadcast_arrays(1 - 1 / np.asarray(target_speedup), 1 - 1 / np.asarray(accelerator_speedup))
-    share = np.divide(wanted, saved, out=np.zeros(saved.shape), where=saved > 0)
-    return share if share.ndim else float(share)
+    needed, saved = np.broadcast_arrays(1 - 1 / np.asarray(target_speedup), 1 - 1 / np.asarray(accelerator_speedup))
+    required = np.divide(needed, saved, out=np.zeros(saved.shape), where=saved > 0)
+    return required if required.ndim else float(required)
 
 
 @door(
     "",
-    lambda target_speedup, parallel_fraction: _complain_if(
+    lambda target_speedup, parallel_fraction: _message_if(
         target_speedup * (1 - parallel_fraction) >= 1,
         "`target_speedup` is at or above the ceiling 1/(1 - parallel_fraction), which no accelerator reaches. "
-        "Lower the target or move more of the program",
+        "Lower the target or accelerate more of the program",
     ),
     target_speedup=at_least(1),
     parallel_fraction=fraction(),
 )
 def required_accelerator_speedup(target_speedup: float, parallel_fraction: float) -> float:
-    r"""Return the accelerator speedup a target needs, :math:`p / (1/X - (1-p))`.
+    r"""Return the accelerator speedup that a target speedup requires, :math:`p / (1/X - (1-p))`.
 
     Parameters
     ----------
     target_speedup
-        Wanted end-to-end speedup *X* >= 1, below the ceiling, pure number.
+        Target end-to-end speedup *X* >= 1, below the ceiling, pure number.
     parallel_fraction
-        Share *p* that is accelerated, pure number.
+        Fraction *p* that is accelerated, pure number.
 
     Returns
     -------
@@ -149,17 +149,17 @@ def required_accelerator_speedup(target_speedup: float, parallel_fraction: float
 
 @door("", accelerator_speedup=at_least(1))
 def device_bound_fraction(accelerator_speedup: float) -> float:
-    r"""Return the share above which the accelerator, not the host, takes longer: :math:`S/(S+1)`.
+    r"""Return the accelerated fraction above which the accelerator takes longer than the host, :math:`S/(S+1)`.
 
     Parameters
     ----------
     accelerator_speedup
-        Speedup *S* >= 1 of the accelerated share, pure number.
+        Speedup *S* >= 1 of the accelerated fraction, pure number.
 
     Returns
     -------
     Quantity
-        Pure number; at this *p* the host and the device take the same time.
+        Pure number; at this *p* host and accelerator take the same time.
 
     Examples
     --------
@@ -171,14 +171,14 @@ def device_bound_fraction(accelerator_speedup: float) -> float:
 
 @door("", parallel_fraction=fraction(), accelerator_speedup=at_least(1))
 def serial_share(parallel_fraction: float, accelerator_speedup: float) -> float:
-    r"""Return the part of the *new* run time that is host time, :math:`(1-p)/((1-p)+p/S)`.
+    r"""Return the fraction of the *new* run time that is spent on the host, :math:`(1-p)/((1-p)+p/S)`.
 
     Parameters
     ----------
     parallel_fraction
-        Share *p* of the original time that is accelerated.
+        Fraction *p* of the original time that is accelerated.
     accelerator_speedup
-        Speedup *S* >= 1 of that share.
+        Speedup *S* >= 1 of that fraction.
 
     Returns
     -------
@@ -200,9 +200,9 @@ def gustafson_speedup(parallel_fraction: float, processors: float) -> float:
     Parameters
     ----------
     parallel_fraction
-        Share *p* of the time *on the parallel machine* that runs in parallel.
+        Fraction *p* of the time *on the parallel machine* that runs in parallel.
     processors
-        Number *N* >= 1 of processors, or the speedup of the parallel share.
+        Number *N* >= 1 of processors, or the speedup of the parallel fraction.
 
     Returns
     -------

@@ -1,21 +1,21 @@
-"""Passes over memory that fusion saves, and the traffic of attention with and without tiles."""
+"""Memory traffic of chains of operators and of attention, fused and unfused."""
 
 from mlsys.door import count, door, positive
 
 
 @door("byte", kernels=count(), tensor=positive("byte"))
 def chain_bytes(kernels: int, tensor: float) -> float:
-    """Return the traffic of a chain of element-wise operators that runs as so many kernels.
+    """Return the memory traffic of a chain of element-wise operators that is executed as ``kernels`` kernels.
 
-    Each kernel reads the tensor once and writes it once, however many operators are in it:
-    n operators one by one make 2n passes, fused into one kernel 2.
+    Each kernel reads the tensor once and writes it once, however many operators it fuses:
+    n unfused operators make 2n passes over the tensor, one fused kernel makes 2.
 
     Parameters
     ----------
     kernels
-        Into how many kernels the chain is cut; as many as operators where nothing is fused.
+        Number of kernels; equal to the number of operators if nothing is fused.
     tensor
-        Size of the tensor that passes through, byte.
+        Size of the tensor, byte.
 
     Returns
     -------
@@ -34,17 +34,17 @@ def chain_bytes(kernels: int, tensor: float) -> float:
 
 @door("byte", tokens=count(), head_dim=count(), element_size=positive("byte"))
 def standard_attention_bytes(tokens: int, head_dim: int, element_size: float) -> float:
-    """Return the traffic of one head of attention in three kernels, (4·N·d + 4·N²) elements.
+    """Return the memory traffic of one attention head in three kernels, (4·N·d + 4·N²) elements.
 
-    Queries, keys, values and the output cross memory once; the scores are written by the first
+    Queries, keys, values and the output are transferred once; the scores are written by the first
     product, read and written by the softmax and read by the second product.
 
     Parameters
     ----------
     tokens
-        N, queries and keys.
+        Number of queries and of keys, N.
     head_dim
-        d, width of a head.
+        Width of a head, d.
     element_size
         Bytes per element.
 
@@ -68,22 +68,22 @@ def standard_attention_bytes(tokens: int, head_dim: int, element_size: float) ->
 
 @door("byte", tokens=count(), head_dim=count(), element_size=positive("byte"), fast_memory=positive("byte"))
 def flash_attention_bytes(tokens: int, head_dim: int, element_size: float, fast_memory: float) -> float:
-    """Return the traffic of one head of FlashAttention, which keeps blocks of the scores on the chip.
+    """Return the memory traffic of one head of FlashAttention, which keeps blocks of the scores on the chip.
 
     A fast memory of M elements holds blocks of ⌈M / 4d⌉ keys and values. Each is read once; for
-    each of the ⌈N / ⌈M / 4d⌉⌉ blocks all queries, the unfinished output and two numbers a row
-    (the largest score so far and the sum) pass by. So the traffic grows with N²·d² / M.
+    each of the ⌈N / ⌈M / 4d⌉⌉ blocks the queries are read, and the partial output and two numbers per row
+    (the running maximum of the scores and their sum) are read and written. The traffic grows as N²·d² / M.
 
     Parameters
     ----------
     tokens
-        N, queries and keys.
+        Number of queries and of keys, N.
     head_dim
-        d, width of a head.
+        Width of a head, d.
     element_size
         Bytes per element.
     fast_memory
-        What the blocks may fill, byte; with room for fewer than four rows, one key at a time is counted.
+        Memory available for the blocks, byte; if it holds fewer than four rows, the block is one key.
 
     Returns
     -------
@@ -103,6 +103,6 @@ def flash_attention_bytes(tokens: int, head_dim: int, element_size: float, fast_
     """
     keys = -(-fast_memory / element_size // (4 * head_dim))
     blocks = -(-tokens // keys)
-    started = tokens * head_dim + 2 * tokens  # an empty output, no sum, the smallest score
-    passing = 3 * tokens * head_dim + 4 * tokens
-    return (2 * tokens * head_dim + started + blocks * passing) * element_size
+    initial = tokens * head_dim + 2 * tokens  # initial writes: zero outputs and sums, minimum scores
+    per_block = 3 * tokens * head_dim + 4 * tokens
+    return (2 * tokens * head_dim + initial + blocks * per_block) * element_size

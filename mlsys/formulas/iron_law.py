@@ -1,4 +1,4 @@
-"""The iron law of a task: moving data, computing, and what stays fixed."""
+"""The iron law: time of data movement, computation and fixed latency, with and without overlap."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ _ARGUMENTS = {
 def sequential_time(
     data: float, bandwidth: float, operations: float, peak: float, efficiency: float = 1.0, latency: float = 0.0
 ) -> float:
-    r"""Return the time when nothing overlaps, :math:`D/BW + O/(R\,\eta) + L`.
+    r"""Return the time without overlap, :math:`D/BW + O/(R\,\eta) + L`.
 
     Parameters
     ----------
@@ -29,12 +29,12 @@ def sequential_time(
     operations
         Work *O*, FLOP.
     peak
-        Peak rate *R*, FLOP/s, of the precision that is used.
+        Peak rate *R* of the precision in use, FLOP/s.
     efficiency
-        Share of the peak that is reached, above 0 and up to 1. It divides: a less
-        efficient program takes longer.
+        Fraction of the peak that is reached, above 0 and up to 1. It divides the
+        rate: a less efficient program takes longer.
     latency
-        Fixed time *L* that neither bandwidth nor peak shortens.
+        Fixed time *L* in s, independent of bandwidth and peak.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def sequential_time(
 def overlapped_time(
     data: float, bandwidth: float, operations: float, peak: float, efficiency: float = 1.0, latency: float = 0.0
 ) -> float:
-    r"""Return the time when moving and computing overlap, :math:`\max(D/BW, O/(R\,\eta)) + L`.
+    r"""Return the time when data movement and computation overlap, :math:`\max(D/BW, O/(R\,\eta)) + L`.
 
     Parameters and errors are those of :func:`sequential_time`.
 
@@ -72,8 +72,8 @@ def overlapped_time(
     Returns
     -------
     Quantity
-        Seconds; never above, and never less than half of, the time without overlap
-        when the latency is zero.
+        Seconds; with zero latency, between half of the time without overlap and all
+        of it.
 
     Examples
     --------

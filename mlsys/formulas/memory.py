@@ -1,4 +1,4 @@
-"""Bytes that a model occupies, how fast they can be read, and how long a signal travels."""
+"""Memory footprint of models, limits of bandwidth and latency, and signal delays."""
 
 import numbers
 
@@ -7,12 +7,12 @@ from mlsys.errors import ArgumentUnitError
 from mlsys.units import Quantity, Unit, ureg
 
 SPEED_OF_LIGHT = 299_792_458.0
-"""In vacuum, m/s; exact by the definition of the metre."""
+"""Speed of light in vacuum, m/s; exact by the definition of the metre."""
 
 
 @door("byte", parameters=positive("param"), bytes_per_parameter=positive("byte"))
 def weight_bytes(parameters: float, bytes_per_parameter: float) -> float:
-    """Return the bytes that the weights of a model occupy.
+    """Return the size of the weights of a model, in bytes.
 
     Parameters
     ----------
@@ -36,27 +36,26 @@ def weight_bytes(parameters: float, bytes_per_parameter: float) -> float:
 
 
 def model_memory(parameters: Quantity | float, bytes_per_parameter: Quantity, unit: str | Unit = "MB") -> float:
-    """Return the magnitude, in ``unit``, of the bytes that a model's weights occupy.
+    """Return the size of the weights of a model as a float in ``unit``.
 
     Parameters
     ----------
     parameters
-        Number of parameters, in param, or the bare count of them: nothing else has parameters, so that a bare
-        number says what it counts.
+        Number of parameters, in param or as a bare number.
     bytes_per_parameter
         Size of one stored parameter, byte; ``BYTES_FP16`` and the like.
     unit
-        Unit of the answer: ``GB`` counts in thousands, ``GiB`` in 1024s.
+        Unit of the result: ``GB`` is decimal, ``GiB`` binary.
 
     Returns
     -------
     float
-        A bare number, for text. Use :func:`weight_bytes` to go on computing.
+        A bare number, for text. Use :func:`weight_bytes` for further computation.
 
     Raises
     ------
     ArgumentUnitError, ArgumentError
-        If the size lacks its unit or ``unit`` is not one of information.
+        If the size lacks its unit or ``unit`` is not a unit of information.
 
     Examples
     --------
@@ -90,18 +89,18 @@ def model_memory(parameters: Quantity | float, bytes_per_parameter: Quantity, un
 def kv_cache_bytes(
     layers: int, kv_heads: int, head_dim: int, tokens: int, element_size: float, batch: int = 1
 ) -> float:
-    """Return the bytes of the key-value cache, 2·L·H·d·tokens·batch elements.
+    """Return the size of the key-value cache, 2·L·H·d·tokens·batch elements.
 
     Parameters
     ----------
     layers, kv_heads, head_dim
         Shape of the model; with grouped-query attention ``kv_heads`` is the smaller number.
     tokens
-        Tokens in context, per sequence.
+        Number of tokens in context, per sequence.
     element_size
         Bytes per element.
     batch
-        Sequences.
+        Number of sequences.
 
     Returns
     -------
@@ -125,23 +124,23 @@ def kv_cache_bytes(
     batch=count(),
 )
 def decode_rate_ceiling(weights: float, bandwidth: float, kv_cache: float = 0.0, batch: int = 1) -> float:
-    """Return the tokens per second that bandwidth allows when decoding.
+    """Return the upper bound that memory bandwidth sets on the decode rate, in tokens per second.
 
     Parameters
     ----------
     weights
-        Bytes of weights read for each step, once for the whole batch.
+        Bytes of weights read per step, once for the whole batch.
     bandwidth
         Memory bandwidth, byte/s.
     kv_cache
-        Bytes of key-value cache read for each step, all sequences together.
+        Bytes of key-value cache read per step, for all sequences together.
     batch
-        Sequences decoded together.
+        Number of sequences decoded together.
 
     Returns
     -------
     Quantity
-        token/s over the whole batch; an upper bound, compute is not looked at.
+        token/s over the whole batch; an upper bound, as compute time is ignored.
 
     Examples
     --------
@@ -154,16 +153,16 @@ def decode_rate_ceiling(weights: float, bandwidth: float, kv_cache: float = 0.0,
 
 @door("byte", bandwidth=positive("byte/s"), latency=positive("s"))
 def bytes_in_flight(bandwidth: float, latency: float) -> float:
-    """Return the bytes that must be under way for ``bandwidth`` to be reached, bandwidth · latency.
+    """Return the bytes in flight that are needed to sustain ``bandwidth``, bandwidth · latency.
 
-    This is Little's law: what is in a queue is the rate of arrivals times the time each stays.
+    This is Little's law: the mean number of items in a queue is the arrival rate times the mean time each stays.
 
     Parameters
     ----------
     bandwidth
-        byte/s.
+        Bandwidth to sustain, byte/s.
     latency
-        Time from a request to its answer, s.
+        Time from a request to its response, s.
 
     Returns
     -------
@@ -189,14 +188,14 @@ def bytes_in_flight(bandwidth: float, latency: float) -> float:
 
 @door("byte/s", in_flight=positive("byte"), latency=positive("s"))
 def latency_bound_bandwidth(in_flight: float, latency: float) -> float:
-    """Return the bandwidth that so many bytes under way can draw, in_flight / latency.
+    """Return the bandwidth that ``in_flight`` outstanding bytes can sustain, in_flight / latency.
 
     Parameters
     ----------
     in_flight
-        Bytes requested and not yet arrived.
+        Bytes requested that have not yet arrived.
     latency
-        Time from a request to its answer, s.
+        Time from a request to its response, s.
 
     Returns
     -------
@@ -216,14 +215,14 @@ def latency_bound_bandwidth(in_flight: float, latency: float) -> float:
 def wire_delay(length: float, delay_per_length: float) -> float:
     """Return the delay of a wire with repeaters, length · delay_per_length.
 
-    Repeaters make the delay of a resistive wire grow with its length, not with its square.
+    With repeaters the delay of a resistive wire grows linearly with its length, not quadratically.
 
     Parameters
     ----------
     length
-        Of the wire, m.
+        Length of the wire, m.
     delay_per_length
-        Of the wire with its repeaters, s/m; some tens of ps/mm on a chip.
+        Delay per length of the wire with its repeaters, s/m; some tens of ps/mm on a chip.
 
     Returns
     -------
@@ -245,14 +244,14 @@ def wire_delay(length: float, delay_per_length: float) -> float:
 
 @door("s", distance=positive("m"), share_of_light_speed=efficiency())
 def flight_time(distance: float, share_of_light_speed: float = 1.0) -> float:
-    """Return the least time in which any signal covers ``distance``.
+    """Return the minimum time a signal needs to travel ``distance``.
 
     Parameters
     ----------
     distance
-        m.
+        Distance to travel, m.
     share_of_light_speed
-        Speed of the signal over that of light in vacuum, above 0 and up to 1; about a half on
+        Speed of the signal relative to light in vacuum, above 0 and up to 1; about one half on
         a printed circuit board.
 
     Returns

@@ -1,8 +1,8 @@
-"""How much work an operator is and how many bytes it must move.
+"""Operation counts and compulsory memory traffic of operators.
 
-MACs and FLOPs are kept apart: a count in MAC converts to FLOP by two, and no
-other way. Bytes are compulsory traffic: every input read once, every output
-written once, in the size of one element that the caller names.
+MAC and FLOP are separate units: one MAC converts to two FLOP. Bytes are compulsory
+traffic: every input is read once and every output written once, with the element
+size that the caller gives.
 """
 
 import numpy as np
@@ -87,7 +87,7 @@ def gemm_intensity(m: int, n: int, k: int, element_size: float) -> float:
 @door(
     "",
     lambda size, kernel, stride=1, padding=0, dilation=1: (
-        "the kernel does not fit into the padded input. Enlarge `padding` or shrink `kernel`"
+        "the kernel does not fit into the padded input. Increase `padding` or reduce `kernel`"
         if np.any(size + 2 * padding < dilation * (kernel - 1) + 1)
         else None
     ),
@@ -103,7 +103,7 @@ def conv_output_size(size: int, kernel: int, stride: int = 1, padding: int = 0, 
     Parameters
     ----------
     size, kernel, stride, padding, dilation
-        Along this axis, in elements; the padding is added on both sides.
+        Sizes along this axis, in elements; the padding is added on both sides.
 
     Returns
     -------
@@ -152,11 +152,11 @@ def conv2d_macs(
     Parameters
     ----------
     batch, in_channels, out_channels
-        Images and channels.
+        Number of images and of input and output channels.
     out_height, out_width
-        Size of the *output*: the input's size would count stride wrongly.
+        Size of the *output*, which accounts for the stride.
     kernel_height, kernel_width
-        Size of the filter.
+        Size of the filters.
     groups
         Channel groups; ``groups=in_channels`` is a depthwise convolution.
 
@@ -225,9 +225,9 @@ def elementwise_flops(elements: int, operations_per_element: float) -> float:
     Parameters
     ----------
     elements
-        Elements of the tensor.
+        Number of elements of the tensor.
     operations_per_element
-        FLOP for each element, counted one by one in the text that uses it.
+        FLOP per element; the text that uses it states how they are counted.
 
     Returns
     -------
@@ -245,14 +245,14 @@ def elementwise_flops(elements: int, operations_per_element: float) -> float:
 
 @door("byte", elements=count(), tensors_read=at_least(0), tensors_written=at_least(0), element_size=_SIZE)
 def elementwise_bytes(elements: int, tensors_read: float, tensors_written: float, element_size: float) -> float:
-    """Return the traffic of an element-wise operator: whole tensors in, whole tensors out.
+    """Return the memory traffic of an element-wise operator, which reads and writes whole tensors.
 
     Parameters
     ----------
     elements
-        Elements of one tensor.
+        Number of elements of one tensor.
     tensors_read, tensors_written
-        How many tensors of that size cross the memory level, each way.
+        Number of tensors of that size that are read and written.
     element_size
         Bytes per element.
 
@@ -286,17 +286,17 @@ def attention_macs(batch: int, heads: int, queries: int, keys: int, head_dim: in
     Parameters
     ----------
     batch, heads
-        Sequences and query heads.
+        Number of sequences and of query heads.
     queries, keys
-        Lengths of the two sequences; a decode step has one query.
+        Number of queries and of keys; a decode step has one query.
     head_dim
         Width of one head.
 
     Returns
     -------
     Quantity
-        MAC of Q·Kᵀ and of the scores times V; softmax is counted apart, and a causal
-        mask does not shorten the count.
+        MAC of Q·Kᵀ and of the scores times V; softmax is counted separately, and a causal
+        mask does not reduce the count.
 
     Examples
     --------
@@ -310,7 +310,7 @@ def attention_macs(batch: int, heads: int, queries: int, keys: int, head_dim: in
 def attention_bytes(
     batch: int, heads: int, queries: int, keys: int, head_dim: int, element_size: float, score_passes: float = 4
 ) -> float:
-    """Return the traffic of attention: Q, K, V and the output, and the scores if they leave the chip.
+    """Return the memory traffic of attention: Q, K, V and the output, and the scores if they leave the chip.
 
     Parameters
     ----------
@@ -319,7 +319,7 @@ def attention_bytes(
     element_size
         Bytes per element.
     score_passes
-        How often the score matrix crosses memory: 4 when product, softmax and product
+        Number of passes over the score matrix in memory: 4 when product, softmax and product
         are three kernels (write, read, write, read), 0 when they are fused.
 
     Returns

@@ -1,4 +1,4 @@
-"""The roofline: what a machine can attain at a given arithmetic intensity.
+"""The roofline model: attainable performance as a function of arithmetic intensity.
 
 References
 ----------
@@ -13,25 +13,24 @@ from mlsys.door import door, nonnegative, positive
 
 @door("FLOP/byte", peak=positive("FLOP/s"), bandwidth=positive("byte/s"))
 def ridge_point(peak: float, bandwidth: float) -> float:
-    """Return the intensity at which peak and bandwidth bind alike, peak / bandwidth.
+    """Return the ridge point, the intensity at which the compute and memory limits are equal: peak / bandwidth.
 
     Parameters
     ----------
     peak
         Dense peak rate of one precision, FLOP/s.
     bandwidth
-        Bandwidth of the memory level that feeds it, byte/s.
+        Bandwidth of the memory level, byte/s.
 
     Returns
     -------
     Quantity
-        FLOP/byte. Compare it only with intensities whose bytes are counted in the
-        precision of ``peak``.
+        FLOP/byte. Compare it only with intensities in the same precision.
 
     Raises
     ------
     ArgumentUnitError, ArgumentError
-        If an argument has no unit, a wrong one, or is not positive and finite.
+        If an argument has no unit or a wrong one, or is not positive and finite.
 
     Examples
     --------
@@ -44,14 +43,14 @@ def ridge_point(peak: float, bandwidth: float) -> float:
 
 @door("FLOP/byte", operations=positive("FLOP"), data=positive("byte"))
 def arithmetic_intensity(operations: float, data: float) -> float:
-    """Return operations per byte moved, FLOP/byte.
+    """Return the arithmetic intensity: operations per byte moved, FLOP/byte.
 
     Parameters
     ----------
     operations
-        Work, FLOP; a quantity in MAC is converted, two FLOP each.
+        Work, FLOP; a quantity in MAC is converted at two FLOP each.
     data
-        Bytes that cross the memory level in question, reads and writes.
+        Bytes read from and written to the memory level.
 
     Returns
     -------
@@ -69,7 +68,7 @@ def arithmetic_intensity(operations: float, data: float) -> float:
 
 @door("FLOP/s", intensity=positive("FLOP/byte"), peak=positive("FLOP/s"), bandwidth=positive("byte/s"))
 def attainable_performance(intensity: float, peak: float, bandwidth: float) -> float:
-    r"""Return the height of the roof, :math:`\min(R, BW \cdot I)`.
+    r"""Return the attainable performance, :math:`\min(R, BW \cdot I)`.
 
     Parameters
     ----------
@@ -83,7 +82,7 @@ def attainable_performance(intensity: float, peak: float, bandwidth: float) -> f
     Returns
     -------
     Quantity
-        FLOP/s, of the shape that the arguments broadcast to.
+        FLOP/s, in the broadcast shape of the arguments.
 
     Examples
     --------
@@ -102,7 +101,7 @@ def required_bandwidth(performance: float, intensity: float) -> float:
     Parameters
     ----------
     performance
-        Wanted rate, FLOP/s.
+        Rate to sustain, FLOP/s.
     intensity
         Arithmetic intensity, FLOP/byte.
 
@@ -122,7 +121,7 @@ def required_bandwidth(performance: float, intensity: float) -> float:
 
 @door("", intensity=positive("FLOP/byte"), ridge=positive("FLOP/byte"))
 def utilisation_ceiling(intensity: float, ridge: float) -> float:
-    r"""Return the largest share of the peak that can be reached, :math:`\min(1, I/I_{ridge})`.
+    r"""Return the upper bound of utilisation, as a fraction of the peak, :math:`\min(1, I/I_{ridge})`.
 
     Parameters
     ----------
@@ -153,7 +152,7 @@ def utilisation_ceiling(intensity: float, ridge: float) -> float:
     bandwidth=positive("byte/s"),
 )
 def roofline_time(operations: float, data: float, peak: float, bandwidth: float) -> float:
-    """Return the lower bound on time, the longer of computing and moving.
+    """Return the lower bound on time: the maximum of compute time and data-movement time.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Digital twins of machines: what each can do, per precision and memory level, with sources."""
+"""Digital twins of machines: peak rates, memory levels and links, each with its source."""
 
 from mlsys.hardware.catalogue import Hardware
 from mlsys.hardware.device import Device, Link, MemoryLevel

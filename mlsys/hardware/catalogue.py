@@ -1,4 +1,4 @@
-"""Finding devices: ``Hardware.Cloud.A100`` reads one file, once, when asked."""
+"""The device catalogue: ``Hardware.Cloud.A100`` reads its file on first access."""
 
 import os
 import re
@@ -13,13 +13,13 @@ from mlsys.hardware.device import Device
 from mlsys.hardware.find import find
 from mlsys.hardware.loader import load_device
 
-_FIXED = "{place} cannot be set: the catalogue is fixed. Load a device of your own with Hardware.load(path)"
+_FIXED = "{place} cannot be set: the catalogue is read-only. Add a device with Hardware.load(path)"
 _ALIASES = re.compile(rb"^aliases:\s*\[(.*?)\]", re.MULTILINE)
 _NAME = re.compile(rb"^name:\s*(\"?)(.+?)\1\s*$", re.MULTILINE)
 
 
 def _head(path: str) -> bytes:
-    """Return the first bytes of a device file, which hold its names: much quicker than to parse all of it."""
+    """Return the first bytes of a device file, which contain its names; much faster than parsing the file."""
     file = os.open(path, os.O_RDONLY)
     try:
         return os.read(file, 1000)
@@ -33,14 +33,14 @@ def _aliases(path: str) -> list[str]:
 
 
 def refuse_second_file(device_id: str, path: Path, first: dict[str, Path]) -> None:
-    """Note which file an id comes from.
+    """Record the file of a device id; raise if another file has the same id.
 
     Parameters
     ----------
     device_id, path
         Id of a device and the file that describes it.
     first
-        Files of the ids so far; the new one is added.
+        File of each id so far; the new one is added.
 
     Raises
     ------
@@ -52,32 +52,30 @@ def refuse_second_file(device_id: str, path: Path, first: dict[str, Path]) -> No
     >>> refuse_second_file("Toy", Path("b.yaml"), {"Toy": Path("a.yaml")})
     Traceback (most recent call last):
         ...
-    mlsys.errors.DeviceFileError: b.yaml: the id 'Toy' is already that of a.yaml. Give one of the two files another id
+    mlsys.errors.DeviceFileError: b.yaml: the id 'Toy' is already used by a.yaml. Change one of the two ids
     """
     other = first.setdefault(device_id, path)
     if other != path:
-        raise DeviceFileError(
-            f"{path}: the id {device_id!r} is already that of {other}. Give one of the two files another id"
-        )
+        raise DeviceFileError(f"{path}: the id {device_id!r} is already used by {other}. Change one of the two ids")
 
 
 class DeviceGroup:
-    """The devices of one class, as attributes; files are read when first asked for."""
+    """The devices of one class, as attributes; each file is read on first access."""
 
     def __init__(self, name: str, folder: Path | None) -> None:
         self._name = name
-        self._folder = folder  # None: a group that only holds what is loaded into it
+        self._folder = folder  # None: a group of loaded devices only
         self._devices: dict[str, Device] = {}
 
     @cached_property
     def _ids(self) -> dict[str, str]:
-        """Every id with itself: the names of the files, which need not be opened."""
+        """Every id, mapped to itself; taken from the file names, without opening the files."""
         names = os.listdir(self._folder) if self._folder and self._folder.is_dir() else ()
         return {stem: stem for stem, suffix in map(os.path.splitext, sorted(names)) if suffix == ".yaml"}
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        """Every id and alias, with the id it leads to."""
+        """Every id and alias, mapped to the id."""
         names = dict(self._ids)
         for stem in self._ids if self._folder else ():
             for alias in _aliases(os.path.join(str(self._folder), f"{stem}.yaml")):
@@ -105,7 +103,7 @@ class DeviceGroup:
         super().__setattr__(name, value)
 
     def _add(self, device: Device) -> None:
-        """Add a device, or put it in the place of the one that has its id."""
+        """Add a device, or replace the one with the same id."""
         self._devices[device.id] = device
         for name in (device.id, *device.aliases):
             self._names[name] = device.id
@@ -114,7 +112,7 @@ class DeviceGroup:
         return (getattr(self, name) for name in sorted(set(self._names.values())))
 
     def _spellings(self) -> Iterator[tuple[str, str]]:
-        """Yield every id, name and alias with its id; no file is parsed for it."""
+        """Yield every id, name and alias with its id, without parsing any file."""
         for spelling, device_id in self._names.items():
             yield spelling, device_id
         for device_id in sorted(set(self._names.values())):
@@ -131,14 +129,14 @@ class DeviceGroup:
 
 
 class Catalogue:
-    """All devices, in groups; those of the reader come on top.
+    """All devices in groups, including those loaded by the user.
 
-    ``Generic`` holds four teaching profiles, CPU, GPU, TPU and KPU, which nobody sells, and ``Arrays``
-    a small array to teach mapping with and the accelerators of a published mapping tool. They are
-    asked for by group or id and stay out of every list.
+    ``Generic`` holds four teaching profiles (CPU, GPU, TPU and KPU) that are not real products, and ``Arrays``
+    a small array for teaching mapping and the accelerators of a published mapping tool. They are
+    accessible by group or id and excluded from listings.
 
-    Files below the folder that the environment variable ``MLSYS_DEVICES`` names are
-    loaded as if by :meth:`load`.
+    Device files below the folder in the environment variable ``MLSYS_DEVICES`` are loaded as by
+    :meth:`load`.
 
     Examples
     --------
@@ -159,7 +157,7 @@ class Catalogue:
         self.Generic = DeviceGroup("Generic", folder / "generic")
         self.Arrays = DeviceGroup("Arrays", folder / "arrays")
         self.User = DeviceGroup("User", None)
-        self.__dict__["own"] = {}  # by id: the file that a device was loaded from, and whether it replaced one
+        self.__dict__["own"] = {}  # by id: the file of a loaded device, and whether it replaced a device
         if users:
             self._load_folder(Path(users))
 
@@ -172,14 +170,14 @@ class Catalogue:
 
     @property
     def groups(self) -> tuple[DeviceGroup, ...]:
-        """The groups, from the data centre down to the sensor; last, what the reader added."""
+        """The groups, from data centre to microcontroller, followed by the devices that the user added."""
         return self.Cloud, self.CPU, self.Edge, self.Mobile, self.Tiny, self.User
 
     def __iter__(self) -> Iterator[Device]:
         return (device for group in self.groups for device in group)
 
     def spellings(self) -> Iterator[tuple[str, str]]:
-        """Yield every id, name and alias with its id; no file is parsed for it.
+        """Yield every id, name and alias with its id, without parsing any file.
 
         Examples
         --------
@@ -202,7 +200,7 @@ class Catalogue:
         for group in self.groups:
             if name in group._names:
                 return group
-        # By its id: "GPU" alone names no device.
+        # By id only, so that the alias "GPU" alone matches no device.
         return next((group for group in (self.Generic, self.Arrays) if name in group._ids), None)
 
     def class_of(self, name: str) -> str:
@@ -219,7 +217,7 @@ class Catalogue:
         'Cloud'
         """
         group = self._group_of(name)
-        return self[name].id if group is None else group._name  # the first raises: there is no such device
+        return self[name].id if group is None else group._name  # self[name] raises: there is no such device
 
     def find(self, text: str = "", *, generic: bool = False, **criteria: Any) -> list[Device]:
         """Return the devices that meet every criterion; see :func:`mlsys.hardware.find.find`.
@@ -229,9 +227,9 @@ class Catalogue:
         text
             Part of the id, an alias, the name or the architecture.
         generic
-            Whether to look among the teaching profiles too.
+            Whether to include the teaching profiles.
         **criteria
-            As :func:`mlsys.hardware.find.find` takes them.
+            As for :func:`mlsys.hardware.find.find`.
 
         Examples
         --------
@@ -241,7 +239,7 @@ class Catalogue:
         return find([*self, *(self.Generic if generic else ())], text, **criteria)
 
     def load(self, path: str | Path) -> Device:
-        """Add the device of a file, or put it in the place of the one with the same id.
+        """Load a device from a file and add it, or replace the device with the same id.
 
         Parameters
         ----------
@@ -252,20 +250,20 @@ class Catalogue:
         -------
         Device
             Also reachable as ``Hardware.User.<id>``, or in the group of the device it
-            replaces. Its sources say that they come from this file.
+            replaces. Its sources name this file.
 
         Raises
         ------
         DeviceFileError
             If the file has faults (all are listed), or one of its aliases belongs to
-            another device; the catalogue is then as before.
+            another device; the catalogue is then unchanged.
         """
         device = load_device(path, owner=f"from {Path(path).name}, a catalogue of the reader")
         for name in (device.id, *device.aliases):
             group = self._group_of(name)
             if group is not None and group._names[name] != device.id:
                 raise DeviceFileError(
-                    f"{path}: {name!r} already names {group._names[name]}. Choose another name, "
+                    f"{path}: {name!r} is already a name of {group._names[name]}. Choose another name, "
                     f"or give the file the id {group._names[name]} to replace that device"
                 )
         home = self._group_of(device.id)

@@ -1,6 +1,6 @@
-"""Devices in tables: listed, side by side, for machines to read, and by how well they are known.
+"""Tables of devices: listing, comparison, memory levels, machine-readable records, and confidence of the values.
 
-Nothing here notes a use of a fact: a list of devices is not a claim about them.
+No function here records a use of a fact: a list of devices is not a claim about them.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from mlsys.hardware.parts import OperatingPoint
 from mlsys.tables import Table
 from mlsys.units import Quantity
 
-# What a listing shows of each device, and the unit it shows it in.
+# Columns of a listing, and the unit of each.
 COLUMNS = {
     "peak": "TFLOP/s",
     "bandwidth": "GB/s",
@@ -23,12 +23,12 @@ COLUMNS = {
 
 
 def _shown(value: Quantity | None, unit: str) -> str:
-    """Return a figure in ``unit`` for a table, or a dash where it is unknown."""
+    """Return a value in ``unit`` as text for a table, or a dash if it is unknown."""
     return "—" if value is None else natural(float(value.m_as(unit)))
 
 
 def listing(devices: Sequence[Device]) -> Table:
-    """Return a table with one line for each device.
+    """Return a table with one row per device.
 
     Parameters
     ----------
@@ -41,23 +41,23 @@ def listing(devices: Sequence[Device]) -> Table:
     >>> listing([Hardware.Cloud.V100]).rows[0][:6]
     ('V100', 'NVIDIA V100 SXM2 32 GB', 'GPU', '2017', 'fp16', '125')
     """
-    heads = ("id", "name", "kind", "year", "precision", *(f"{name}, {unit}" for name, unit in COLUMNS.items()))
+    columns = ("id", "name", "kind", "year", "precision", *(f"{name}, {unit}" for name, unit in COLUMNS.items()))
     rows = []
     for device in devices:
         figures = device.glance()
         values = [_shown(figures[name], unit) for name, unit in COLUMNS.items()]
         rows.append((device.id, device.name, device.kind, str(device.release_year), device.headline, *values))
     caption = f"{len(rows)} device{'' if len(rows) == 1 else 's'}"
-    return Table(caption, heads, rows, kind="mlsys-catalogue", printed=(0, 4, 5, 6, 8))
+    return Table(caption, columns, rows, kind="mlsys-catalogue", printed=(0, 4, 5, 6, 8))
 
 
 def comparison(devices: Sequence[Device]) -> Table:
-    """Return a table with one column for each device: every dense peak, then memory and power.
+    """Return a table with one column per device: every dense peak, then memory and power.
 
     Parameters
     ----------
     devices
-        Devices to set side by side.
+        Devices to compare.
 
     Examples
     --------
@@ -77,23 +77,23 @@ def comparison(devices: Sequence[Device]) -> Table:
     for name, unit in COLUMNS.items():
         if name != "peak":
             rows.append((f"{name}, {unit}", *(_shown(device.glance()[name], unit) for device in devices)))
-    for name, unit in _AT_WORK.items():
-        has = [_at_work(device)[name] for device in devices]
+    for name, unit in _POWER_AND_PRICE.items():
+        has = [_power_and_price(device)[name] for device in devices]
         if any(value is not None for value in has):
             rows.append((f"{name}, {unit}", *(_shown(value, unit) for value in has)))
     return Table("Dense peaks; main memory", ("", *(device.id for device in devices)), rows)
 
 
-# What placing and shrinking ask of a device besides its speed; few makers publish it.
-_AT_WORK = {"active": "W", "idle": "W", "price": "USD"}
+# Inputs of placement and of the edge optimiser besides speed; few vendors publish them.
+_POWER_AND_PRICE = {"active": "W", "idle": "W", "price": "USD"}
 
 
-def _at_work(device: Device) -> dict[str, Quantity | None]:
+def _power_and_price(device: Device) -> dict[str, Quantity | None]:
     return {"active": device._active_power, "idle": device._idle_power, "price": device._price}
 
 
 def groundwork(devices: Iterable[Device]) -> Table:
-    """Return power at work and at rest, price, clocks and links: a line for each device; ``~`` marks an assumption.
+    """Return a table of power, price, clocks and links, with one row per device; ``~`` marks an assumed value.
 
     Parameters
     ----------
@@ -108,21 +108,26 @@ def groundwork(devices: Iterable[Device]) -> Table:
     """
     rows = []
     for device in devices:
-        points = "; ".join(f"{_told(point._clock)} at {_told(point._voltage)}" for point in _ends(device.points))
-        links = "; ".join(
-            f"{link.name} {_told(link._per_direction)}, {_told(link._latency)}" for link in device.links.values()
+        points = "; ".join(
+            f"{_recorded(point._clock)} at {_recorded(point._voltage)}" for point in _ends(device.points)
         )
-        rows.append((device.id, *(_told(value) for value in _at_work(device).values()), points or "—", links or "—"))
-    heads = ("device", "at work", "at rest", "price", "slowest and fastest clock", "links, each direction")
-    return Table(f"{len(rows)} devices, ~ assumed", heads, rows)
+        links = "; ".join(
+            f"{link.name} {_recorded(link._per_direction)}, {_recorded(link._latency)}"
+            for link in device.links.values()
+        )
+        rows.append(
+            (device.id, *(_recorded(value) for value in _power_and_price(device).values()), points or "—", links or "—")
+        )
+    columns = ("device", "active power", "idle power", "price", "slowest and fastest clock", "links, each direction")
+    return Table(f"{len(rows)} devices, ~ assumed", columns, rows)
 
 
 def _ends(points: Sequence[OperatingPoint]) -> Sequence[OperatingPoint]:
     return points if len(points) < 2 else (points[0], points[-1])
 
 
-def _told(value: Quantity | None) -> str:
-    """Return a recorded value as written, to three digits, with a mark where it is assumed."""
+def _recorded(value: Quantity | None) -> str:
+    """Return a recorded value in its own unit, to three digits, with ``~`` in front if it is assumed."""
     if value is None:
         return "—"
     (fact,) = value.facts
@@ -130,14 +135,14 @@ def _told(value: Quantity | None) -> str:
 
 
 def levels(devices: Sequence[Device]) -> Table:
-    """Return a table with one line for each memory level of each device, from the outside in.
+    """Return a table with one row per memory level of each device, from the outermost to the innermost.
 
     Parameters
     ----------
     devices
-        Devices to list. Sizes and latency are those of one piece, bandwidth is that of all pieces
-        together; ``usable`` stands where a program may claim less than all. A column of which nothing is
-        known is left out.
+        Devices to list. Size and latency are those of one instance, bandwidth is the sum over all
+        instances; ``usable`` is given where a program may allocate less than the size. A column without
+        any known value is omitted.
 
     Examples
     --------
@@ -148,34 +153,34 @@ def levels(devices: Sequence[Device]) -> Table:
     rows = []
     for device in devices:
         for number, level in enumerate(device.memory.values()):
-            split = level.instances if level.scope == "device" else 1
-            times = level.instances if level.scope == "unit" else 1
-            speed = None if level._bandwidth is None else level._bandwidth * times
+            divisor = level.instances if level.scope == "device" else 1
+            multiplier = level.instances if level.scope == "unit" else 1
+            speed = None if level._bandwidth is None else level._bandwidth * multiplier
             rows.append(
                 (
                     "" if number else device.name if device.generic else device.id,
                     level.name,
                     natural(level.instances),
-                    _compact(level.capacity / split) if level.has_capacity else "—",
-                    "" if level._usable is None else _compact(level._usable / split),
+                    _compact(level.capacity / divisor) if level.has_capacity else "—",
+                    "" if level._usable is None else _compact(level._usable / divisor),
                     "—" if speed is None else _rate(speed),
                     "—" if level._latency is None else f"{natural(float(level._latency.m_as('ns')))} ns",
                 )
             )
-    heads = ("device", "level", "pieces", "size of one", "usable", "bandwidth of all", "latency")
-    known = [column for column in zip(heads, *rows, strict=True) if set(column[1:]) - {"", "—"}]
-    heads, *rows = zip(*known, strict=True)
-    return Table(f"Memory levels of {len(devices)} device{'' if len(devices) == 1 else 's'}", heads, rows)
+    columns = ("device", "level", "instances", "size of each", "usable", "total bandwidth", "latency")
+    known = [column for column in zip(columns, *rows, strict=True) if set(column[1:]) - {"", "—"}]
+    columns, *rows = zip(*known, strict=True)
+    return Table(f"Memory levels of {len(devices)} device{'' if len(devices) == 1 else 's'}", columns, rows)
 
 
 def _rate(speed: Quantity) -> str:
-    """Return a bandwidth to four digits, in GB/s and from a hundred thousand of them in TB/s."""
+    """Return a bandwidth as text to four digits, in GB/s, or in TB/s from 100,000 GB/s."""
     unit = "GB/s" if speed.m_as("GB/s") < 1e5 else "TB/s"
     return f"{natural(float(f'{speed.m_as(unit):.4g}'))} {unit}"
 
 
 def _compact(size: Quantity) -> str:
-    """Return a size as written, where it has at most four digits, else in the unit that gives it few."""
+    """Return a size as text to four digits, in the binary or decimal unit in which it is shortest."""
     unit = next((unit for unit in ("GiB", "MiB", "KiB") if size.m_as(unit) >= 1), "byte")
     if not float(size.m_as(unit)).is_integer():  # capacities of DRAM are decimal
         decimal = {"GiB": "GB", "MiB": "MB", "KiB": "kB"}.get(unit, unit)
@@ -184,12 +189,12 @@ def _compact(size: Quantity) -> str:
 
 
 def records(devices: Sequence[Device]) -> list[dict[str, object]]:
-    """Return one dictionary for each device, with full-precision numbers, for machines to read.
+    """Return one dictionary per device, with numbers in full precision, for JSON or CSV.
 
     Parameters
     ----------
     devices
-        Devices to describe; every dictionary has the same keys, None where unknown.
+        Devices to describe; all dictionaries have the same keys, with None for unknown values.
 
     Examples
     --------
@@ -250,12 +255,12 @@ def _number(value: Quantity | None, unit: str) -> float | None:
 
 
 def confidence(devices: Iterable[Device]) -> Table:
-    """Return how well the recorded values are known: a line for each field, a column for each grade.
+    """Return a table that counts the recorded values by field and by confidence grade.
 
     Parameters
     ----------
     devices
-        Devices whose every recorded value is counted.
+        Devices whose recorded values are counted.
 
     Examples
     --------
@@ -277,7 +282,7 @@ def confidence(devices: Iterable[Device]) -> Table:
         (field, *(grades[grade] for grade in shown), grades.total())
         for field, grades in [*sorted(counts.items()), ("all", every)]
     ]
-    return Table("How well the values are known", ("field", *shown, "all"), rows)
+    return Table("Confidence of the values", ("field", *shown, "all"), rows)
 
 
 _GRADES = ("verified", "secondary", "derived", "unverified", "assumed")

@@ -1,7 +1,7 @@
-"""Contradictions within a device file: values that exclude each other, and dates that cannot be.
+"""Consistency checks of a device file: contradictory values and impossible dates.
 
-The schema checks each field by itself; these rules compare fields. A field that is malformed is skipped
-here, because the schema reports it.
+The schema checks each field separately; these rules compare fields. Malformed fields are skipped
+here, because the schema reports them.
 """
 
 import datetime
@@ -23,7 +23,7 @@ def check_date(text: Any) -> bool:
     Raises
     ------
     ValueError
-        If the calendar has no such day, or the day is in the future; the message says what to type.
+        If there is no such day, or it is in the future; the message says what to type.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def check_date(text: Any) -> bool:
     """
     match = _DATE.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        return True  # not a date by its form: the schema's pattern reports it
+        return True  # malformed: reported by the schema's pattern
     year, month, day = (int(part or 1) for part in match.groups())
     try:
         first = datetime.date(year, month, day)
@@ -51,12 +51,12 @@ def check_date(text: Any) -> bool:
 
 
 def check_whole(text: Any) -> bool:
-    """Return whether a count of parts is a whole number, such as ``"108"``.
+    """Return True if a count is a whole number, such as ``"108"``; raise otherwise.
 
     Raises
     ------
     ValueError
-        If it is no number above zero, or has a fraction.
+        If it is not a number above zero, or not whole.
 
     Examples
     --------
@@ -72,26 +72,26 @@ def check_whole(text: Any) -> bool:
     return True
 
 
-# Pairs of one block: the first must not exceed the second, and why.
-_LEVEL = (("usable", "capacity", "byte", "a program cannot claim more than there is"),)
+# Pairs of fields of a block of which the first must not exceed the second: both names, unit, reason.
+_LEVEL = (("usable", "capacity", "byte", "a program cannot allocate more than the capacity"),)
 _POWER = (("idle", "tdp", "W", "an idle device draws less than its thermal design power"),)
 _CHIP = (("clock", "boost", "Hz", "`clock` is reached by all units at once, `boost` by one alone"),)
 _RATES = (("dense", "2:4", "FLOP/s", "skipping zeros does not slow a unit down"),)
 
 
 def contradictions(data: Any) -> Iterator[tuple[Place, str]]:
-    """Yield pairs of values that exclude each other, each with its place in the file.
+    """Yield contradictions between values as pairs of a location in the file and a message.
 
     Parameters
     ----------
     data
-        What the file says.
+        Content of the device file.
 
     Examples
     --------
     >>> level = {"capacity": {"value": "8 GB"}, "usable": {"value": "9 GB"}}
     >>> list(contradictions({"memory": {"DRAM": level}}))
-    [(('memory', 'DRAM', 'usable'), '9 GB exceeds `capacity`, 8 GB: a program cannot claim more than there is')]
+    [(('memory', 'DRAM', 'usable'), '9 GB exceeds `capacity`, 8 GB: a program cannot allocate more than the capacity')]
     """
     for name, level in _items(data, "memory"):
         yield from _exceeding(level, ("memory", name), _LEVEL)
@@ -121,7 +121,7 @@ def _exceeding(block: Any, where: Place, pairs: tuple[tuple[str, str, str, str],
 
 
 def _falling(power: Any) -> Iterator[tuple[Place, str]]:
-    """Yield the operating points that are not faster than the one before."""
+    """Yield a fault for each operating point that is not faster than the previous one."""
     points = power.get("points") if isinstance(power, dict) else None
     clocks = [_value(point, "clock", "Hz") for point in points] if isinstance(points, list) else []
     for at, (before, here) in enumerate(itertools.pairwise(clocks), start=1):
@@ -130,7 +130,7 @@ def _falling(power: Any) -> Iterator[tuple[Place, str]]:
 
 
 def _value(block: Any, key: str, unit: str) -> float | None:
-    """Return a value in ``unit``; None where it is absent or malformed."""
+    """Return a value in ``unit``; None if it is missing or malformed."""
     field = block.get(key) if isinstance(block, dict) else None
     text = field.get("value") if isinstance(field, dict) else None
     try:

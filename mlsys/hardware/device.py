@@ -1,9 +1,9 @@
-"""What a machine can do: frozen carriers of sourced quantities.
+"""Devices: immutable records of peak rates, memory levels, links and power, each value with its source.
 
-A device holds no algorithm beyond looking things up. Peaks are keyed by
-precision, unit (matrix or vector) and sparsity; memory by level; links are per
-direction. Asking for what a device does not have is an error that lists what it
-has: nothing falls back silently.
+A device implements look-ups and no models. Peaks are keyed by precision, unit
+(matrix or vector) and sparsity; memory by level; links are per direction. A
+request for a missing value raises an error that lists what is available;
+there are no silent fallbacks.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Device:
     product: str = ""
 
     def __hash__(self) -> int:
-        """Of what tells devices apart cheaply; equality still compares every value."""
+        """Hash a few identifying fields, for speed; equality compares every value."""
         return hash((self.id, self.name, self.profile, self.headline))
 
     def __post_init__(self) -> None:
@@ -80,12 +80,12 @@ class Device:
 
     @property
     def generic(self) -> bool:
-        """Whether this is a teaching profile: a machine that nobody sells, with assumed values."""
+        """Whether this is a teaching profile: a made-up machine with assumed values."""
         return self.profile == "teaching"
 
     @property
     def precisions(self) -> tuple[str, ...]:
-        """Precisions this device has a peak for."""
+        """Precisions for which this device has a peak."""
         return tuple(dict.fromkeys(precision for precision, _, _ in self._peaks))
 
     def peak(self, precision: str | None = None, sparsity: str | None = None, unit: str | None = None) -> Quantity:
@@ -104,7 +104,7 @@ class Device:
         Raises
         ------
         UnknownNameError
-            If the device has no such peak; the message lists what it has.
+            If the device has no such peak; the message lists those it has.
         """
         wanted = precision_name(self.headline if precision is None else precision)
         kind = sparsity or "dense"
@@ -115,22 +115,22 @@ class Device:
                 peak: Quantity = read(self._peaks[wanted, candidate, kind])
                 return peak
         have = ", ".join(f"{u} {s}" for p, u, s in self._peaks if p == wanted)
-        asked = " ".join(filter(None, (unit, kind)))
-        raise UnknownNameError(f"{self.name} has no {asked} peak for {wanted}. It has: {have}")
+        requested = " ".join(filter(None, (unit, kind)))
+        raise UnknownNameError(f"{self.name} has no {requested} peak for {wanted}. It has: {have}")
 
     def has_peak(self, precision: str, sparsity: str | None = None, unit: str | None = None) -> bool:
-        """Tell whether :meth:`peak` would answer; notes no use."""
+        """Return whether :meth:`peak` has a value, without recording a use."""
         wanted, kind = precision_name(precision), sparsity or "dense"
         return any((wanted, each, kind) in self._peaks for each in ((unit,) if unit else ("matrix", "vector")))
 
     @property
     def peak_flops(self) -> Quantity:
-        """The headline rate: dense, highest of the headline precision."""
+        """The headline rate: dense peak of the headline precision."""
         return self.peak(self.headline)
 
     @property
     def peak_flops_fp32(self) -> Quantity:
-        """Dense FP32 rate; TF32 is another precision."""
+        """Dense FP32 rate; TF32 is a different precision."""
         return self.peak("fp32")
 
     @property
@@ -160,7 +160,7 @@ class Device:
 
     @property
     def inner_levels(self) -> tuple[MemoryLevel, ...]:
-        """The levels inside the main memory, from the outermost to the innermost: where tiles live."""
+        """The levels between the main memory and the compute units, from the outermost to the innermost."""
         names = list(self.memory)
         return tuple(self.memory[name] for name in names[names.index(self.main_memory) + 1 :])
 
@@ -184,9 +184,9 @@ class Device:
     tdp = FactField("TDP", "Thermal design power.")
     idle_power = FactField("idle power", "Power when idle.")
     active_power = FactField(
-        "active power", "Power while it computes, as measured; the thermal design power is a limit and no measurement."
+        "active power", "Measured power under load; the thermal design power is a limit, not a measurement."
     )
-    price = FactField("price", "Price, with the date and the kind of price in its pedigree.")
+    price = FactField("price", "Price; its fact records the date and the kind of price.")
 
     def chip(self, name: str) -> Quantity:
         """Return a fact of the chip: ``clock``, ``boost``, ``units``, ``macs_per_cycle``, ``die_area``."""
@@ -198,7 +198,7 @@ class Device:
         return known(self.name, name, self._chip[name])
 
     def fastest(self, precision: str | None = None) -> Quantity:
-        """Return the highest dense rate of a precision, by default the headline; notes no use."""
+        """Return the highest dense rate of a precision, by default the headline, without recording a use."""
         wanted = precision or self.headline
         rates = [rate for (name, _, kind), rate in self._peaks.items() if (name, kind) == (wanted, "dense")]
         if not rates:
@@ -208,7 +208,7 @@ class Device:
         return highest
 
     def glance(self) -> dict[str, Quantity | None]:
-        """Return the figures one compares devices by, None where unknown; notes no use.
+        """Return the key figures of the device, None where unknown, without recording a use.
 
         Returns
         -------
@@ -236,7 +236,7 @@ class Device:
         return device_record(self)
 
     def recorded(self) -> list[Quantity]:
-        """Return every recorded value of the device; unlike the other getters, notes no use."""
+        """Return every recorded value of the device, without recording a use."""
         levels = [amount for level in self.memory.values() for amount in level.amounts]
         links = [q for link in self.links.values() for q in (link._per_direction, link._latency)]
         values = [
@@ -254,7 +254,7 @@ class Device:
         return [copy.copy(value) for value in values if value is not None]
 
     def unknown(self) -> tuple[str, ...]:
-        """Return what no source is known for, such as ``"L2 latency"``; notes no use."""
+        """Return the names of missing values, such as ``"L2 latency"``, without recording a use."""
         missing = [
             f"{level.name} {what}"
             for level in self.memory.values()
@@ -269,24 +269,24 @@ class Device:
         return (*missing, *(name for name, amount in rest.items() if amount is None))
 
     def with_onchip(self, capacity: Quantity) -> Device:
-        """Return a teaching profile like this one with another size of its on-chip memory.
+        """Return a copy of this teaching profile with another on-chip memory capacity.
 
         Parameters
         ----------
         capacity
-            Bytes of the first level inside the main memory, for what its ``scope`` counts: below
-            the main memory, and above the next level inward.
+            Bytes of the first level below the main memory, per device or per unit as its ``scope`` says.
+            It must lie between the capacities of its two neighbours.
 
         Returns
         -------
         Device
-            A new frozen device; this one is as before.
+            A new device; this one is unchanged.
 
         Raises
         ------
         ArgumentUnitError, ArgumentError
-            If the size has no unit of information, is not a positive whole number of bytes, does
-            not lie between its neighbours, or the device is a real one, whose sizes are facts.
+            If the capacity has no unit of information, is not a positive whole number of bytes, does not
+            lie between those of its neighbours, or the device is a real one, whose capacities are facts.
 
         Examples
         --------
@@ -299,25 +299,27 @@ class Device:
         where = "with_onchip"
         if not self.generic:
             raise ArgumentError(
-                f"{where}(): {self.name} is a real device, and its sizes are facts. "
+                f"{where}(): {self.name} is a real device, whose capacities are facts. "
                 "Start from a teaching profile, such as Hardware.Generic.KPU"
             )
         size = checked_number(where, "capacity", capacity, positive("byte"), {})
         if getattr(size, "ndim", 0):
-            raise ArgumentError(f"{where}(): `capacity` must be one size, got {capacity}. Make one device for each")
+            raise ArgumentError(
+                f"{where}(): `capacity` must be a single value, got {capacity}. Create one device for each"
+            )
         level, *inner = self.inner_levels
         outer = self.memory[self.main_memory]
         least = max((_recorded_bytes(each) for each in inner), default=0.0)
         if not float(size).is_integer() or not least < size < _recorded_bytes(outer):
             raise ArgumentError(
-                f"{where}(): `capacity` must be whole bytes, more than the {least:,.0f} byte of the next level and "
-                f"less than the {_recorded_bytes(outer):,.0f} byte of {outer.name}, got {capacity}. "
+                f"{where}(): `capacity` must be a whole number of bytes, more than the {least:,.0f} byte of the next "
+                f"level and less than the {_recorded_bytes(outer):,.0f} byte of {outer.name}, got {capacity}. "
                 'Write e.g. capacity=Q_(2, "MiB")'
             )
         chosen: Quantity = copy.copy(capacity)
         chosen._origin = Fact(
             name=f"{self.id}/memory/{level.name}/capacity",
-            meaning=f"capacity of {level.name}, as chosen by the reader",
+            meaning=f"capacity of {level.name}, as chosen by the user",
             source=f"Chosen with {where}() for a teaching profile",
             date=str(self.release_year),
             confidence="assumed",
@@ -332,7 +334,7 @@ class Device:
     def ridge_point(
         self, precision: str | None = None, sparsity: str | None = None, level: str | None = None
     ) -> Quantity:
-        """Return the arithmetic intensity at which compute and memory bind alike, FLOP/byte."""
+        """Return the ridge point in FLOP/byte: the intensity at which the compute and memory limits are equal."""
         from mlsys.formulas import ridge_point
 
         return ridge_point(self.peak(precision, sparsity), self.level(level).bandwidth)
@@ -348,5 +350,5 @@ class Device:
 
 
 def _recorded_bytes(level: MemoryLevel) -> float:
-    """Return the recorded capacity without noting a use."""
+    """Return the recorded capacity in bytes, 0 if unknown, without recording a use."""
     return 0.0 if level._capacity is None else float(level._capacity.m_as("byte"))

@@ -1,7 +1,7 @@
-"""A YAML file as plain data that knows the line of everything in it.
+"""A safe YAML reader that records the line number of every value.
 
-The data are built from the stream of events: duplicate keys are noted, and anchors, tags, deep
-trees and files larger than :data:`MAX_BYTES` are refused before anything is built.
+The data are built from the stream of parser events. Duplicate keys are reported; anchors, tags, deeply
+nested data and files larger than :data:`MAX_BYTES` are refused before anything is built.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +21,7 @@ Place = tuple[Any, ...]
 
 
 class Document:
-    """A YAML file: its ``data``, the ``lines`` of every place, and the ``faults`` of the text."""
+    """A YAML file: its ``data``, the line number of every location in ``lines``, and its ``faults``."""
 
     def __init__(self, path: Path, what: str = "device", raises: type[ValueError] = DeviceFileError) -> None:
         self.path = path
@@ -42,26 +42,26 @@ class Document:
             raise self._raises(f"{path}{where}: not readable as YAML: {problem}") from None
 
     def located(self, keys: Place, text: str, event: Any = None) -> str:
-        """Return one fault as ``file:line: place: text``, at ``event`` or where ``keys`` was first written."""
+        """Return a fault as ``file:line: location: text``, at the line of ``event`` or of ``keys``."""
         written = (keys[:size] for size in range(len(keys), -1, -1) if keys[:size] in self.lines)
         line = event.start_mark.line + 1 if event else self.lines[next(written)]
         where = ".".join(map(str, keys))
         return f"{self.path}:{line}: {where + ': ' if where else ''}{text}"
 
     def _document(self, events: Iterator[Any]) -> Any:
-        """Build the data from the stream of events: what no device needs is refused before it is built."""
-        next(events)  # the stream begins
+        """Build the data from the stream of events; unsupported YAML is refused before it is built."""
+        next(events)  # stream start
         if isinstance(next(events), yaml.StreamEndEvent):
             raise self._raises(f"{self.path}: the file is empty")
         data = self._value(events, next(events), ())
-        next(events)  # the document ends
+        next(events)  # document end
         after = next(events)
         if not isinstance(after, yaml.StreamEndEvent):
             raise yaml.MarkedYAMLError(problem="but found another document", problem_mark=after.start_mark)
         return data
 
     def _value(self, events: Iterator[Any], event: Any, keys: Place) -> Any:
-        _refuse_what_no_device_needs(event, len(keys))
+        _refuse_unsupported(event, len(keys))
         if keys not in self.lines:
             self.lines[keys] = event.start_mark.line + 1
         if type(event) is yaml.ScalarEvent:
@@ -73,7 +73,7 @@ class Document:
             return items
         mapping: dict[Any, Any] = {}
         while not isinstance(key_event := next(events), yaml.MappingEndEvent):
-            _refuse_what_no_device_needs(key_event, len(keys))
+            _refuse_unsupported(key_event, len(keys))
             is_scalar = type(key_event) is yaml.ScalarEvent
             key = _scalar(key_event) if is_scalar else None
             if not is_scalar:
@@ -92,8 +92,8 @@ class Document:
         return mapping
 
 
-def _refuse_what_no_device_needs(event: Any, depth: int) -> None:
-    """Refuse anchors, tags and depth while the text is still a stream: deep trees crash the parser."""
+def _refuse_unsupported(event: Any, depth: int) -> None:
+    """Refuse anchors, tags and deep nesting at the level of events: deep trees crash the parser."""
     anchor, tag = event.anchor, getattr(event, "tag", None)  # an alias has no tag
     if anchor or tag:
         problem = f"{f'anchor or alias {anchor!r}' if anchor else f'tag {tag!r}'} is not allowed"
@@ -105,8 +105,8 @@ def _refuse_what_no_device_needs(event: Any, depth: int) -> None:
 
 
 def _skip(events: Iterator[Any], event: Any, depth: int) -> None:
-    """Pass over a value without building it."""
-    _refuse_what_no_device_needs(event, depth)
+    """Skip a value without building it."""
+    _refuse_unsupported(event, depth)
     if isinstance(event, yaml.CollectionStartEvent):
         while not isinstance(inner := next(events), yaml.CollectionEndEvent):
             _skip(events, inner, depth + 1)
@@ -119,7 +119,7 @@ _RESOLVERS = {
 
 
 def _scalar(event: Any) -> Any:
-    """Return a plain number or null as what it is, and everything else as text."""
+    """Return the value of a scalar: plain numbers and null are converted, everything else is a string."""
     text: str = event.value
     if not event.implicit[0]:
         return text
@@ -138,18 +138,18 @@ def _scalar(event: Any) -> Any:
 def read_faultless(
     path: Path, kind: str, error: type[ValueError], faults: Callable[[Any], Iterable[tuple[Place, str]]]
 ) -> Any:
-    """Return what a YAML file says, or raise with every fault of it, each with its line and place.
+    """Return the content of a YAML file, or raise an error that lists every fault with its line and location.
 
     Parameters
     ----------
     path
-        The file; JSON is YAML, too.
+        The file; JSON is accepted too, as a subset of YAML.
     kind
-        What the file is, for messages.
+        Kind of file, for messages.
     error
-        What is raised where it cannot be read or has faults.
+        Exception class to raise if the file cannot be read or has faults.
     faults
-        Finds the faults of what it says.
+        Function that returns the faults of the data, each as a location and a message.
     """
     document = Document(path, kind, error)
     problems = [*document.faults, *(document.located(*fault) for fault in faults(document.data))]

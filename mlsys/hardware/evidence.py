@@ -1,4 +1,4 @@
-"""How well the values that somebody leans on are known: verified, or following from verified ones."""
+"""Confidence of the values in use: which are verified, or derived from verified ones."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from mlsys.tables import Table
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the values in use rest on.
+    """The values in use, divided into verified and unverified ones.
 
     Attributes
     ----------
     used
         Names of the device facts in use, such as ``"A100_80GB/power/tdp"``, in order.
     verified
-        Those whose value was read in a primary source, or follows by arithmetic from one that was.
+        Names of those read in a primary source, or derived from one by arithmetic.
     lacking
-        The others, with their confidence and their source.
+        Name, confidence and source of each of the others.
     """
 
     used: tuple[str, ...]
@@ -27,11 +27,11 @@ class Evidence:
 
     @property
     def share(self) -> float:
-        """Verified values over values in use, between 0 and 1; 1 where none is in use."""
+        """Verified values as a fraction of the values in use, from 0 to 1; 1 if none is in use."""
         return len(self.verified) / len(self.used) if self.used else 1.0
 
     def table(self) -> Table:
-        """Return the values that still lack a primary source."""
+        """Return a table of the values that still lack a primary source."""
         caption = f"{len(self.verified)} of {len(self.used)} values in use are verified ({self.share:.0%}); the others"
         return Table(caption, ("value", "confidence", "source"), list(self.lacking))
 
@@ -39,12 +39,12 @@ class Evidence:
 def standing(device: Device) -> dict[str, tuple[str, str]]:
     """Return the confidence and the source of each recorded value of a device, by name.
 
-    A derived value whose source was read counts as ``verified``: nothing but arithmetic lies between.
+    A derived value whose source was read counts as ``verified``, as only arithmetic was added.
 
     Parameters
     ----------
     device
-        A twin; no use of its values is noted.
+        A device; no use of its values is recorded.
 
     Examples
     --------
@@ -62,15 +62,15 @@ def standing(device: Device) -> dict[str, tuple[str, str]]:
 
 
 def evidence(names: Iterable[str], devices: Iterable[Device]) -> Evidence:
-    """Return what the named values rest on.
+    """Return the confidence of the named values.
 
     Parameters
     ----------
     names
-        Names of facts in use, such as :func:`mlsys.provenance.recording` collects them. Those
-        that no device records (constants of nature, prices of energy) are left out.
+        Names of facts in use, as collected by :func:`mlsys.provenance.recording`. Facts that belong
+        to no device (physical constants, energy prices) are ignored.
     devices
-        Where to look.
+        Devices whose values are looked up.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Finding devices by what they can do, without noting a use of their facts."""
+"""Searching devices by their properties, without recording a use of their facts."""
 
 from collections.abc import Callable, Iterable
 
@@ -26,19 +26,19 @@ def find(
     Parameters
     ----------
     devices
-        Where to look.
+        Devices to search.
     text
-        Part of the id, an alias, the name or the architecture; capitals do not matter.
+        Part of the id, an alias, the name or the architecture; case-insensitive.
     kind
         ``GPU``, ``TPU``, ``NPU``, ``CPU``, ``MCU`` or ``SoC``.
     vendor
-        As written in the catalogue; capitals do not matter.
+        As written in the catalogue; case-insensitive.
     precision
         A precision that the device must have a peak for.
     min_peak
-        Least dense rate, FLOP/s, in ``precision`` or else in the headline precision.
+        Minimum dense rate, FLOP/s, in ``precision`` or by default in the headline precision.
     min_bandwidth
-        Least bandwidth of the main memory, byte/s.
+        Minimum bandwidth of the main memory, byte/s.
     since, until
         First and last year of release.
 
@@ -47,7 +47,7 @@ def find(
     UnknownNameError
         If no device at all has this kind or vendor, or the precision does not exist.
     ArgumentUnitError, ArgumentError
-        If a bound lacks its unit or is not positive, or the years are the wrong way round.
+        If a bound lacks its unit or is not positive, or ``since`` is after ``until``.
 
     Examples
     --------
@@ -56,10 +56,10 @@ def find(
     >>> [device.id for device in find(Hardware.Cloud, "tpu", min_bandwidth=Q_(2, "TB/s"), until=2024)]
     ['TPUv5p']
     """
-    everything = list(devices)
-    wanted = None if precision is None else precision_name(precision)
-    _one_of("kind", kind, {device.kind for device in everything})
-    _one_of("vendor", vendor, {device.vendor for device in everything})
+    candidates = list(devices)
+    format_name = None if precision is None else precision_name(precision)
+    _one_of("kind", kind, {device.kind for device in candidates})
+    _one_of("vendor", vendor, {device.vendor for device in candidates})
     for name, bound, unit in (("min_peak", min_peak, "FLOP/s"), ("min_bandwidth", min_bandwidth, "byte/s")):
         if bound is not None:
             checked_number("find", name, bound, positive(unit), {})
@@ -69,18 +69,18 @@ def find(
         if year is not None and (isinstance(year, bool) or not isinstance(year, int)):
             raise ArgumentError(f"find(): `{name}` must be a year, such as 2020, got {year!r}")
     if since is not None and until is not None and since > until:
-        raise ArgumentError(f"find(): `since` must not be after `until`, got {since} and {until}. Exchange them")
+        raise ArgumentError(f"find(): `since` must not be after `until`, got {since} and {until}. Swap them")
     tests: list[Callable[[Device], bool]] = [
         lambda device: text.lower() in " ".join((device.id, *device.aliases, device.name, device.architecture)).lower(),
         lambda device: kind is None or device.kind.lower() == kind.lower(),
         lambda device: vendor is None or device.vendor.lower() == vendor.lower(),
-        lambda device: wanted is None or wanted in device.precisions,
+        lambda device: format_name is None or format_name in device.precisions,
         lambda device: since is None or device.release_year >= since,
         lambda device: until is None or device.release_year <= until,
-        lambda device: min_peak is None or device.fastest(wanted) >= min_peak,
+        lambda device: min_peak is None or device.fastest(format_name) >= min_peak,
         lambda device: min_bandwidth is None or _at_least(device.glance()["bandwidth"], min_bandwidth),
     ]
-    return [device for device in everything if all(test(device) for test in tests)]
+    return [device for device in candidates if all(test(device) for test in tests)]
 
 
 def _at_least(value: Quantity | None, bound: Quantity) -> bool:

@@ -1,7 +1,7 @@
-"""From a YAML file to a device, or one error that lists every fault.
+"""Loading of device files: a YAML file gives a device, or one error that lists every fault.
 
-:mod:`mlsys.hardware.document` reads the text, ``jsonschema`` checks the shape, and
-the units are ours.
+:mod:`mlsys.hardware.document` parses the text, ``jsonschema`` validates the structure, and
+:mod:`mlsys.amounts` checks the units.
 """
 
 import functools
@@ -27,18 +27,18 @@ __all__ = ["MAX_BYTES", "load_device"]
 
 
 def load_device(path: str | Path, validate: bool = True, owner: str = "") -> Device:
-    """Read one device file.
+    """Return the device that a file describes.
 
     Parameters
     ----------
     path
         A YAML file as described by ``schema.yaml``.
     validate
-        Check the file against the schema first. The catalogue leaves it out for the
-        files of the package, which the tests have checked, to start quickly.
+        Whether to validate the file against the schema first. The catalogue skips this for the
+        files of the package, which the tests validate, to start quickly.
     owner
-        Whose file it is, where it is not the package's own; every source then says so,
-        and with it every claim that leans on the device.
+        Description of the file's origin if it is not part of the package; it is added to every source,
+        and so appears in every claim that depends on the device.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def load_device(path: str | Path, validate: bool = True, owner: str = "") -> Dev
         try:
             return _build(document.data, owner)
         except (KeyError, TypeError, AttributeError, ValueError):
-            pass  # the file is at fault: say where, below
+            pass  # the file has faults, which are located below
     problems = [*_schema_faults(document.data), *_reference_faults(document.data)]
     faults = document.faults + [document.located(*fault) for fault in problems]
     if faults:
@@ -91,26 +91,26 @@ def _schema_faults(data: Any) -> list[tuple[Place, str]]:
     if not isinstance(data, dict):
         return [((), "a device file is a mapping of keys to values")]
     errors = sorted(_validator().iter_errors(data), key=lambda error: [str(part) for part in error.absolute_path])
-    return [fault for error in errors for fault in _told(error)]
+    return [fault for error in errors for fault in _messages(error)]
 
 
-_REST = re.compile(r"\d+ [^\W\d]")  # of an amount with a decimal comma
+_REST = re.compile(r"\d+ [^\W\d]")  # what YAML makes of the rest of a number with a decimal comma
 
 
-def _of_a_comma(key: object) -> str:
-    """Return the hint for the rest of a decimal comma: within braces YAML ends a value there."""
+def _decimal_comma_hint(key: object) -> str:
+    """Return a hint if a key looks like the rest of a decimal comma: inside braces a comma ends a YAML value."""
     return " Write a decimal point: in braces a comma ends a value." if _REST.match(str(key)) else ""
 
 
-def _told(error: Any) -> list[tuple[Place, str]]:
-    """Return a fault of the schema in words, at the line where it stands."""
+def _messages(error: Any) -> list[tuple[Place, str]]:
+    """Return the faults behind a schema error, each as a location and a message."""
     where = tuple(error.absolute_path)
     if error.validator == "additionalProperties" and error.validator_value is False:
         known = error.schema["properties"]
         return [
             (
                 (*where, key),
-                f"unknown key {key!r}.{_of_a_comma(key)}{did_you_mean(key, known)} Known: {', '.join(known)}",
+                f"unknown key {key!r}.{_decimal_comma_hint(key)}{did_you_mean(key, known)} Known: {', '.join(known)}",
             )
             for key in error.instance
             if key not in known
@@ -122,7 +122,7 @@ def _told(error: Any) -> list[tuple[Place, str]]:
 
 
 def _reference_faults(data: Any) -> list[tuple[Place, str]]:
-    """Find what names something that the file does not have; what is of the wrong shape is passed over."""
+    """Return a fault for each reference to something that the file lacks; malformed data are skipped."""
     sources, peaks, memory, chip = (_mapping(data, key) for key in ("sources", "peaks", "memory", "chip"))
     faults: list[tuple[Place, str]] = []
     for where, field in _fields(data, ()):
@@ -141,41 +141,41 @@ def _reference_faults(data: Any) -> list[tuple[Place, str]]:
     for name in memory:
         level = _mapping(memory, name)
         if level.get("scope") == "unit" and "instances" not in level and "units" not in chip:
-            faults.append((("memory", name), "a level by unit needs its `instances`, or `units` of the chip"))
+            faults.append((("memory", name), "a level of scope `unit` needs `instances`, or `units` of the chip"))
         if level and "capacity" not in level and (name != main or not level.get("note")):
-            why = "the main memory without one needs a `note`, such as 'the board decides its size'"
+            why = "a main memory without one needs a `note`, such as 'the board decides its size'"
             faults.append((("memory", name), f"'capacity' is a required property; {why}"))
-        faults += _unread(("memory", name, "kind"), level.get("kind"), technology_of)
+        faults += _unknown_words(("memory", name, "kind"), level.get("kind"), technology_of)
     for operand, path in _mapping(_mapping(data, "operands"), "paths").items():
         for name in path if isinstance(path, list) else ():
             if name not in memory:
                 faults.append((("operands", "paths", operand), f"{name!r} is not a memory level of this file"))
     node = _mapping(chip, "node").get("value")
-    faults += _unread(("chip", "node", "value"), node, node_of)
+    faults += _unknown_words(("chip", "node", "value"), node, node_of)
     return [*faults, *_assumed_faults(data, sources), *contradictions(data)]
 
 
-def _unread(keys: Place, text: Any, reader: Callable[[str], Any]) -> list[tuple[Place, str]]:
-    """Find words that the package has no type for."""
+def _unknown_words(keys: Place, text: Any, reader: Callable[[str], Any]) -> list[tuple[Place, str]]:
+    """Return a fault if ``reader`` does not recognise ``text``."""
     try:
         known = not isinstance(text, str) or not text or reader(text) is not None
     except ArgumentError as error:
         return [(keys, str(error))]
-    return [] if known else [(keys, f"{text!r} names no process, such as 'TSMC 7 nm', 'N5P', '4NP' or 'Intel 7'")]
+    return [] if known else [(keys, f"{text!r} is not a process node such as 'TSMC 7 nm', 'N5P', '4NP' or 'Intel 7'")]
 
 
 def _mapping(data: Any, key: Any) -> dict[str, Any]:
-    """Return the mapping under ``key``, or an empty one where there is none."""
+    """Return the mapping under ``key``, or an empty one if there is none."""
     mapping = data.get(key) if isinstance(data, dict) and isinstance(key, str) else None
     return mapping if isinstance(mapping, dict) else {}
 
 
-# What makers seldom publish may be a named assumption in a real device, too: a source says it, a range comes along.
+# Values that vendors rarely publish may be assumed in a real device too, with a source and a range.
 _MAY_BE_ASSUMED = (("power", "active"), ("power", "idle"), ("power", "points"), ("price",), ("links",))
 
 
 def _assumed_faults(data: Any, sources: dict[str, Any]) -> Iterator[tuple[Place, str]]:
-    """Find values assumed in a real device without a range or where none may be, or quoted in a made-up one."""
+    """Yield faults of assumed values in a real device, and of values not marked as assumed in a teaching profile."""
     teaching = isinstance(data, dict) and data.get("profile") == "teaching"
     for where, field in _fields(data, ()):
         source = _mapping(sources, field["source"])
@@ -184,16 +184,16 @@ def _assumed_faults(data: Any, sources: dict[str, Any]) -> Iterator[tuple[Place,
             if not any(where[: len(start)] == start for start in _MAY_BE_ASSUMED):
                 yield (
                     where,
-                    "a value may be assumed in a teaching profile only, but for power, price and links: "
-                    "say `profile: teaching`, or find a source",
+                    "only power, price and links of a real device may be assumed: "
+                    "write `profile: teaching`, or give a source",
                 )
             elif not field.get("uncertainty"):
                 yield (
                     where,
-                    "what a real device assumes needs its range: add `uncertainty: 0.1`, in the unit of the value",
+                    "an assumed value of a real device needs a range: add `uncertainty: 0.1`, in the unit of the value",
                 )
         if teaching and source and not assumed:
-            yield where, "a value of a teaching profile is assumed: give it `confidence: assumed`"
+            yield where, "values of a teaching profile are assumed: add `confidence: assumed`"
 
 
 def _fields(data: Any, keys: Place) -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -332,7 +332,7 @@ _NM = ureg.Unit("nm")
 
 
 def _units(data: dict[str, Any]) -> int:
-    """Return how many units the chip has: as many pieces has a level that is counted by unit."""
+    """Return the number of units of the chip, the default number of instances of a level of scope ``unit``."""
     return int(float(data["chip"]["units"]["value"]))
 
 

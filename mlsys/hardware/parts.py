@@ -1,4 +1,4 @@
-"""What a device is made of: memory levels and links, frozen carriers of sourced quantities."""
+"""Parts of a device: memory levels, links and operating points, as immutable records of sourced quantities."""
 
 import math
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from mlsys.units import Quantity
 
 
 def known(owner: str, what: str, value: Quantity | None) -> Quantity:
-    """Hand out a recorded value, or say that ``owner`` has none."""
+    """Return a recorded value and record its use; raise if ``owner`` has none."""
     if value is None:
         raise missing(owner, what)
     fact: Quantity = read(value)
@@ -20,7 +20,7 @@ def known(owner: str, what: str, value: Quantity | None) -> Quantity:
 
 
 def missing(owner: str, what: str, why: str = "") -> UnknownNameError:
-    """Return the error of a value that ``owner`` has not on record, and ``why`` where the file says so."""
+    """Return the error for a value that ``owner`` does not record, with the reason ``why`` if the file gives one."""
     reason = f" ({why})" if why else ""
     return UnknownNameError(
         f"{owner}: no {what} is recorded{reason}. Add it, with its source, to the device's YAML file"
@@ -28,10 +28,10 @@ def missing(owner: str, what: str, why: str = "") -> UnknownNameError:
 
 
 class FactField:
-    """A value of a twin with its fact, noted as read; asking for one that is not on record says what to add."""
+    """Descriptor of a recorded value: access records its use, or raises if the value is missing."""
 
-    def __init__(self, words: str, meaning: str) -> None:
-        self.words, self.__doc__ = words, meaning
+    def __init__(self, label: str, meaning: str) -> None:
+        self.label, self.__doc__ = label, meaning
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.field = f"_{name}"
@@ -41,16 +41,16 @@ class FactField:
     @overload
     def __get__(self, twin: Any, owner: type) -> Quantity: ...
     def __get__(self, twin: Any, owner: type) -> Self | Quantity:
-        return self if twin is None else known(twin.name, self.words, getattr(twin, self.field))
+        return self if twin is None else known(twin.name, self.label, getattr(twin, self.field))
 
 
 def refuse_forged(owner: str, values: Iterable[tuple[str, Any]]) -> None:
-    """Refuse amounts that no machine has, such as ``dataclasses.replace`` may put in the place of a fact.
+    """Raise for values that are not positive and finite, such as ``dataclasses.replace`` may insert.
 
     Raises
     ------
     ArgumentError
-        If one is not finite or not above zero.
+        If a value is not finite or not above zero.
     """
     for name, value in values:
         number = getattr(value, "_magnitude", 1.0)
@@ -62,10 +62,10 @@ def refuse_forged(owner: str, values: Iterable[tuple[str, Any]]) -> None:
 class MemoryLevel:
     """One level of a memory hierarchy.
 
-    ``scope`` says what ``capacity``, ``usable`` and ``bandwidth`` are counted for: the whole
-    ``device``, or one ``unit`` (a streaming multiprocessor, a core, a tile). ``instances`` is
-    the number of separate pieces on the device. ``shared_along`` are loops along the array that
-    one piece serves, of a machine whose operands go through memories of their own.
+    ``scope`` says whether ``capacity``, ``usable`` and ``bandwidth`` are those of the whole ``device``
+    or of one ``unit`` (a streaming multiprocessor, a core, a tile). ``instances`` is the number of
+    separate memories of this level on the device. ``shared_along`` lists the loops along the array that
+    share one instance, for machines with separate memories for each operand.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class MemoryLevel:
     _read: Quantity | None = None
     _write: Quantity | None = None
     _width: Quantity | None = None
-    _units: Quantity | None = None  # what `instances` was counted from, where the file gives no count
+    _units: Quantity | None = None  # source of `instances`, if the file gives no count
 
     def __post_init__(self) -> None:
         given = ((name, value) for name, value in vars(self).items() if name[0] == "_" and value is not None)
@@ -96,19 +96,19 @@ class MemoryLevel:
 
     @property
     def has_capacity(self) -> bool:
-        """Whether it is on record how many bytes fit."""
+        """Whether the capacity is recorded."""
         return self._capacity is not None
 
     @property
     def capacity(self) -> Quantity:
-        """Bytes that fit; unknown where the board decides how much memory a chip gets."""
+        """Capacity in bytes; unknown if the board decides how much memory a chip has."""
         if self._capacity is None:
             raise missing(self.name, "capacity", self.note)
         return known(self.name, "capacity", self._capacity)
 
     @property
     def usable(self) -> Quantity:
-        """Bytes that a program may claim for its tiles; the capacity, where no lower limit is recorded."""
+        """Bytes that a program may allocate; equal to the capacity unless a lower limit is recorded."""
         return self.capacity if self._usable is None else known(self.name, "usable capacity", self._usable)
 
     bandwidth = FactField("bandwidth", "Peak bandwidth in byte/s, decimal.")
@@ -116,27 +116,27 @@ class MemoryLevel:
 
     @property
     def capacity_each(self) -> Quantity:
-        """Bytes in one of the instances: what a single unit can reach at this level."""
+        """Capacity of one instance in bytes: what a single unit can access at this level."""
         return self._each(self.capacity)
 
     @property
     def capacity_total(self) -> Quantity:
-        """Bytes in all instances of the device together."""
+        """Total capacity of all instances in bytes."""
         return self._total(self.capacity)
 
     @property
     def bandwidth_each(self) -> Quantity:
-        """Bandwidth of one of the instances, byte/s."""
+        """Bandwidth of one instance, byte/s."""
         return self._each(self.bandwidth)
 
     @property
     def bandwidth_total(self) -> Quantity:
-        """Bandwidth of all instances of the device together, byte/s."""
+        """Total bandwidth of all instances, byte/s."""
         return self._total(self.bandwidth)
 
     @property
     def amounts(self) -> tuple[Quantity | None, ...]:
-        """Every value that may be on record; notes no use."""
+        """Every value that may be recorded, None where unknown; does not record a use."""
         return self._capacity, self._usable, self._bandwidth, self._latency, self._read, self._write, self._width
 
     def _each(self, amount: Quantity) -> Quantity:
@@ -148,16 +148,16 @@ class MemoryLevel:
 
 @dataclass(frozen=True)
 class OperandPaths:
-    """Memories that each operand of a machine passes, where they are not the same for all.
+    """Memory hierarchy of each operand, for machines on which they differ.
 
     Attributes
     ----------
     bits
-        Width of ``input``, ``weight``, ``partial`` sums and final ``output``.
+        Width in bits of ``input``, ``weight``, ``partial`` sums and final ``output``.
     array
-        Loop to lanes of the array.
+        Number of lanes of the array, by loop.
     paths
-        ``input``, ``weight`` and ``output`` to names of memories, the main memory first.
+        Names of the memories of ``input``, ``weight`` and ``output``, the main memory first.
 
     Examples
     --------
@@ -180,7 +180,7 @@ class OperandPaths:
 
 @dataclass(frozen=True)
 class Link:
-    """A link to other devices; always one direction."""
+    """A link to other devices; bandwidth is per direction."""
 
     name: str
     kind: str
@@ -195,7 +195,7 @@ class Link:
 
     @property
     def both_directions(self) -> Quantity:
-        """Sum of both directions, byte/s: the number that brochures print."""
+        """Bandwidth of both directions together, byte/s, as vendors advertise it."""
         both: Quantity = self.per_direction * 2
         return both
 
@@ -204,7 +204,7 @@ class Link:
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """A clock that a chip may run at, and the least voltage of its cores at that clock.
+    """A clock that a chip may run at, and the minimum voltage of its cores at that clock.
 
     Examples
     --------
@@ -219,10 +219,10 @@ class OperatingPoint:
 
     @property
     def clock(self) -> Quantity:
-        """Cycles per second."""
+        """Clock frequency."""
         return known("operating point", "clock", self._clock)
 
     @property
     def voltage(self) -> Quantity:
-        """Least supply voltage of the cores at this clock."""
+        """Minimum supply voltage of the cores at this clock."""
         return known("operating point", "voltage", self._voltage)

@@ -1,7 +1,7 @@
-"""What a memory is made of and how fine a process draws, read from the words of a device's file.
+"""Memory technologies and process nodes, parsed from the descriptions in device files.
 
-Both are said in words in the files, as their makers say them: ``LPDDR5-6400, 256 bits`` or
-``TSMC 4NP``. They become typed here, once, by a closed table: what it does not know is an error.
+Device files describe both in the vendor's words, such as ``LPDDR5-6400, 256 bits`` or ``TSMC 4NP``.
+They are converted to types here, once; an unknown description is an error.
 """
 
 import re
@@ -11,10 +11,10 @@ from mlsys.errors import ArgumentError
 
 
 class Technology(Enum):
-    """What a memory is made of.
+    """Technology of a memory.
 
-    ``DRAM`` is dynamic memory whose kind is not told. ``STACKED`` is dynamic memory in stacks in the
-    package that is no HBM, or whose kind is not told.
+    ``DRAM`` is dynamic memory of unspecified type. ``STACKED`` is dynamic memory stacked in the package
+    that is not HBM, or of unspecified type.
     """
 
     DRAM = "DRAM"
@@ -34,14 +34,14 @@ class Technology(Enum):
 
 
 class Role(Enum):
-    """What a memory on the chip is there for, where its kind says so."""
+    """Purpose of an on-chip memory, where its description gives one."""
 
     GENERAL = "any data"
     SHARED = "tiles that the threads of one unit share"
     SUMS = "partial sums"
 
 
-# The words before the first comma, whole; what follows it says how wide or how many.
+# Patterns of the text before the first comma; the rest gives the width or the number.
 _KINDS = (
     (Technology.HBM, re.compile(r"HBM(?P<generation>\d?\w?)")),
     (Technology.GDDR, re.compile(r"GDDR(?P<generation>\d\w?)?")),
@@ -59,28 +59,28 @@ _KNOWN = "HBM3e, GDDR6, LPDDR5-6400, DDR4-3200, MRDIMM-8800, DRAM, DRAM in stack
 
 def _read(kind: str) -> tuple[Technology, str]:
     first = kind.partition(",")[0].strip()
-    for technology, words in _KINDS:
-        match = words.fullmatch(first)
+    for technology, pattern in _KINDS:
+        match = pattern.fullmatch(first)
         if match:
             return technology, match.groupdict().get("generation") or ""
     raise ArgumentError(
         f"technology_of(): `kind` must begin with a known kind of memory, such as {_KNOWN}; got {kind!r}. "
-        "Say it so in the device's file, with details behind a comma, or add the kind to mlsys/hardware/technology.py"
+        "Use one in the device file, with details after a comma, or add the kind to mlsys/hardware/technology.py"
     )
 
 
 def technology_of(kind: str) -> Technology:
-    """Return what a memory is made of.
+    """Return the technology of a memory.
 
     Parameters
     ----------
     kind
-        As in a device's file: the kind, and details behind a comma.
+        Description in the device file: the kind, and details after a comma.
 
     Raises
     ------
     ArgumentError
-        If no known kind begins it.
+        If it does not begin with a known kind.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def technology_of(kind: str) -> Technology:
 
 
 def generation_of(kind: str) -> str:
-    """Return the generation of a memory, such as ``"5X"``; empty where none is told.
+    """Return the generation of a memory, such as ``"5X"``; empty if none is given.
 
     Examples
     --------
@@ -108,22 +108,22 @@ _ROLES = (
 
 
 def role_of(kind: str) -> Role:
-    """Return what a memory is there for.
+    """Return the purpose of a memory.
 
     Parameters
     ----------
     kind
-        As in a device's file.
+        Description in the device file.
 
     Examples
     --------
     >>> role_of("SRAM shared with shared memory").name, role_of("SRAM of 32-bit sums").name, role_of("SRAM").name
     ('SHARED', 'SUMS', 'GENERAL')
     """
-    return next((role for role, words in _ROLES if words.search(kind)), Role.GENERAL)
+    return next((role for role, pattern in _ROLES if pattern.search(kind)), Role.GENERAL)
 
 
-# Names of processes, in order of how they are looked for; the first process that a text names counts.
+# Names of process nodes; the first match in the text counts.
 _NODES = re.compile(
     r"(?P<nm>\d+(?:\.\d+)?) ?nm\b"  # 7 nm, 5nm
     r"|\bIntel (?P<angstrom>\d+)A\b"  # Intel 18A
@@ -134,15 +134,15 @@ _NODES = re.compile(
 
 
 def node_of(text: str) -> float | None:
-    """Return the name of a process in nm; None where the text names none.
+    """Return the process node in nm; None if the text names none.
 
-    The name is no length: it orders generations. Of a package of several dies it is that of the
-    first one named, which computes.
+    The node is a name that orders generations, not a physical length. For a package of several dies it
+    is that of the first one named, the compute die.
 
     Parameters
     ----------
     text
-        As in a device's file.
+        Description in the device file.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""The numbers of a twin: plain floats in SI units, each read as a fact when it is asked for.
+"""Numeric view of a device: plain floats in SI units, each read as a fact on access.
 
-``view(device, precision)`` looks up nothing by itself. Each field is read when a model asks for it,
-as :func:`mlsys.provenance.read` does: a recorder sees the facts that a model uses and no others, and
-a what-if acts on them wherever they are used. What no source is known for is None: a model that takes
-something for granted instead says so in its assumptions.
+``view(device, precision)`` is lazy. Each field is read when a model accesses it, by
+:func:`mlsys.provenance.read`, so that a recorder sees exactly the facts that a model uses, and a
+what-if applies wherever they are used. A value without a known source is None; a model that assumes
+one instead lists it among its assumptions.
 """
 
 from dataclasses import dataclass
@@ -23,17 +23,17 @@ _UNITS: tuple[Unit, ...] = ("matrix", "vector")
 
 @dataclass(frozen=True, slots=True)
 class MachineView(Part):
-    """A twin in one number format, as floats in SI units; None where unknown.
+    """A device in one number format, as floats in SI units; None where unknown.
 
     Attributes
     ----------
     device
-        The twin.
+        The device.
     precision
-        Format whose rates count.
+        Number format of the rates.
     unit
-        ``"matrix"`` or ``"vector"`` to look at that unit alone; None takes the matrix unit where
-        there is one for the format, else the vector unit.
+        ``"matrix"`` or ``"vector"`` for the rate of that unit alone; None selects the matrix unit if the
+        device has one for the format, and the vector unit otherwise.
 
     Examples
     --------
@@ -88,19 +88,21 @@ class MachineView(Part):
         return device._chip.get(field)
 
     def has_rate(self, precision: str, unit: Unit | None = None) -> bool:
-        """Tell whether the device has a dense peak in a format, on a unit or on any; notes no use."""
+        """Return whether the device has a dense peak in a format, on ``unit`` or any, without recording a use."""
         return MachineView(self.device, precision_name(precision), unit).has("rate")
 
     def rate_of(self, precision: str, unit: Unit | None = None) -> float | None:
-        """Return the dense rate of another format, FLOP/s; by default of the matrix unit, where there is one."""
+        """Return the dense rate of another format, FLOP/s; by default that of the matrix unit, if there is one."""
         return MachineView(self.device, precision_name(precision), unit).rate
 
     @property
     def precisions(self) -> tuple[str, ...]:
-        """Formats that the device has a peak for."""
+        """Number formats for which the device has a peak."""
         return self.device.precisions
 
-    rate = Amount("Dense peak, FLOP/s: of ``unit``, or of the matrix unit where there is one, else of the vector unit.")
+    rate = Amount(
+        "Dense peak of ``unit``, FLOP/s; by default of the matrix unit if there is one, else the vector unit."
+    )
     matrix = Amount("Dense peak of the matrix unit, FLOP/s.")
     vector = Amount("Dense peak of the vector unit, FLOP/s.")
 
@@ -116,12 +118,12 @@ class MachineView(Part):
 
     @property
     def inner(self) -> tuple[LevelView, ...]:
-        """The memories inside the main memory, from the outermost to the innermost."""
+        """The memories between the main memory and the compute units, from the outermost to the innermost."""
         return tuple(LevelView(self.device.name, level) for level in self.device.inner_levels)
 
     @property
     def levels(self) -> tuple[LevelView, ...]:
-        """The main memory and those inside it, from the outermost to the innermost."""
+        """The main memory and the memories inside it, from the outermost to the innermost."""
         return self.main, *self.inner
 
     @property
@@ -137,7 +139,7 @@ class MachineView(Part):
 
     @property
     def links(self) -> tuple[LinkView, ...]:
-        """The links, in the order of the device's file."""
+        """The links, in the order of the device file."""
         return tuple(LinkView(self.device.name, link) for link in self.device.links.values())
 
     def link(self, name: str) -> LinkView:
@@ -146,37 +148,37 @@ class MachineView(Part):
 
     tdp = Amount("Thermal design power, W.")
     idle_power = Amount("Power when idle, W.")
-    active_power = Amount("Power while it computes, as measured, W.")
+    active_power = Amount("Measured power under load, W.")
     price = Amount("Price, USD.")
-    node = Amount("Name of the process, nm: it orders generations and is no length.")
-    clock = Amount("Cycles per second.")
-    boost = Amount("Cycles per second of one core that works alone, where that is on record.")
-    units = Amount("Streaming multiprocessors, compute units, cores or tiles.")
-    macs_per_cycle = Amount("Multiply-accumulates per cycle, of the headline format.")
+    node = Amount("Process node, nm: a name that orders generations, not a length.")
+    clock = Amount("Clock frequency, Hz.")
+    boost = Amount("Single-core boost clock, Hz.")
+    units = Amount("Number of streaming multiprocessors, compute units, cores or tiles.")
+    macs_per_cycle = Amount("Multiply-accumulates per cycle, in the headline format.")
     die_area = Amount("Area of the die, mm².")
 
     @property
     def systolic_array(self) -> ArrayShape | None:
-        """Shape of the systolic arrays; None where the device has none on record."""
+        """Shape of the systolic arrays; None if none is recorded."""
         return ArrayShape(*self.device.systolic_array) if self.device.systolic_array else None
 
 
 def view(device: Device, precision: str | None = None, *, unit: Unit | None = None) -> MachineView:
-    """Return the numbers of a twin in a number format.
+    """Return the numeric view of a device in one number format.
 
     Parameters
     ----------
     device
-        A twin, such as ``Hardware.Cloud.A100``.
+        A device, such as ``Hardware.Cloud.A100``.
     precision
-        Format whose rates count; by default the headline precision of the device.
+        Number format of the rates; by default the headline precision of the device.
     unit
-        ``"matrix"`` or ``"vector"``; by default whichever a format has, matrix first.
+        ``"matrix"`` or ``"vector"``; by default the matrix unit if the device has one for the format.
 
     Raises
     ------
     UnknownNameError
-        If there is no such format or unit. A device without a rate in it has None.
+        If there is no such format or unit. The rate is None if the device lacks one in that format.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Parts of a view: memories and links as floats in SI units.
+"""Parts of a numeric view: memories and links as floats in SI units.
 
-Each field is read when it is asked for; see :mod:`mlsys.hardware.view`.
+Each field is read on access; see :mod:`mlsys.hardware.view`.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ _FACTORS: dict[tuple[Any, str], float] = {}
 
 
 def _number(quantity: Quantity | None, unit: str) -> float | None:
-    """Return a fact in ``unit``, noted as read and under the what-ifs that hold."""
+    """Return a fact in ``unit``, with the active what-ifs applied, and record its use."""
     if quantity is None:
         return None
     key = quantity._units, unit
@@ -37,7 +37,7 @@ class Part(ABC):
     @property
     @abstractmethod
     def owner(self) -> str:
-        """Whose fields these are, in words."""
+        """Name of the part, for messages."""
 
     @abstractmethod
     def _stored(self, field: str) -> Quantity | None: ...
@@ -51,11 +51,11 @@ class Part(ABC):
         return self._stored(field)
 
     def has(self, field: str) -> bool:
-        """Tell whether a field is recorded; notes no use."""
+        """Return whether a field is recorded, without recording a use."""
         return self._field(field) is not None
 
     def fact_of(self, field: str) -> Fact | None:
-        """Return the fact that a field is; None where unknown. Notes no use."""
+        """Return the fact behind a field, None if unknown, without recording a use."""
         origin = origin_of(self._field(field))
         return origin if isinstance(origin, Fact) else None
 
@@ -87,7 +87,7 @@ class Part(ABC):
 
 
 class Amount:
-    """A field of a :class:`Part` in its SI unit, noted as read; None where it is not recorded."""
+    """Descriptor of a field of a :class:`Part`: its value in its SI unit, None if unknown; access records a use."""
 
     def __init__(self, meaning: str) -> None:
         self.__doc__ = meaning
@@ -105,7 +105,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class LevelView(Part):
-    """One memory of a machine; see :class:`mlsys.hardware.MemoryLevel` for what its scope means.
+    """One memory of a machine; see :class:`mlsys.hardware.MemoryLevel` for the meaning of its scope.
 
     Examples
     --------
@@ -131,7 +131,7 @@ class LevelView(Part):
 
     @property
     def owner(self) -> str:
-        """Device and level, in words."""
+        """Names of the device and the level, for messages."""
         return f"{self.device}, {self.level.name}"
 
     def _stored(self, field: str) -> Quantity | None:
@@ -141,42 +141,42 @@ class LevelView(Part):
 
     @property
     def name(self) -> str:
-        """As in the device's file."""
+        """Name in the device file."""
         return self.level.name
 
     @property
     def technology(self) -> Technology | None:
-        """What the memory is made of; None where the file does not say."""
+        """Technology of the memory; None if the file does not say."""
         return technology_of(self.level.kind) if self.level.kind else None
 
     @property
     def generation(self) -> str:
-        """Generation of its DRAM, such as ``"5X"``; empty where there is none."""
+        """Generation of its DRAM, such as ``"5X"``; empty if none is given."""
         return generation_of(self.level.kind) if self.level.kind else ""
 
     @property
     def role(self) -> Role:
-        """What the memory is there for, as far as its kind says."""
+        """Purpose of the memory, as far as its description says."""
         return role_of(self.level.kind)
 
     @property
     def scope(self) -> Literal["device", "unit"]:
-        """What capacity and bandwidth are counted for."""
+        """Whether capacity and bandwidth are those of the device or of one unit."""
         return "unit" if self.level.scope == "unit" else "device"
 
     @property
     def instances(self) -> float:
-        """Separate pieces on the device: as many as the chip has units where the level is counted by unit."""
+        """Number of separate memories of this level; by default the number of units for a level of scope ``unit``."""
         counted = _number(self.level._units, "count")
         return float(self.level.instances) if counted is None else counted
 
-    capacity = Amount("Bytes that fit, of the scope.")
-    usable = Amount("Bytes that a program may claim, of the scope; the capacity, where no lower limit is recorded.")
-    bandwidth = Amount("Peak bandwidth in byte/s, of the scope.")
+    capacity = Amount("Capacity in bytes, per scope.")
+    usable = Amount("Bytes that a program may allocate, per scope; the capacity unless a lower limit is recorded.")
+    bandwidth = Amount("Peak bandwidth in byte/s, per scope.")
     latency = Amount("Seconds from load to use.")
 
     def leans(self, field: str, *, each: bool = False) -> dict[str, Quantity]:
-        """Return what a field of all instances, or of ``each``, is computed from: itself, and where asked how many."""
+        """Return the facts behind the total of a field, or behind its value for ``each`` instance."""
         if not self.has(field):
             return {}
         quantities = {f"{self.name}_{field}": self.quantity(field)}
@@ -191,17 +191,17 @@ class LevelView(Part):
 
     @property
     def capacity_each(self) -> float | None:
-        """Bytes in one instance."""
+        """Capacity of one instance in bytes."""
         return self._each(self.capacity)
 
     @property
     def capacity_total(self) -> float | None:
-        """Bytes in all instances together."""
+        """Total capacity of all instances in bytes."""
         return self._total(self.capacity)
 
     @property
     def usable_each(self) -> float | None:
-        """Bytes of one instance that a program may claim."""
+        """Bytes of one instance that a program may allocate."""
         return self._each(self.usable)
 
     @property
@@ -211,7 +211,7 @@ class LevelView(Part):
 
     @property
     def bandwidth_total(self) -> float | None:
-        """Bandwidth of all instances together, byte/s."""
+        """Total bandwidth of all instances, byte/s."""
         return self._total(self.bandwidth)
 
 
@@ -234,7 +234,7 @@ class LinkView(Part):
 
     @property
     def owner(self) -> str:
-        """Device and link, in words."""
+        """Names of the device and the link, for messages."""
         return f"{self.device}, {self.link.name}"
 
     def _stored(self, field: str) -> Quantity | None:
@@ -242,12 +242,12 @@ class LinkView(Part):
 
     @property
     def name(self) -> str:
-        """As in the device's file."""
+        """Name in the device file."""
         return self.link.name
 
     @property
     def kind(self) -> str:
-        """In words."""
+        """Kind of the link, as the device file describes it."""
         return self.link.kind
 
     bandwidth = Amount("Bandwidth in one direction, byte/s.")
@@ -256,7 +256,7 @@ class LinkView(Part):
 
 @dataclass(frozen=True, slots=True)
 class ArrayShape:
-    """Processing elements of the systolic arrays of a chip: rows and columns of one, and how many."""
+    """Shape of the systolic arrays of a chip: rows and columns of one array, and the number of arrays."""
 
     rows: int
     columns: int

@@ -1,4 +1,4 @@
-"""Changes of facts that come from outside, by ``MLSYS_PERTURB``: a name that no fact has is refused."""
+"""Validation of the environment variable ``MLSYS_PERTURB``, which changes facts: unknown names are refused."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from mlsys.hardware.catalogue import Hardware
 
 
 def _known_facts(name: str) -> Iterable[str]:
-    """Return the names among which a fact of that name would be found: those of its device, else of all constants."""
+    """Return the names of all facts of the device that ``name`` refers to, or of all constants."""
     owner, slash, _ = name.partition("/")
     if not slash:
         return PUBLISHED.keys() | DERIVED.keys()
@@ -22,7 +22,7 @@ def _known_facts(name: str) -> Iterable[str]:
 
 
 def refuse_unknown_facts(names: Iterable[str]) -> None:
-    """Refuse a change from outside of a fact that nobody has: it would silently change nothing.
+    """Raise if a name in ``MLSYS_PERTURB`` is not a fact, as the change would silently have no effect.
 
     Raises
     ------

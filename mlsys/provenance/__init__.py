@@ -1,11 +1,11 @@
-"""Where a number comes from: facts with a pedigree and the steps that join them.
+"""Provenance of numbers: published facts and the computations that combine them.
 
-A :class:`Fact` is a leaf: somebody published a value and we can say who, when
-and what it means. A :class:`Step` is a node: an operator or a formula applied
-to operands. Quantities carry one of the two, so a result can always be asked
-which facts it leans on and by which sum it was reached.
+A :class:`Fact` is a leaf: a published value with its source, date and meaning. A
+:class:`Step` is an inner node: an operator or a formula applied to operands. Every
+quantity has one of the two as its origin, so that a result lists the facts it
+depends on and the expression that computed it.
 
-Facts are handed out by :func:`read`, which recorders and what-ifs hear of.
+Facts are read by :func:`read`, which notifies recorders and applies what-ifs.
 """
 
 from mlsys.provenance.extremes import extremes

@@ -1,4 +1,4 @@
-"""The least and the most of several results, with the facts of those that lost."""
+"""Minimum and maximum of several results, with the facts of the others as compared facts."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,10 +10,10 @@ __all__ = ["extremes"]
 
 
 def extremes(results: Iterable[Any]) -> tuple[Any, Any]:
-    """Return the least and the most of quantities of one dimension.
+    """Return the minimum and maximum of quantities of the same dimension.
 
-    Each leans on the facts of the one that it is. Those of the others are compared: they move it once they win, which
-    Python's own ``min`` and ``max`` do not know.
+    Each depends on the facts of the selected quantity. The facts of the others are recorded as compared, as they
+    change the result once another quantity is selected; Python's ``min`` and ``max`` do not record that.
 
     Parameters
     ----------
@@ -23,12 +23,12 @@ def extremes(results: Iterable[Any]) -> tuple[Any, Any]:
     Returns
     -------
     tuple
-        Copies of the least and of the most.
+        Copies of the minimum and the maximum.
 
     Raises
     ------
     ArgumentError
-        If there is none.
+        If ``results`` is empty.
 
     Examples
     --------
@@ -39,14 +39,14 @@ def extremes(results: Iterable[Any]) -> tuple[Any, Any]:
     >>> [fact.name for fact in most.origin.sets()]
     ['A100_80GB/memory/HBM/bandwidth']
     """
-    every = list(results)
-    if not every:
-        raise ArgumentError("extremes: must be given at least one result, got none")
-    facts = used_facts(*every)
-    return _marked(min(every), "the least", facts), _marked(max(every), "the most", facts)
+    candidates = list(results)
+    if not candidates:
+        raise ArgumentError("extremes: `results` must contain at least one quantity, got none")
+    facts = used_facts(*candidates)
+    return _with_compared(min(candidates), "the least", facts), _with_compared(max(candidates), "the most", facts)
 
 
-def _marked(result: Any, words: str, facts: tuple[Fact, ...]) -> Any:
+def _with_compared(result: Any, symbol: str, facts: tuple[Fact, ...]) -> Any:
     copy = result.__copy__()
-    copy._origin = Step(words, (result,), against=facts)
+    copy._origin = Step(symbol, (result,), against=facts)
     return copy

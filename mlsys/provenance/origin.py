@@ -1,4 +1,4 @@
-"""A fact is a leaf, a step a node: together they say where a number comes from."""
+"""Origin of a number: a published fact, or a step that computes it from others."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ _CONFIDENCE = ("verified", "secondary", "unverified", "derived", "defined", "ass
 
 @dataclass(frozen=True)
 class Fact:
-    """The birth certificate of a number.
+    """A published value: its name, meaning, source, date and confidence.
 
     Attributes
     ----------
     name
         Unique name, such as ``"A100_80GB/memory/HBM/bandwidth"``.
     meaning
-        What exactly was counted: dense or sparse, per direction or both, which node.
+        Precise definition of the value: dense or sparse, per direction or both, which node.
     source
-        Who published the value, precise enough to find it again.
+        Publication of the value, precise enough to find it again.
     date
-        When it was published, ``YYYY``, ``YYYY-MM`` or ``YYYY-MM-DD``.
+        Date of publication, ``YYYY``, ``YYYY-MM`` or ``YYYY-MM-DD``.
     uncertainty
-        In the fact's own unit; 0 for definitions, None where the source states none.
+        In the unit of the value; 0 for definitions, None if the source states none.
     confidence
         ``verified`` (the source was read), ``secondary`` (a transcription was read),
         ``unverified`` (from memory, to be confirmed), ``derived``, ``defined`` or
-        ``assumed`` (made up for teaching, or a named assumption, whose ``source`` says it
-        and whose ``uncertainty`` is its range).
+        ``assumed`` (made up for teaching, or an assumption that ``source`` explains
+        and ``uncertainty`` bounds).
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Fact:
             )
 
     def __hash__(self) -> int:
-        return hash(self.name)  # which is unique; sums hash their facts very often
+        return hash(self.name)  # names are unique, and facts are hashed very often
 
     def facts(self) -> tuple[Fact, ...]:
         """Return this fact alone."""
@@ -81,7 +81,7 @@ class Fact:
         return (self,)
 
     def compared(self) -> tuple[Fact, ...]:
-        """Return nothing: a fact is what was published."""
+        """Return an empty tuple: a fact is not compared with others."""
         return ()
 
     def expression(self) -> str:
@@ -89,17 +89,17 @@ class Fact:
         return f"the fact {self.name}"
 
     def pedigree(self, quantity: object) -> str:
-        """Return the printed birth certificate of ``quantity``."""
-        spread = (
+        """Return the printed form of ``quantity``: its value, meaning, uncertainty, source and confidence."""
+        uncertainty = (
             "not stated" if self.uncertainty is None else f"± {self.uncertainty:g}" if self.uncertainty else "exact"
         )
         return (
-            f"{self.name} = {quantity:~P}\n  meaning     {self.meaning}\n  uncertainty {spread}\n"
+            f"{self.name} = {quantity:~P}\n  meaning     {self.meaning}\n  uncertainty {uncertainty}\n"
             f"  source      {self.source} ({self.date})\n  confidence  {self.confidence}"
         )
 
 
-_LONG = 6  # operands; a longer sum is told by its length, a longer call by its first ones
+_LONG = 6  # operands; for a longer sum only their number is printed, for a longer call only the first ones
 _FIRST = 4
 
 
@@ -109,9 +109,9 @@ class Step:
 
     ``symbol`` is ``×``, ``÷``, ``+``, ``−``, ``^`` or the name of a formula.
 
-    Facts enter a result in two ways. Those that its operands lean on *set* it: they stand in its sum. Others are
-    *compared*: they lost against a nearer limit or decided a fit, and move it only where they come to win.
-    ``against`` are facts that this step was compared with, beside its operands.
+    Facts influence a result in two ways. Those that *set* it enter its expression. Others are only *compared*:
+    their limit was not the binding one, or they decided whether something fits, and a change of them matters only
+    if it changes that outcome. ``against`` lists further facts that this step was compared with.
     """
 
     symbol: str
@@ -122,38 +122,38 @@ class Step:
 
     @classmethod
     def of(cls, symbol: str, *operands: Any) -> Step:
-        """Make the step of an operator from its operands."""
+        """Return the step of an operator applied to operands."""
         return cls(symbol, operands)
 
     @classmethod
     def told(cls, symbol: str, words: Mapping[str, str], sets: Iterable[Fact], compared: Iterable[Fact]) -> Step:
-        """Make the step of a model that computes with plain numbers: what it was asked, and the facts it knows of."""
+        """Return the step of a model that computes with plain numbers, from its labelled arguments and its facts."""
         own = dict.fromkeys(sets)
         rest = tuple(fact for fact in dict.fromkeys(compared) if fact not in own)
         return cls(symbol, tuple(words.values()), tuple(words), _known=[(tuple(own), rest)])
 
     def facts(self) -> tuple[Fact, ...]:
-        """Return every fact below this step, those that set it first, each once, in order of appearance."""
+        """Return every fact below this step without duplicates: first those that set it, then the compared ones."""
         sets, compared = self._below()
         return sets + compared
 
     def sets(self) -> tuple[Fact, ...]:
-        """Return the facts below this step that stand in its sum."""
+        """Return the facts below this step that enter its expression."""
         return self._below()[0]
 
     def compared(self) -> tuple[Fact, ...]:
-        """Return the facts below this step that do not stand in its sum: each lost to another, or decided a fit."""
+        """Return the facts below this step that were only compared and do not enter its expression."""
         return self._below()[1]
 
     def _below(self) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
         """Return the facts that set this step, and those that are only compared."""
-        if not self._known:  # on a stack of its own: a running sum is as deep as it is long
+        if not self._known:  # iterative, as a running sum is as deep as it is long
             sets: dict[Fact, None] = {}
             compared = dict.fromkeys(self.against)
             seen: set[int] = {id(self)}
-            waiting: list[Origin] = list(filter(None, map(origin_of, reversed(self.operands))))
-            while waiting:
-                origin = waiting.pop()
+            stack: list[Origin] = list(filter(None, map(origin_of, reversed(self.operands))))
+            while stack:
+                origin = stack.pop()
                 if isinstance(origin, Fact):
                     sets[origin] = None
                 elif id(origin) not in seen:
@@ -163,12 +163,12 @@ class Step:
                         compared |= dict.fromkeys(origin._known[0][1])
                     else:
                         compared |= dict.fromkeys(origin.against)
-                        waiting += filter(None, map(origin_of, reversed(origin.operands)))
+                        stack += filter(None, map(origin_of, reversed(origin.operands)))
             self._known.append((tuple(sets), tuple(fact for fact in compared if fact not in sets)))
         return self._known[0]
 
     def expression(self) -> str:
-        """Return the sum one level deep: ``312 TFLOP/s ÷ 2039 GB/s``."""
+        """Return the expression one level deep, such as ``312 TFLOP/s ÷ 2039 GB/s``."""
         if self.symbol == "+" and len(self.operands) > _LONG:
             return f"the sum of {len(self.operands)} values"
         shown = [_short(operand) for operand in self.operands]
@@ -186,7 +186,7 @@ Origin = Fact | Step
 
 
 def origin_of(value: object) -> Origin | None:
-    """Return the origin a quantity carries, or None for anything else."""
+    """Return the origin of a quantity, or None for any other object."""
     return getattr(value, "_origin", None)
 
 
@@ -202,7 +202,7 @@ def _short(operand: Any) -> str:
 
 
 def used_facts(*quantities: Any) -> tuple[Fact, ...]:
-    """Return the facts that the given quantities lean on, each once."""
+    """Return the facts that the given quantities depend on, without duplicates."""
     facts: dict[Fact, None] = {}
     for quantity in quantities:
         origin = origin_of(quantity)

@@ -1,4 +1,4 @@
-"""Reading facts: who used them, and what if they were different."""
+"""Reading of facts: recording which are used, and what-ifs that change them."""
 
 import contextlib
 import functools
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_KEPT = 8  # answers under different what-ifs, of one function for one set of arguments
+_KEPT = 8  # cached results per function and arguments, each under different what-ifs
 
 
 class Seen(dict[str, Any]):
@@ -21,9 +21,9 @@ class Seen(dict[str, Any]):
     Attributes
     ----------
     compared
-        Names of those that were only compared with others: they did not set what was computed.
+        Names of those that were only compared with others and did not set a result.
     direct
-        Names of those that were read outside of any model that tells by itself what its answers lean on.
+        Names of those that were read outside of any traced model.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Seen(dict[str, Any]):
         self.direct: set[str] = set()
 
     def note(self, name: str, quantity: Any, compared: bool, direct: bool) -> None:
-        """Note a fact; what was ever read for a sum is no longer only compared."""
+        """Record a fact; once read as more than a comparison, it is no longer in ``compared``."""
         if not compared:
             self.compared.discard(name)
         elif name not in self:
@@ -42,24 +42,24 @@ class Seen(dict[str, Any]):
         self[name] = quantity
 
 
-# What holds in this thread (or task), and in a context copied from it: recorders and what-ifs are never changed in
-# place, so that no thread loses or inherits what another one set.
+# State of this thread or task, and of contexts copied from it. Recorders and what-ifs are never modified in place,
+# so that threads do not affect each other.
 _recorders: ContextVar[tuple[Seen, ...]] = ContextVar("recorders", default=())
 _comparing: ContextVar[bool] = ContextVar("comparing", default=False)
 _silent: ContextVar[bool] = ContextVar("silent", default=False)
 _whatifs: ContextVar[dict[str, float] | None] = ContextVar("whatifs", default=None)
-# Pages stay open from one cell to another, each of which may run in a context of its own: they hear every thread.
+# Pages stay open across cells, which may run in different contexts, so that listeners receive reads of every thread.
 _listeners: list[Seen] = []
-_from_outside: dict[str, float] = {}
+_environment_factors: dict[str, float] = {}
 
 
 def _factor(factor: object) -> float:
-    """Return what a fact is multiplied by, once it is known to be a finite number above zero.
+    """Return the factor of a what-if as a float, or raise if it is not a finite number above zero.
 
     Raises
     ------
     ValueError
-        If it is not.
+        If it is not a finite number above zero.
     """
     number = math.nan if isinstance(factor, bool) or not isinstance(factor, Real) else float(factor)
     if not 0 < number < math.inf:
@@ -70,11 +70,11 @@ def _factor(factor: object) -> float:
 
 
 def _factors_from_environment() -> None:
-    """Read ``MLSYS_PERTURB="name=1.01,other=0.99"``: the what-if switch of the tests."""
+    """Read the what-ifs of the tests from ``MLSYS_PERTURB="name=1.01,other=0.99"``."""
     for item in filter(None, os.environ.get("MLSYS_PERTURB", "").split(",")):
         name, _, factor = item.rpartition("=")
         try:
-            _from_outside[name.strip()] = _factor(float(factor))
+            _environment_factors[name.strip()] = _factor(float(factor))
         except ValueError:
             raise ValueError(
                 f'MLSYS_PERTURB must be like "A100_80GB/power/tdp=1.01,other=0.99", got {item!r}'
@@ -86,16 +86,16 @@ _factors_from_environment()
 
 def _factors() -> dict[str, float]:
     own = _whatifs.get()
-    return _from_outside if own is None else own
+    return _environment_factors if own is None else own
 
 
 def whatifs_from_outside() -> tuple[str, ...]:
-    """Return the facts that ``MLSYS_PERTURB`` changes."""
-    return tuple(_from_outside)
+    """Return the names of the facts that ``MLSYS_PERTURB`` changes."""
+    return tuple(_environment_factors)
 
 
 def active_whatifs() -> tuple[tuple[str, float], ...]:
-    """Return the facts that are changed here and their factors: a key for whatever is kept for later.
+    """Return the active what-ifs as pairs of fact name and factor, to be used in keys of caches.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def active_whatifs() -> tuple[tuple[str, float], ...]:
     return tuple(sorted(_factors().items()))
 
 
-def _note(name: str, quantity: Any, compared: bool = False) -> None:
+def _record(name: str, quantity: Any, compared: bool = False) -> None:
     recorders = _recorders.get()
     compared = compared or _comparing.get()
     for recorder in recorders:
@@ -118,15 +118,15 @@ def _note(name: str, quantity: Any, compared: bool = False) -> None:
             recorder.note(name, quantity, compared, not recorders)
 
 
-def _note_again(seen: Seen) -> None:
+def _record_again(seen: Seen) -> None:
     for name, quantity in seen.items():
-        _note(name, quantity, name in seen.compared)
+        _record(name, quantity, name in seen.compared)
 
 
 def read(quantity: Any) -> Any:
-    """Hand out a fact: note that it was used and apply a perturbation, if one is set.
+    """Return a copy of a fact with the active what-if applied, and record its use.
 
-    What was handed out already comes back as it is: no what-if acts twice.
+    A quantity that was already returned by this function is not changed again.
     """
     fact = quantity._origin
     factors = _factors()
@@ -138,12 +138,12 @@ def read(quantity: Any) -> Any:
     else:
         quantity = quantity.__copy__()
     quantity._handed_out = True
-    _note(fact.name, quantity)
+    _record(fact.name, quantity)
     return quantity
 
 
 class _Within:
-    """A block inside of which context variables have other values; many thousands are entered for one answer."""
+    """Context manager that sets context variables; kept light, as one result may enter it thousands of times."""
 
     __slots__ = ("_tokens", "_values")
 
@@ -159,7 +159,7 @@ class _Within:
 
 
 class _Recording:
-    """A block whose reads are collected."""
+    """Context manager that collects the facts read inside its block."""
 
     __slots__ = ("_token",)
 
@@ -173,10 +173,10 @@ class _Recording:
 
 
 def comparing() -> AbstractContextManager[None]:
-    """Note facts that are read inside the block as compared only, unless they are read for a sum elsewhere too.
+    """Record facts that are read inside the block as only compared, unless they are also read outside.
 
-    For a model that looks at several limits to find the one that holds, or asks whether something fits; it then reads
-    what holds once more, outside the block.
+    For a model that compares several limits to find the binding one, or checks whether something fits; it then
+    reads the binding one again, outside the block.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def comparing() -> AbstractContextManager[None]:
 
 
 def fact_magnitude(quantity: Any) -> float:
-    """Return the magnitude of a fact as :func:`read` hands it out, for the inner loops of models.
+    """Return the magnitude of a fact as :func:`read` returns it, for the inner loops of models.
 
     Examples
     --------
@@ -206,15 +206,15 @@ def fact_magnitude(quantity: Any) -> float:
     name, factors = quantity._origin.name, _factors()
     if name in factors:
         return float(read(quantity)._magnitude)
-    _note(name, quantity)  # as it is: nobody gets hold of it
+    _record(name, quantity)  # no copy needed, as the quantity itself is not returned
     return float(quantity._magnitude)
 
 
 def recording() -> AbstractContextManager[Seen]:
     """Collect every fact read inside the block, by name.
 
-    Facts that another thread reads are its own; one that is started with a copy of this context
-    (``contextvars.copy_context().run``) is part of the block.
+    Reads of other threads are not collected, except those started with a copy of this context
+    (``contextvars.copy_context().run``).
 
     Examples
     --------
@@ -228,9 +228,9 @@ def recording() -> AbstractContextManager[Seen]:
 
 
 def unrecorded() -> AbstractContextManager[None]:
-    """Leave facts that are read inside the block out of every collection around it.
+    """Exclude facts that are read inside the block from every enclosing recording.
 
-    For a figure over a whole catalogue, which leans on so many facts that naming them says nothing.
+    For a figure over the whole catalogue, which depends on too many facts to list.
 
     Examples
     --------
@@ -244,9 +244,9 @@ def unrecorded() -> AbstractContextManager[None]:
 
 
 def as_recorded() -> AbstractContextManager[None]:
-    """Read facts inside the block as they are on record, whatever what-ifs hold around it, and out of every collection.
+    """Read facts inside the block without the active what-ifs, and without recording their use.
 
-    For what kind of thing a machine is, which a what-if on one of its rates does not change.
+    For classifying a machine, which a what-if on one of its rates must not change.
 
     Examples
     --------
@@ -259,9 +259,9 @@ def as_recorded() -> AbstractContextManager[None]:
 
 
 def listen(seen: Seen) -> Callable[[], None]:
-    """Collect every fact that any thread reads from now on into ``seen``; return what ends it.
+    """Collect every fact that any thread reads from now on into ``seen``; return a function that stops it.
 
-    For a page, which stays open from one cell to the next.
+    For a page, which stays open across cells.
 
     Examples
     --------
@@ -283,9 +283,9 @@ def listen(seen: Seen) -> Callable[[], None]:
 
 
 def remembered(function: Callable[..., T]) -> Callable[..., T]:
-    """Run a function once for each set of arguments and for each what-if on a fact that it read.
+    """Cache a function by its arguments and by the what-ifs on the facts that it read.
 
-    A recorder sees the facts of an answer whether it was kept or not. The arguments must be hashable.
+    A recorder receives the facts of a cached result too. The arguments must be hashable.
 
     Examples
     --------
@@ -303,26 +303,26 @@ def remembered(function: Callable[..., T]) -> Callable[..., T]:
     >>> bandwidth("A100")
     2039.0
     """
-    kept: dict[tuple[Any, ...], list[tuple[T, Seen, dict[str, float]]]] = {}
+    cache: dict[tuple[Any, ...], list[tuple[T, Seen, dict[str, float]]]] = {}
 
     @functools.wraps(function)
     def answer(*args: Any, **named: Any) -> T:
         factors = _factors()
-        known = kept.setdefault((args, tuple(sorted(named.items()))), [])
-        for result, seen, under in known:
-            # The same, if the facts that it read are changed now as they were then.
+        cached = cache.setdefault((args, tuple(sorted(named.items()))), [])
+        for result, seen, under in cached:
+            # Valid if the active what-ifs on the facts that it read are the same as then.
             if all(
                 factors.get(name, 1.0) == under.get(name, 1.0) for name in (under.keys() | factors.keys() & seen.keys())
             ):
-                _note_again(seen)
+                _record_again(seen)
                 return result
         with recording() as seen:
-            result = function(*args, **named)  # recorders around hear it, too
-        if not _recorders.get():  # to pages, what is asked outside of any model was read directly
-            _note_again(seen)
-        if len(known) == _KEPT:
-            del known[1]  # the first is the answer without what-ifs, as a rule
-        known.append((result, seen, {name: factor for name, factor in factors.items() if name in seen}))
+            result = function(*args, **named)  # enclosing recorders receive the reads too
+        if not _recorders.get():  # for pages, reads outside of any model are direct
+            _record_again(seen)
+        if len(cached) == _KEPT:
+            del cached[1]  # the first is usually the result without what-ifs
+        cached.append((result, seen, {name: factor for name, factor in factors.items() if name in seen}))
         return result
 
     return answer
@@ -332,10 +332,10 @@ def remembered(function: Callable[..., T]) -> Callable[..., T]:
 def perturbed(name: str, factor: float) -> Iterator[None]:
     """Multiply the fact ``name`` by ``factor`` wherever it is read inside the block; blocks may nest.
 
-    Holds in this thread; other threads go on with the facts as they are.
+    Applies to this thread only.
     """
     if not isinstance(name, str):
-        raise ValueError(f"perturbed(): `name` must be that of a fact, such as 'A100_80GB/power/tdp', got {name!r}")
+        raise ValueError(f"perturbed(): `name` must be the name of a fact, such as 'A100_80GB/power/tdp', got {name!r}")
     factors = _factors()
     token = _whatifs.set({**factors, name: factors.get(name, 1.0) * _factor(factor)})
     try:

@@ -1,4 +1,4 @@
-"""Tables and pictures say here that they were made; a page that is open hears of them."""
+"""Notification of an open page about the tables and figures that it shows."""
 
 import contextlib
 import sys
@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shown:
-    """Something that a page shows besides its claims.
+    """A table or figure that a page shows besides its claims.
 
     Attributes
     ----------
     kind, name
-        ``"table"`` or ``"picture"``, and what it is called.
+        ``"table"`` or ``"picture"``, and its name.
     digest
-        Returns a short text that changes when what is seen changes.
+        Function that returns a short hash of the content.
     facts
         Names of the facts that were read while it was made.
     frame
-        The line of the page that made it.
+        Stack frame of the line of the page that made it.
     """
 
     kind: str
@@ -30,22 +30,22 @@ class Shown:
     frame: types.FrameType | None
 
 
-_hearers: list[Callable[[Shown], None]] = []
+_listeners: list[Callable[[Shown], None]] = []
 
 
 def announce(kind: str, name: str, digest: Callable[[], str], facts: Iterable[str] = ()) -> None:
-    """Tell an open page of a table or a picture; where none is open, nothing happens."""
-    if _hearers:
+    """Notify the open page, if any, of a table or a figure."""
+    if _listeners:
         frame: types.FrameType | None = sys._getframe(1)
         while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "mlsys":
             frame = frame.f_back
         shown = Shown(kind, name, digest, tuple(facts), frame)
-        for heard in _hearers:
-            heard(shown)
+        for listener in _listeners:
+            listener(shown)
 
 
-def hear(heard: Callable[[Shown], None]) -> Callable[[], None]:
-    """Call ``heard`` with all that is shown from now on; return what ends it.
+def hear(listener: Callable[[Shown], None]) -> Callable[[], None]:
+    """Call ``listener`` with everything shown from now on; return a function that stops it.
 
     Examples
     --------
@@ -55,17 +55,17 @@ def hear(heard: Callable[[Shown], None]) -> Callable[[], None]:
     >>> stop()
     >>> announce("table", "Ridges", lambda: "…")
     """
-    _hearers.append(heard)
+    _listeners.append(listener)
 
     def stop() -> None:
-        _hearers[:] = [other for other in _hearers if other is not heard]
+        _listeners[:] = [other for other in _listeners if other is not listener]
 
     return stop
 
 
 @contextlib.contextmanager
 def unheard() -> Iterator[None]:
-    """Tell nobody of what is drawn inside: it is a part of something that was announced as a whole.
+    """Suppress notifications inside the block, for parts of something that is announced as a whole.
 
     Examples
     --------
@@ -74,9 +74,9 @@ def unheard() -> Iterator[None]:
     ...     announce("picture", "a frame", lambda: "…")
     >>> stop()
     """
-    hearers = _hearers[:]
-    _hearers.clear()
+    listeners = _listeners[:]
+    _listeners.clear()
     try:
         yield
     finally:
-        _hearers[:] = hearers
+        _listeners[:] = listeners

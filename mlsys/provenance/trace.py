@@ -1,7 +1,7 @@
-"""What a model answers remembers the model, its arguments and the facts that it read.
+"""Tracing of models: results that record the model, its arguments and the facts that it read.
 
-A model computes with plain floats. :func:`traced` notes the facts that are read while it runs, and
-gives its answer, and every quantity of it that has no origin of its own, one step that names them.
+A model computes with plain floats. :func:`traced` records the facts that are read while it runs, and
+gives its result, and every quantity in it without an origin, a step that names them.
 """
 
 import functools
@@ -18,12 +18,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _FEW = 4
-_PLAIN = frozenset({int, float, str, bool, type(None)})  # which have no name and no origin
-_LONGEST = 60  # characters of an argument in words
+_PLAIN = frozenset({int, float, str, bool, type(None)})  # types without name or origin
+_LONGEST = 60  # characters of a printed argument
 
 
 def label_of(value: Any) -> str:
-    """Return an argument in few words: its name, its number, or what it is.
+    """Return a short label of an argument: its name, its value, or its type.
 
     Examples
     --------
@@ -45,36 +45,36 @@ def label_of(value: Any) -> str:
         return str(value)
     if isinstance(value, (tuple, list, Mapping)):
         return f"{len(value)} values"
-    if getattr(value, "size", 0) > _LONGEST:  # an array: writing it out would take longer than many a model
+    if getattr(value, "size", 0) > _LONGEST:  # an array, whose repr would be slow
         return type(value).__name__
     text = repr(value)
     return text if len(text) <= _LONGEST and " at 0x" not in text else type(value).__name__
 
 
 class TracedInt(int):
-    """A whole number that knows what it was computed from; sums of it are plain numbers."""
+    """An int that records its origin; arithmetic on it gives plain numbers."""
 
     _origin: Origin
 
 
 class TracedFloat(float):
-    """A number that knows what it was computed from; sums of it are plain numbers."""
+    """A float that records its origin; arithmetic on it gives plain numbers."""
 
     _origin: Origin
 
 
 def traced(model: Callable[P, T]) -> Callable[P, T]:
-    """Let what ``model`` answers remember the model, its arguments and the facts read meanwhile.
+    """Wrap a model so that its result records the model, its arguments and the facts read meanwhile.
 
     Parameters
     ----------
     model
-        A function that answers with a dataclass, with quantities, or with a few of them.
+        A function that returns a dataclass, a quantity, or a container of them.
 
     Returns
     -------
     callable
-        The same function. Quantities in its answer that have an origin keep it.
+        The wrapped function. Quantities in its result that have an origin keep it.
 
     Examples
     --------
@@ -96,15 +96,15 @@ def traced(model: Callable[P, T]) -> Callable[P, T]:
             result = model(*args, **named)
         bound = signature.bind(*args, **named).arguments
         given = {name: value for name, value in bound.items() if value is not None}
-        words = tuple(label_of(value) for value in given.values())
+        labels = tuple(label_of(value) for value in given.values())
         arguments = tuple(given.values())
         origins = [*map(origin_of, seen.values()), *origins_within(arguments)]
-        step = Step(model.__name__, words, tuple(given))  # what it leans on follows
+        step = Step(model.__name__, labels, tuple(given))  # its facts are added below
         own = _Owned(arguments, result if origin_of(result) is not None else None)
         result = _marked(result, step, ".".join(model.__module__.split(".")[:2]), own)
-        unsaid = own.without or not own.origins or (own.plain and not is_dataclass(result))
-        # Where every number says what it comes from, all else that was read was compared with that.
-        compared = seen.compared if unsaid else seen.keys() - {fact.name for fact in own.sets()}
+        incomplete = own.without or not own.origins or (own.plain and not is_dataclass(result))
+        # If every number in the result has an origin, all other facts that were read were only compared.
+        compared = seen.compared if incomplete else seen.keys() - {fact.name for fact in own.sets()}
         # Thousands of parts may share one step.
         each_once = {id(origin): origin for origin in origins if origin is not None}.values()
         sets = dict.fromkeys(
@@ -118,18 +118,20 @@ def traced(model: Callable[P, T]) -> Callable[P, T]:
 
 
 class _Owned:
-    """What an answer's quantities come from by themselves, whether any number does not say, and what was given."""
+    """Origins that the quantities of a result already have, whether any lacks one, and the model's arguments."""
 
-    def __init__(self, arguments: tuple[Any, ...], told: Any = None) -> None:
-        self.told = told  # an answer that its model already gave an origin
+    def __init__(self, arguments: tuple[Any, ...], traced_result: Any = None) -> None:
+        self.traced_result = traced_result  # a result to which its model already gave an origin
         lists = (entry for given in arguments if isinstance(given, (tuple, list)) for entry in given)
         self.arguments = {id(given) for given in (*arguments, *lists) if is_dataclass(given)}
         self.origins: dict[int, Origin] = {}
-        self.marked: dict[int, tuple[object, Any]] = {}  # what was gone through, and what became of it: layers share
+        self.marked: dict[
+            int, tuple[object, Any]
+        ] = {}  # visited objects and their replacements, as layers share objects
         self.without = self.plain = False
 
     def sets(self) -> Iterator[Fact]:
-        """Yield the facts that set any of them."""
+        """Yield the facts that set any of the quantities."""
         for origin in self.origins.values():
             yield from origin.sets()
 
@@ -139,12 +141,12 @@ def _names_of(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 
-def _marked(value: Any, step: Step, room: str, own: _Owned) -> Any:
-    """Return an answer whose quantities, and records, have an origin: their own, or else ``step``.
+def _marked(value: Any, step: Step, package: str, own: _Owned) -> Any:
+    """Return a result whose quantities and dataclasses have an origin: their own, or else ``step``.
 
-    Plain numbers become traced ones, but in a dataclass, which knows by itself. Of dataclasses,
-    those of the model's own room are entered: what the answer hands back of its arguments, such as
-    a network's operators, stays as it is.
+    Plain numbers become traced ones, except in a dataclass, which has an origin itself. Only dataclasses
+    of the model's own subpackage ``package`` are entered; arguments that reappear in the result, such as
+    the operators of a network, are left unchanged.
     """
     if value is None or isinstance(value, (str, bool)) or id(value) in own.arguments:
         return value
@@ -162,29 +164,29 @@ def _marked(value: Any, step: Step, room: str, own: _Owned) -> Any:
     elif id(value) in own.marked:
         return own.marked[id(value)][1]
     elif isinstance(value, tuple) and not hasattr(value, "_fields"):
-        parts = [_marked(part, step, room, own) for part in value]
-        return _became(value, parts, value, tuple, own)
+        parts = [_marked(part, step, package, own) for part in value]
+        return _rebuilt(value, parts, value, tuple, own)
     elif isinstance(value, (dict, FrozenDict)):
-        pairs = {name: _marked(part, step, room, own) for name, part in value.items()}
-        return _became(value, pairs.values(), value.values(), lambda _: type(value)(pairs), own)
-    elif is_dataclass(value) and not isinstance(value, type) and type(value).__module__.startswith(room):
+        pairs = {name: _marked(part, step, package, own) for name, part in value.items()}
+        return _rebuilt(value, pairs.values(), value.values(), lambda _: type(value)(pairs), own)
+    elif is_dataclass(value) and not isinstance(value, type) and type(value).__module__.startswith(package):
         origin = origin_of(value)
-        if origin is not None and value is not own.told:
-            return value  # marked already; or another model's answer, which knows its own facts
+        if origin is not None and value is not own.traced_result:
+            return value  # already traced, or the result of another model
         for name in _names_of(type(value)):
             part = getattr(value, name)
-            marked = part if type(part) in _PLAIN else _marked(part, step, room, own)
+            marked = part if type(part) in _PLAIN else _marked(part, step, package, own)
             if marked is not part:
                 object.__setattr__(value, name, marked)
-        if hasattr(value, "__dict__") and value is not own.told:
+        if hasattr(value, "__dict__") and value is not own.traced_result:
             object.__setattr__(value, "_origin", step)
     return value
 
 
-def _became(
+def _rebuilt(
     value: Any, parts: Collection[Any], before: Iterable[Any], make: Callable[[Collection[Any]], Any], own: _Owned
 ) -> Any:
-    """Return a container with its marked parts: itself, where none of them changed."""
+    """Return a container of the marked parts: the original one if no part changed."""
     same = all(part is old for part, old in zip(parts, before, strict=True))
     result = value if same else make(parts)
     own.marked[id(value)] = value, result
@@ -192,7 +194,7 @@ def _became(
 
 
 def origins_within(value: object, depth: int = 2) -> Iterator[Origin]:
-    """Yield the origins of a value, or of what a container holds, up to a few levels deep."""
+    """Yield the origins of a value, or of the values in a container, up to ``depth`` levels deep."""
     if type(value) in _PLAIN:
         return
     origin = origin_of(value)

@@ -145,10 +145,10 @@ def test_two_tables_of_one_name_are_told_apart(tmp_path: Path) -> None:
 
 def test_a_cell_that_never_ends_is_given_up(tmp_path: Path) -> None:
     endless = page(tmp_path, "while True:\n    try:\n        pass\n    except Exception:\n        pass")
-    with pytest.raises(ValueError, match=r"did not end within 0\.5 s\. Give more seconds"):
+    with pytest.raises(ValueError, match=r"did not finish within 0\.5 s\. Allow more seconds"):
         sensitivity(endless, seconds=0.5)
     waits = page(tmp_path, "import time\ntime.sleep(10_000)")
-    with pytest.raises(ValueError, match="did not end"):
+    with pytest.raises(ValueError, match="did not finish"):
         sensitivity(waits, seconds=0.5)
 
 
@@ -164,7 +164,7 @@ def test_elsewhere_than_in_the_main_thread_a_page_is_interrupted_too(tmp_path: P
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     thread.join(300)
-    assert said and "did not end" in said[0]
+    assert said and "did not finish" in said[0]
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
@@ -190,7 +190,7 @@ def test_time_that_is_up_between_facts_leaves_those_tried(
 
     monkeypatch.setattr("mlsys.claims.sensitivity.interrupted_at", used_up)
     made = page(tmp_path, "claim(ridge=a100.peak('fp16') / a100.memory_bw)")
-    with pytest.warns(UserWarning, match=rf"{facts_tried} of 2 facts tried in 600 s\. Give more seconds"):
+    with pytest.warns(UserWarning, match=rf"{facts_tried} of 2 facts tried in 600 s\. Allow more seconds"):
         moved = sensitivity(made)
     assert len(moved) == facts_tried and all("ridge" in claims for claims in moved.values())
     runs = 0

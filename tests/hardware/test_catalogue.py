@@ -112,7 +112,7 @@ def test_two_files_of_a_folder_with_one_id_are_refused_by_name(tmp_path: Path) -
         (tmp_path / name).write_text(text)
     with pytest.raises(DeviceFileError) as caught:
         Catalogue(DATA, users=str(tmp_path))
-    assert f"{tmp_path / 'deeper' / 'b.yaml'}: the id 'Mine' is already that of {tmp_path / 'a.yaml'}" in str(
+    assert f"{tmp_path / 'deeper' / 'b.yaml'}: the id 'Mine' is already used by {tmp_path / 'a.yaml'}" in str(
         caught.value
     )
     (tmp_path / "a.yaml").write_text(text.replace("id: Mine", "id: Other").replace("[V100_SXM2", "[Other_SXM2"))

@@ -125,7 +125,7 @@ def test_a_faulty_or_clashing_file_leaves_the_catalogue_as_it_was(tmp_path: Path
     clash, faulty = tmp_path / "clash.yaml", tmp_path / "faulty.yaml"
     clash.write_text(T4.replace("id: T4", "id: MyCard\naliases: [A100]"), "utf-8")
     faulty.write_text(T4.replace("70 W", "-70 W"), "utf-8")
-    with pytest.raises(DeviceFileError, match=r"'A100' already names A100_80GB.*to replace that device"):
+    with pytest.raises(DeviceFileError, match=r"'A100' is already a name of A100_80GB.*to replace that device"):
         catalogue.load(clash)
     with pytest.raises(DeviceFileError, match=r"faulty\.yaml:\d+: power\.tdp"):
         catalogue.load(faulty)

@@ -45,8 +45,8 @@ def test_a_profile_with_another_memory_is_a_new_frozen_device(name: str) -> None
         (Q_(0, "MiB"), ArgumentError, "must be a finite number > 0 in byte"),
         (Q_(-1, "MiB"), ArgumentError, "must be a finite number > 0 in byte"),
         (Q_(float("nan"), "MiB"), ArgumentError, "must be a finite number > 0 in byte"),
-        (Q_([1, 2], "MiB"), ArgumentError, "must be one size"),
-        (Q_(100_000.5, "byte"), ArgumentError, "must be whole bytes"),
+        (Q_([1, 2], "MiB"), ArgumentError, "must be a single value"),
+        (Q_(100_000.5, "byte"), ArgumentError, "must be a whole number of bytes"),
         (Q_(8, "GiB"), ArgumentError, "less than the 8,589,934,592 byte of DRAM, got 8 GiB"),
         (Q_(64, "KiB"), ArgumentError, "more than the 65,536 byte of the next level"),
     ],
@@ -58,7 +58,7 @@ def test_a_size_that_cannot_be_is_refused(size: object, error: type[Exception], 
 
 
 def test_the_sizes_of_a_real_device_are_facts() -> None:
-    with pytest.raises(ArgumentError, match=r"NVIDIA A100 .* is a real device, and its sizes are facts. Start from"):
+    with pytest.raises(ArgumentError, match=r"NVIDIA A100 .* is a real device, whose capacities are facts. Start from"):
         Hardware.Cloud.A100.with_onchip(Q_(2, "MiB"))
 
 
@@ -69,11 +69,11 @@ def test_assumed_values_and_teaching_profiles_belong_together(tmp_path: Path) ->
     path.write_text(text.replace("profile: teaching\n", ""))
     with pytest.raises(DeviceFileError) as caught:
         load_device(path)
-    assert str(caught.value).count("may be assumed in a teaching profile only") == text.count("source: profile")
+    assert str(caught.value).count("only power, price and links of a real device") == text.count("source: profile")
     path.write_text(text.replace("confidence: assumed", "confidence: verified"))
     with pytest.raises(DeviceFileError) as caught:
         load_device(path)
-    assert str(caught.value).count("give it `confidence: assumed`") == text.count("source: profile")
+    assert str(caught.value).count("add `confidence: assumed`") == text.count("source: profile")
 
 
 def test_what_nobody_publishes_is_listed() -> None:

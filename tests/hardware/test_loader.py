@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import mlsys.hardware
-from mlsys.amounts import _parsed
+from mlsys.amounts import _parsed_unit
 from mlsys.errors import DeviceFileError
 from mlsys.hardware import Device, load_device
 from mlsys.hardware.loader import MAX_BYTES
@@ -383,7 +383,7 @@ def test_the_fast_way_in_tells_the_same_faults(tmp_path: Path) -> None:
     "unit", ["TFLOP/s", "GB/s", "KiB", "MAC/cycle", "mm**2", "mm * mm", "FLOP/s*s", "USD", "%", "Gbps", "count"]
 )
 def test_a_unit_is_what_the_registry_makes_of_its_spelling(unit: str) -> None:
-    assert _parsed(unit) == ureg.Unit(unit)
+    assert _parsed_unit(unit) == ureg.Unit(unit)
 
 
 # --- fuzz ------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def test_an_assumption_needs_its_range_and_a_limit_may_not_be_one(where: str, tm
     path = tmp_path / "RaspberryPi4.yaml"
     text = (resources.files("mlsys.hardware") / "data/edge/RaspberryPi4.yaml").read_text("utf-8")
     path.write_text(text.replace(FIELDS[where], FIELDS[where].replace("review", "trip")))
-    said = "in a teaching profile only" if where == "tdp" else "needs its range: add `uncertainty"
+    said = "may be assumed: write `profile: teaching`" if where == "tdp" else "needs a range: add `uncertainty"
     with pytest.raises(DeviceFileError, match=said):
         load_device(path)
     path.write_text(text.replace(FIELDS[where], FIELDS[where].replace("review", "trip, uncertainty: 0.5")))

@@ -60,7 +60,7 @@ def test_a_file_with_words_that_no_type_stands_for_is_refused_at_its_line(tmp_pa
     path.write_text(bad, "utf-8")
     with pytest.raises(DeviceFileError) as caught:
         load_device(path)
-    assert "got 'bubbles'" in str(caught.value) and "'very small' names no process" in str(caught.value)
+    assert "got 'bubbles'" in str(caught.value) and "'very small' is not a process node" in str(caught.value)
 
 
 def test_a_view_agrees_with_the_quantities_of_every_twin():
