@@ -1,4 +1,4 @@
-"""A systolic array to step through: every cycle as a picture, in a page, in print, as GIF or HTML."""
+"""Animation of a systolic array, cycle by cycle: in a notebook, in print, as GIF or HTML."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 
 class SystolicAnimation:
-    """A small product running through an array: to step through, to play, to export.
+    """Animation of a small matrix product on an array: step through, play, export.
 
     Parameters
     ----------
     left, right
-        Operands, (m × k) and (k × n); small, for every value is drawn.
+        Operands, (m × k) and (k × n); small, since every value is drawn.
     rows, columns
-        Places of the array.
+        Rows and columns of processing elements.
     dataflow, fold_overlap
         As in :func:`mlsys.models.systolic.simulate_array`.
 
     Attributes
     ----------
     run
-        What the machine returned; nothing of the picture is made up.
+        Result of the simulation, which the frames show.
     alt
-        Text alternative of the whole.
+        Alternative text of the animation.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class SystolicAnimation:
         return len(self.run.frames)
 
     def pictures(self) -> list[Image]:
-        """Return every frame as a picture, drawn once."""
+        """Return all frames as images; drawn once."""
         if self._pictures is None:
             import matplotlib.style
 
@@ -96,7 +96,7 @@ class SystolicAnimation:
             canvas.draw()
             size = canvas.get_width_height()
             picture = Image.frombuffer("RGBA", size, canvas.buffer_rgba(), "raw", "RGBA", 0, 1).convert("RGB")
-            pictures.append(picture.quantize(64))  # flat colours: few are enough, and files stay small
+            pictures.append(picture.quantize(64))  # flat colours: a small palette suffices and keeps files small
         return pictures
 
     def png(self, cycle: int) -> bytes:
@@ -106,14 +106,14 @@ class SystolicAnimation:
         return file.getvalue()
 
     def strip(self, frames: int = 6, across: int = 3) -> bytes:
-        """Return the animation for paper as PNG: frames from the first to the last cycle, side by side.
+        """Return the animation for print as PNG: frames from the first to the last cycle, side by side.
 
         Parameters
         ----------
         frames
-            How many at most; they lie evenly between the first cycle and the last.
+            Maximum number of frames, evenly spaced from the first to the last cycle.
         across
-            How many to a row.
+            Frames per row.
 
         Examples
         --------
@@ -136,7 +136,7 @@ class SystolicAnimation:
         return file.getvalue()
 
     def save_gif(self, path: str | Path, seconds: float = 0.9) -> Path:
-        """Write the animation as GIF, ``seconds`` for each cycle, the last one longer."""
+        """Write the animation as GIF with ``seconds`` per cycle, the last one longer; return the path."""
         first, *rest = self.pictures()
         pause = [round(1000 * seconds)] * len(self)
         pause[-1] *= 3
@@ -144,7 +144,7 @@ class SystolicAnimation:
         return atomically(path, lambda draft: first.save(draft, format="GIF", save_all=True, **options))
 
     def save_html(self, path: str | Path) -> Path:
-        """Write a page that needs nothing else: no network, no library."""
+        """Write a self-contained HTML page; return the path."""
         page = (
             '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width">\n'
@@ -153,9 +153,9 @@ class SystolicAnimation:
         return write_text(path, page)
 
     def html(self, start: int | None = None) -> str:
-        """Return the animation with its buttons as HTML: step, play, and a slider for the arrow keys.
+        """Return the animation as HTML with step and play buttons, and a slider for the arrow keys.
 
-        It opens at cycle ``start``, by default the busiest, and does not move by itself.
+        It starts paused at cycle ``start``, by default the busiest one.
         """
         busy = [int(frame.busy.sum()) for frame in self.run.frames]
         shown = busy.index(max(busy)) if start is None else start
@@ -166,7 +166,7 @@ class SystolicAnimation:
             frames.append(f'<img alt="{html.escape(sentence)}" src="data:image/png;base64,{data}"{hidden}>')
         width = self.pictures()[0].size[0] // 1.3
         sentences = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.sentences)
-        # Frames are drawn by Python; the script of the page only chooses which one is seen.
+        # Frames are drawn by Python; the script of the page only selects the visible one.
         player = Template(shipped_text("mlsys.viz", "systolic_player.html"))
         return player.substitute(
             label=html.escape(self.alt), frames="".join(frames), last=len(self) - 1, shown=shown,
@@ -175,7 +175,7 @@ class SystolicAnimation:
         ).rstrip()  # fmt: skip
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """Show the player where HTML is shown, and a strip of its frames where it is not, as on paper."""
+        """Return the player as HTML, and a strip of frames for output without HTML, as in print."""
         picture = base64.b64encode(self.strip()).decode("ascii")
         return {"text/html": self.html(), "image/png": picture, "text/plain": self.alt}
 

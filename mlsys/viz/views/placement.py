@@ -1,4 +1,4 @@
-"""A placed pipeline as a picture: which device runs which stage when, against two simple rules."""
+"""View of a placed pipeline: its schedule compared with two simple placement rules."""
 
 import functools
 from collections.abc import Sequence
@@ -32,9 +32,9 @@ class Pipeline:
     Attributes
     ----------
     best
-        What no allowed placement beats.
+        The optimal feasible placement.
     fastest
-        Each stage on the device that runs it fastest, whatever the way there costs.
+        Each stage on the device that runs it fastest, ignoring transfers.
     gpu
         Every stage on the GPU.
     memory
@@ -48,7 +48,7 @@ class Pipeline:
 
     @property
     def fits(self) -> bool:
-        """Whether the second placement fits into the NPU."""
+        """Whether the second placement fits in the memory of the NPU."""
         return float(self.fastest.memory.get("npu", 0)) <= self.memory
 
 
@@ -65,7 +65,7 @@ def pipeline_of(link: float = 1.0, memory: int = MEMORY, npu: float = 1.0, goal:
     npu
         Speed of the NPU, as a multiple of the example's.
     goal
-        ``"latency"`` asks for the least time, ``"efficiency"`` for the least energy.
+        ``"latency"`` minimises time, ``"efficiency"`` energy.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def _scenario(link: float, memory: int, npu: float) -> dict[str, Any]:
 
 
 class PlacementValues(TypedDict):
-    """What :class:`PlacementScene` planned: the three placements, and the plan's time (ms), energy (mJ), changes."""
+    """Values of :class:`PlacementScene`: three placements; time (ms), energy (mJ) and device changes of the best."""
 
     pipeline: Pipeline
     latency: float
@@ -120,7 +120,7 @@ class PlacementValues(TypedDict):
 
 
 class PlacementScene(Scene):
-    """A figure that is made once and moved often; :meth:`update` says what it shows."""
+    """Figure that is created once and updated by :meth:`update`."""
 
     blank = "An empty time line with a row for each of three devices, above an empty chart with room for three bars."
 
@@ -166,7 +166,7 @@ class PlacementScene(Scene):
     def update(
         self, link: float = 1.0, memory: int = MEMORY, npu: float = 1.0, goal: Goal = "latency"
     ) -> View[PlacementValues]:
-        """Show the picture of the mobile vision pipeline, placed for a goal.
+        """Return the view of the mobile vision pipeline, placed for a goal.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class PlacementScene(Scene):
         for way, run, said, stage in zip(self._moves, self._runs, self._numbers, placed.best.stages, strict=True):
             row = DEVICES.index(stage.choice.device)
             wait, took = float(stage.transfer_latency), float(stage.choice.latency)
-            way.set_visible(wait > 0)  # a hatch that nobody sees costs as much as one that is seen
+            way.set_visible(wait > 0)  # an invisible hatch costs as much as a visible one
             way.set_bounds(now, row - 0.25, wait, 0.5)
             run.set_bounds(now + wait, row - 0.25, took, 0.5)
             run.set_facecolor(CYCLE[row % len(CYCLE)])
