@@ -68,7 +68,7 @@ CANONICAL = {
     "ffn_hidden_size": "intermediate_size", "hidden_activation": "hidden_act", "activation": "hidden_act",
     "activation_function": "hidden_act", "num_local_experts": "num_experts", "n_routed_experts": "num_experts",
 }  # fmt: skip
-# Names that a class takes in its `__post_init__` alone.
+# Names that a class accepts only in its `__post_init__`.
 KEYWORDS = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_size"}}
 FIELDS = {
     *CANONICAL.values(), "vocab_size", "head_dim", "tie_word_embeddings", "attention_bias", "mlp_bias",
@@ -86,7 +86,7 @@ FIELDS = {
 
 
 def described(model_type: str) -> dict[str, Any]:
-    """Return what a configuration class takes: other names of fields, defaults, and whether it checks its width."""
+    """Return a configuration class's field aliases, defaults, and whether it checks its width."""
     kind = transformers.CONFIG_MAPPING[model_type]
     names: dict[str, str] = dict(KEYWORDS.get(model_type, {}))
     defaults: dict[str, Any] = {}
@@ -119,7 +119,7 @@ def described(model_type: str) -> dict[str, Any]:
 
 
 def text() -> str:
-    """Return the file."""
+    """Return the text of the file."""
     head = (
         "# Defaults of transformers' configuration classes, written by tools/transformer_defaults.py.\n"
         "# `names` are the names that a field has in this class, with the name that most classes have for it.\n"

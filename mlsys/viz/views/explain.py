@@ -200,9 +200,9 @@ def _time(milliseconds: float) -> str:
 
 
 def _summary(name: str, attribution: Attribution, cause: Cause, factor: float, speedup: float, limit: float) -> str:
-    told = ", ".join(f"{LOOKS[each][2]} {percent(share / 100, 2)}" for each, share in attribution.shares.items())
+    listed = ", ".join(f"{LOOKS[each][2]} {percent(share / 100, 2)}" for each, share in attribution.shares.items())
     largest = max((layer for layer in attribution.layers), key=lambda layer: layer.time)
-    lines = [f"DS-CNN by {name} takes {_time(attribution.total)}: {told}."]
+    lines = [f"DS-CNN by {name} takes {_time(attribution.total)}: {listed}."]
     lines.append(f"The longest layer is {largest.name}, {percent(largest.time / attribution.total, 2)} of it.")
     if factor > 1:
         lines.append(

@@ -159,8 +159,8 @@ class PlacementScene(Scene):
                 bar = Rectangle((0, at - 0.3), 0, 0.6, facecolor=fill, edgecolor=COLORS["axis"], zorder=3)
                 bars.add_patch(bar)
                 self._bars.append(bar)
-                told = bars.text(0, at, "", fontsize=9.5, va="center", color=COLORS["primary"], zorder=4, bbox=HALO)
-                self._said.append(told)
+                text = bars.text(0, at, "", fontsize=9.5, va="center", color=COLORS["primary"], zorder=4, bbox=HALO)
+                self._said.append(text)
         self.moving = (*self._moves, *self._runs, *self._numbers, *self._bars, *self._said)
 
     def update(
@@ -197,12 +197,12 @@ class PlacementScene(Scene):
             said.set_position((now + wait + took / 2, row - 0.42))
             now += wait + took
         ways = (placed.best, placed.fastest, placed.gpu)
-        for bar, told, way_, fits in zip(self._bars, self._said, ways, (True, placed.fits, True), strict=True):
+        for bar, text, way_, fits in zip(self._bars, self._said, ways, (True, placed.fits, True), strict=True):
             bar.set_width(min(float(way_.latency), _SPAN))
             bar.set_hatch("" if fits else "xx")
-            told.set_x(min(float(way_.latency), _SPAN) + 0.5)
-            told.set_text(_label(way_) + ("" if fits else ", does not fit"))
-            told.set_horizontalalignment("left" if float(way_.latency) < 0.7 * _SPAN else "right")
+            text.set_x(min(float(way_.latency), _SPAN) + 0.5)
+            text.set_text(_label(way_) + ("" if fits else ", does not fit"))
+            text.set_horizontalalignment("left" if float(way_.latency) < 0.7 * _SPAN else "right")
         summary = _summary(placed, goal)
         return View(
             figure=self.figure,
@@ -233,12 +233,12 @@ def _runs(placed: Placed) -> Sequence[tuple[str, str]]:
 
 def _summary(placed: Pipeline, goal: Goal) -> str:
     best = placed.best
-    told = "; ".join(f"{device} runs {stages}" for device, stages in _runs(best))
+    listed = "; ".join(f"{device} runs {stages}" for device, stages in _runs(best))
     wanted = "least time" if goal == "latency" else "least energy"
     fewer = times(float(placed.gpu.latency / best.latency))
     rule = f"the fastest device for each stage takes {float(placed.fastest.latency):.4g} ms"
     return (
-        f"{wanted.capitalize()}: {told}. That takes {float(best.latency):.4g} ms and {float(best.energy):.4g} mJ, "
+        f"{wanted.capitalize()}: {listed}. That takes {float(best.latency):.4g} ms and {float(best.energy):.4g} mJ, "
         f"changes device {best.switches} times and is {fewer} as fast as the GPU alone; "
         f"{rule}{'' if placed.fits else ' and does not fit into the NPU'}."
     )
