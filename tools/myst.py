@@ -1,8 +1,8 @@
-"""Say in plain Markdown what a page says in MyST: no role, directive or target is left.
+"""Convert MyST pages to plain Markdown, without roles, directives or targets.
 
-JupyterLab and Colab know Markdown and LaTeX, not the roles and directives of the book. Here values are put into
-their sentences, citations, figures and equations become text and links, admonitions become quotations.
-What this file has no rule for is an error, never a raw role in front of a reader.
+JupyterLab and Colab render Markdown and LaTeX, not the roles and directives of the book. Here values are inserted
+in their sentences, citations, figures and equations become text and links, admonitions become quotations.
+A role or directive without a rule is an error, so that readers never see raw markup.
 """
 
 import re
@@ -35,12 +35,12 @@ _LANGUAGES = {"code-block", "code", "literalinclude"}
 
 
 class UnknownMystError(Exception):
-    """A role or a directive that has no plain form yet."""
+    """A role or directive without a rule."""
 
 
 @dataclass
 class Piece:
-    """A stretch of Markdown that is one cell, and what a notebook must know of it."""
+    """A piece of Markdown that becomes one cell, with its metadata."""
 
     lines: list[str] = field(default_factory=list)
     collapsed: bool = False
@@ -52,7 +52,7 @@ class Piece:
 
 
 def plain_pieces(text: str, index: BookIndex, numbers: PageNumbers) -> list[Piece]:
-    """Turn the Markdown of one cell into cells that need Markdown and LaTeX alone."""
+    """Return the MyST of one cell as cells of plain Markdown and LaTeX."""
     pieces = [Piece()]
     for line in _blocks(text.split("\n"), index, numbers):
         if isinstance(line, Piece):
@@ -161,7 +161,7 @@ def _directive(
     elif name in ("bibliography", "index", "raw", "tableofcontents", "toctree"):
         return
     else:
-        raise UnknownMystError(f"no plain form of the directive {{{name}}}; give it one in tools/myst.py")
+        raise UnknownMystError(f"no rule for the directive {{{name}}}. Add one in tools/myst.py")
 
 
 def _quoted(title: str, lines: Sequence[str]) -> list[str]:
@@ -217,7 +217,7 @@ def _terms(lines: Sequence[str]) -> Iterator[str]:
 
 
 def inline(text: str, index: BookIndex, numbers: PageNumbers) -> str:
-    """Replace the roles of a line; code stays as it is."""
+    """Return a line with its roles replaced; code is unchanged."""
     made, at = "", 0
     for match in _INLINE.finditer(text):
         before = text[at : match.start()]
@@ -252,9 +252,9 @@ def _said(role: str, content: str, index: BookIndex, numbers: PageNumbers) -> st
         return f"<{role}>{content}</{role}>"
     if role in ("abbr", "kbd", "file", "command", "program"):
         return title or content
-    raise UnknownMystError(f"no plain form of the role {{{role}}}; give it one in tools/myst.py")
+    raise UnknownMystError(f"no rule for the role {{{role}}}. Add one in tools/myst.py")
 
 
 def escaped(text: str) -> str:
-    """Let Markdown print the characters that it would read."""
+    """Return a text with Markdown's special characters escaped."""
     return re.sub(r"([\\`*_$<|~\[\]])", r"\\\1", text)

@@ -1,11 +1,11 @@
-"""Regenerate the notebooks for readers from their text, or check that they agree.
+"""Regenerate the readers' notebooks from their text sources, or check that they match.
 
 The text (.md) is the source; the notebook (.ipynb) beside it is derived from it (tools/reader.py), with outputs.
 `jupytext --sync` is never used: it trusts file times, and a fresh checkout has none.
 
     python tools/notebooks.py                     run every page and write what changed
     python tools/notebooks.py book/roofline.md    only this one
-    python tools/notebooks.py --check             compare, run nothing
+    python tools/notebooks.py --check             compare only
 """
 
 import argparse
@@ -36,7 +36,7 @@ KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": 
 
 
 def without_noise(notebook: Any) -> Any:
-    """Drop in place what changes from run to run and nobody reads."""
+    """Remove in place what changes from run to run without meaning."""
     notebook.metadata["kernelspec"] = dict(KERNEL)
     notebook.metadata["language_info"] = {"name": "python"}
     notebook.metadata.pop("widgets", None)
@@ -64,7 +64,7 @@ def _merged_streams(outputs: Sequence[Any]) -> list[Any]:
 
 
 def regenerate(source: Path) -> bool:
-    """Run one text notebook and write its .ipynb; True when the file changed."""
+    """Run one text notebook and write its .ipynb; return whether the file changed."""
     executed = run_page(read_page(source), source.parent)
     text = nbformat.writes(without_noise(reader_edition(executed, source))) + "\n"  # type: ignore[no-untyped-call]
     target = source.with_suffix(".ipynb")
@@ -75,7 +75,7 @@ def regenerate(source: Path) -> bool:
 
 
 def disagreements(source: Path) -> Iterator[str]:
-    """Say how a committed notebook differs from its text, or was not run."""
+    """Yield how a committed notebook differs from its text, or was not run."""
     target = source.with_suffix(".ipynb")
     if not target.exists():
         yield f"{target.name} is missing"
@@ -113,7 +113,7 @@ def _not_run(cell: Any) -> Iterator[str]:
 
 
 def check(sources: Sequence[Path]) -> int:
-    """Print every disagreement; the number of faulty notebooks."""
+    """Print every difference; return the number of faulty notebooks."""
     faulty = 0
     for source in sources:
         messages = list(disagreements(source))
@@ -126,7 +126,7 @@ def check(sources: Sequence[Path]) -> int:
 
 
 def regenerate_all(sources: Sequence[Path]) -> int:
-    """Run all notebooks, a few at a time; the number that failed."""
+    """Run all notebooks, a few at a time; return the number that failed."""
     prepare_environment()
     failed = 0
     with ThreadPoolExecutor(workers()) as pool:
@@ -150,7 +150,7 @@ def _timed(source: Path) -> tuple[bool, float]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the command line and do what it asks."""
+    """Regenerate or check the notebooks; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare only")
     parser.add_argument("files", nargs="*", type=Path, help="text notebooks (all, when none is named)")

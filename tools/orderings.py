@@ -1,8 +1,8 @@
-"""Orderings that anybody knows must hold in what is estimated, asked of pairs from the whole catalogue.
+"""Orderings that estimates must respect, checked on pairs from the whole catalogue.
 
-    python tools/orderings.py        # the whole survey: how many pairs of each ordering break it, and the worst
+    python tools/orderings.py        # number of violating pairs of each ordering, and the worst
 
-An ordering names pairs of questions of which the first takes no longer than the second.
+An ordering yields pairs of queries of which the first must take no longer than the second.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ DEEPER = (
 
 @dataclass(frozen=True)
 class Question:
-    """How long a network takes on a device, under the usual software of both."""
+    """A query for the time of a network on a device, with the usual software of both."""
 
     device: str
     network: str
@@ -82,7 +82,7 @@ def _setting(device: str, kind: str, precision: str) -> str:
 def seconds(questions: Sequence[Question]) -> np.ndarray:
     """Return what :func:`mlsys.models.analysis.analyze` estimates of each question, all of them side by side."""
     engines: dict[tuple[str, str, str, str, int], tuple[Snapshot, np.ndarray, float, float]] = {}
-    asked = []
+    requests = []
     for each in questions:
         work, name, setting = each.lowered
         key = (each.device, each.precision, setting, name, each.batch)
@@ -90,16 +90,16 @@ def seconds(questions: Sequence[Question]) -> np.ndarray:
             parameters = parameters_of(setting, each.device, name, precision=each.precision)[0]
             timing = timing_of(Hardware[each.device], each.precision, parameters).as_used(setting, each.batch)
             engines[key] = timing.engine.settled(), parameters.vectorised(), timing.peak, timing.bandwidth
-        asked.append((*engines[key], work))
-    stack = Stack.of([(engine, work, True) for engine, _, _, _, work in asked])
-    peaks, bandwidths = (np.array([each[at] for each in asked])[stack.case] for at in (2, 3))
-    times = kernel_times(stack, np.array([each[1] for each in asked]))
+        requests.append((*engines[key], work))
+    stack = Stack.of([(engine, work, True) for engine, _, _, _, work in requests])
+    peaks, bandwidths = (np.array([each[at] for each in requests])[stack.case] for at in (2, 3))
+    times = kernel_times(stack, np.array([each[1] for each in requests]))
     return stack.total(times.at_least(stack.kernels["flops"], stack.kernels["moved"], peaks, bandwidths).seconds)
 
 
 @lru_cache(maxsize=512)
 def formats(device: str) -> tuple[str, ...]:
-    """Return the formats that a device has a rate for, of those that networks are asked in, widest first."""
+    """Return the formats with a rate on a device, of those used for networks, widest first."""
     have = [name for name in ("fp32", "fp16", "bf16", "int8") if view(Hardware[device], name).has("rate")]
     return tuple(name for name in have if name != "bf16" or "fp16" not in have)
 
@@ -130,7 +130,7 @@ def _talks(phase: Phase) -> list[Question]:
 
 
 def narrower() -> Iterator[Pair]:
-    """Where a narrower format has the higher rate: bytes of processors without a dot product have none."""
+    """Yield pairs in which a narrower format has the higher rate (not INT8 on CPUs without dot products)."""
     for device in (each.id for each in Hardware.find()):
         for wide, narrow in pairwise(formats(device)):
             rates = [view(Hardware[device], each).require("rate") for each in (narrow, wide)]
@@ -149,7 +149,7 @@ def _facts(device: str, precision: str) -> np.ndarray:
 
 
 def better() -> Iterator[Pair]:
-    """Devices of one kind and architecture of which one has at least as much of everything that the model reads."""
+    """Yield pairs of devices of one kind and architecture, one of which is at least as good in all model inputs."""
     devices = [(each.id, each.architecture, formats(each.id)[-1]) for each in Hardware.find() if formats(each.id)]
     facts = {(name, form): _facts(name, form) for name, _, form in devices}
     for (one, design, form), (other, same, its) in permutations(devices, 2):
@@ -172,14 +172,14 @@ def both_measured(pair: Pair) -> bool:
 
 
 def told_apart(pair: Pair, first: float, second: float) -> bool:
-    """Return whether the first is told to take longer: whether the ranges of the two do not overlap."""
+    """Return whether the first is significantly slower: whether the ranges of the two do not overlap."""
     reach = [range_of(each.lowered[2], each.device, each.lowered[1], source=ALL_SOURCES) for each in pair]
     return first * reach[0].low > second * reach[1].high
 
 
 @dataclass(frozen=True)
 class Ordering:
-    """Pairs of which the first takes no longer, and how much longer it may take all the same, with the reason."""
+    """Pairs of which the first must take no longer, with a tolerance and its reason."""
 
     pairs: Callable[[], Iterable[Pair]]
     slack: float
@@ -213,7 +213,7 @@ ORDERINGS = {
 
 
 def broken(name: str, pairs: Sequence[Pair]) -> list[tuple[float, Pair]]:
-    """Return by how much pairs break an ordering beyond its slack; a better device only where ranges part as well."""
+    """Return the pairs that violate an ordering beyond its tolerance, with the ratio (devices: only if significant)."""
     ordering = ORDERINGS[name]
     first, second = (seconds([pair[at] for pair in pairs]) for at in (0, 1))
     found = []

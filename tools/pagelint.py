@@ -1,8 +1,8 @@
-"""Read every page for what a proof-reader would mark.
+"""Check every page for what a proofreader would mark.
 
 python tools/pagelint.py                    all pages
 python tools/pagelint.py book/roofline.md   only this one
-python tools/pagelint.py --explain P001     why a rule is there, and what to write instead
+python tools/pagelint.py --explain P001     the reason for a rule, and what to write instead
 """
 
 import argparse
@@ -28,7 +28,7 @@ Check = Callable[[Page], Iterator[Finding]]
 
 @dataclass(frozen=True)
 class Rule:
-    """One thing to look for, and why."""
+    """A rule, and its reason."""
 
     code: str
     title: str
@@ -40,7 +40,7 @@ RULES: dict[str, Rule] = {}
 
 
 def rule(code: str, title: str, why: str) -> Callable[[Check], Check]:
-    """File a check as a rule."""
+    """Return a decorator that registers a check as a rule."""
 
     def file(check: Check) -> Check:
         RULES[code] = Rule(code, title, why, check)
@@ -82,7 +82,7 @@ _ABBREVIATIONS = {"e.g", "i.e", "vs", "cf", "al", "approx", "fig", "eq", "dr"}
 
 
 def plain(text: str, stand_in: str = "") -> str:
-    """The words of a line of prose: roles, code, mathematics and addresses are replaced."""
+    """Return the words of a line of prose, with roles, code, mathematics and URLs replaced."""
     for pattern in (_ROLE, _CODE, _MATH, _IMAGE, _ADDRESS, _TARGET, _TAG):
         text = pattern.sub(stand_in if pattern in (_ROLE, _CODE, _MATH) else "", text)
     return text
@@ -144,7 +144,7 @@ _APPROXIMATE = re.compile(
 
 
 def _strings(page: Page, of: Sequence[str] = ("Table", "print", "check")) -> Iterator[tuple[int, str]]:
-    """What cells print or show in words: the texts of Table(), print() and check()."""
+    """Yield the texts that cells print or show by Table(), print() and check()."""
     for number, call in _calls(page):
         if _called(call) in of:
             for node in ast.walk(call):
@@ -153,7 +153,7 @@ def _strings(page: Page, of: Sequence[str] = ("Table", "print", "check")) -> Ite
 
 
 def _alternatives(page: Page) -> Iterator[tuple[int, str]]:
-    """Alternative texts of pictures."""
+    """Yield the alternative texts of figures."""
     for directive in page.directives:
         said = image_options(directive) if directive.name == "code-cell" else directive.options
         if said.get("alt"):
@@ -264,7 +264,7 @@ def _pictures(page: Page) -> Iterator[Directive]:
 
 
 def _source(cell: Directive) -> str:
-    """Return the Python of a cell; lines for the notebook are left out."""
+    """Return the Python source of a cell, without notebook magics."""
     return "\n".join(re.sub(r"^(\s*)[%!].*", r"\1pass", line.text) for line in cell.body)
 
 
@@ -277,7 +277,7 @@ def _tree(source: str) -> ast.Module:
 
 @functools.cache
 def _calls_in(source: str) -> tuple[ast.Call, ...]:
-    """Return the calls of a cell, which half the rules look at."""
+    """Return the calls in a cell; cached, as half of the rules use them."""
     return tuple(node for node in ast.walk(_tree(source)) if isinstance(node, ast.Call))
 
 
@@ -289,7 +289,7 @@ def _calls(page: Page) -> Iterator[tuple[int, ast.Call]]:
 
 
 def _called(call: ast.Call) -> str:
-    """Name that is called, and empty for anything but a plain name."""
+    """Return the called name, empty unless it is a plain name."""
     return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
@@ -361,7 +361,7 @@ def open_claims(page: Page) -> Iterator[Finding]:
 
 
 def _only_states(node: ast.stmt) -> bool:
-    """Whether a statement is a claim or a check, or a loop over such."""
+    """Return whether a statement is a claim or a check, or a loop over such."""
     if isinstance(node, ast.For):
         return all(map(_only_states, node.body))
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _called(node.value) in _STATING
@@ -376,7 +376,7 @@ _GLUE = re.compile(r"\{glue:\w*\}`(?:(?P<page>[^`:]+)::)?(?P<key>[^`:]+)(?::[^`]
 
 
 def claimed(page: Page) -> set[str]:
-    """The names that a page claims or glues."""
+    """Return the names that a page claims or glues."""
     names: set[str] = set()
     for _, call in _calls(page):
         if _called(call) in ("claim", "given"):
@@ -445,7 +445,7 @@ def unlinked_term(page: Page) -> Iterator[Finding]:
 
 @functools.cache
 def _labelled() -> dict[str, list[tuple[Path, int]]]:
-    """Where each label of the book and the labs stands."""
+    """Return the positions of each label of the book and the labs."""
     places: dict[str, list[tuple[Path, int]]] = {}
     for path in page_files():
         for label in parse(path).labels:
@@ -485,7 +485,7 @@ def out_of_step(page: Page) -> Iterator[Finding]:
 
 
 def lint(page: Page) -> list[str]:
-    """All findings on a page, in reading order."""
+    """Return all findings on a page, in reading order."""
     shown = page.path.relative_to(ROOT) if page.path.is_relative_to(ROOT) else page.path
     findings = [
         (number, each.code, f"{shown}:{number}: {each.code} {message}")
@@ -496,7 +496,7 @@ def lint(page: Page) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the command line and do what it asks."""
+    """Check the pages, or explain a rule; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--explain", metavar="RULE", choices=sorted(RULES), help="explain one rule")
     parser.add_argument("files", nargs="*", type=Path, help="pages (all, when none is named)")

@@ -1,4 +1,4 @@
-"""Split a MyST page into what the page linter looks at: prose, code cells and directives, with line numbers."""
+"""Parse a MyST page into prose, code cells and directives with line numbers, for the page linter."""
 
 import re
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ class Directive:
 
 @dataclass
 class Page:
-    """A page in parts."""
+    """A parsed page."""
 
     path: Path
     prose: list[Line] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Page:
 
 
 def parse(path: Path, text: str | None = None) -> Page:
-    """Read a page from its file, or from ``text``."""
+    """Return a page parsed from its file, or from ``text``."""
     page = Page(path)
     text = path.read_text(encoding="utf-8") if text is None else text
     lines = [Line(number, content) for number, content in enumerate(text.splitlines(), start=1)]
@@ -88,13 +88,13 @@ def parse(path: Path, text: str | None = None) -> Page:
 
 
 def _labels(text: str) -> list[str]:
-    """What a line can be referred to by."""
+    """Return the labels that a line defines."""
     match = _LABEL.match(text)
     return [name for name in match.groups() if name] if match else []
 
 
 def _read_block(page: Page, lines: Sequence[Line]) -> None:
-    """File every line of a block as prose, or as part of a directive, or not at all."""
+    """Classify every line of a block as prose, as part of a directive, or as neither."""
     filed: set[int] = set()
     for token in _MYST.parse("\n".join(line.text for line in lines)):
         if token.map is None:
@@ -137,10 +137,10 @@ def _options(inside: list[Line]) -> tuple[dict[str, Any], list[Line]]:
 
 
 def figure_options(cell: Directive) -> dict[str, Any]:
-    """What a code cell says about its figure: name, caption."""
+    """Return the figure options of a code cell: name, caption."""
     return (cell.options.get("mystnb") or {}).get("figure") or {}
 
 
 def image_options(cell: Directive) -> dict[str, Any]:
-    """What a code cell says about its image: alt, width."""
+    """Return the image options of a code cell: alt, width."""
     return (cell.options.get("mystnb") or {}).get("image") or {}

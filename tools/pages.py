@@ -1,4 +1,4 @@
-"""The pages of the book and the labs: where they are, how they are read and how they are run."""
+"""Finding, reading and running the pages of the book and the labs."""
 
 import copy
 import os
@@ -15,32 +15,32 @@ from fonts import own_font_list
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("book", "labs")
 TIMEOUT = 1800
-"""Seconds after which a cell counts as hung; far more than any takes on a busy machine."""
+"""Time limit of a cell, s; far more than any takes on a busy machine."""
 
 
 def workers() -> int:
-    """How many kernels to run side by side: one per core, at most four."""
+    """Return the number of kernels to run in parallel: one per core, at most four."""
     return max(1, min(4, os.cpu_count() or 1))
 
 
 def page_files(root: Path = ROOT) -> list[Path]:
-    """Every Markdown file of the book and the labs."""
+    """Return every Markdown file of the book and the labs."""
     return [path for folder in FOLDERS for path in sorted((root / folder).glob("*.md"))]
 
 
 def is_notebook(path: Path) -> bool:
-    """Whether a Markdown file is a text notebook, that is, has a jupytext header."""
+    """Return whether a Markdown file is a text notebook, that is, has a jupytext header."""
     text = path.read_text(encoding="utf-8")
     return text.startswith("---\n") and "\njupytext:" in text.split("\n---\n", 1)[0]
 
 
 def notebook_files(root: Path = ROOT) -> list[Path]:
-    """Every text notebook of the book and the labs."""
+    """Return every text notebook of the book and the labs."""
     return [path for path in page_files(root) if is_notebook(path)]
 
 
 def read_page(path: Path) -> Any:
-    """Read a text notebook; its cells get ids that depend only on their place."""
+    """Return a text notebook, with cell ids that depend only on their position."""
     notebook = jupytext.read(path)
     for number, cell in enumerate(notebook.cells, start=1):
         cell["id"] = f"cell-{number:02d}"
@@ -48,16 +48,16 @@ def read_page(path: Path) -> Any:
 
 
 def prepare_environment() -> None:
-    """Let every kernel started from here print and draw the same way each time."""
+    """Set the environment so that every kernel started from here prints and draws reproducibly."""
     os.environ["PYTHONHASHSEED"] = "0"
-    os.environ["MLSYS_LAB_STATE"] = "nowhere"  # what somebody answered in labs/ must not get into the pages
+    os.environ["MLSYS_LAB_STATE"] = "nowhere"  # saved lab answers must not get into the pages
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
     own_font_list()
 
 
 def run_page(notebook: Any, folder: Path) -> Any:
-    """Run a notebook in a fresh kernel; a kernel that hangs or dies gets a second chance."""
+    """Run a notebook in a fresh kernel and return it; retry once if the kernel hangs or dies."""
     for last_try in (False, True):
         attempt = copy.deepcopy(notebook)
         client = NotebookClient(
@@ -79,7 +79,7 @@ def run_page(notebook: Any, folder: Path) -> Any:
 
 
 def without_tracebacks(notebook: Any) -> Any:
-    """Reduce in place an error that a page shows on purpose to its message: the rest is paths of this machine."""
+    """Reduce intentional errors in place to their message, without the paths of this machine."""
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             if output.output_type == "error":
@@ -88,5 +88,5 @@ def without_tracebacks(notebook: Any) -> Any:
 
 
 def read_notebook(path: Path) -> Any:
-    """Read a committed .ipynb file."""
+    """Return a committed .ipynb file."""
     return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]

@@ -3,8 +3,8 @@
     python tools/portable.py                                     all of them (`make portable`)
     python tools/portable.py --on oldest book/energy.ipynb       these alone, under one setting
 
-NumPy, OpenBLAS, Numba, PyTorch and oneDNN choose their code by the CPU they run on, and the last digits of their
-results with it. Each setting makes them choose as another CPU would; what this CPU cannot run is named and left out.
+NumPy, OpenBLAS, Numba, PyTorch and oneDNN select kernels by CPU, which changes the last digits of their results. Each
+setting makes them select kernels for another CPU; settings that this CPU cannot run are reported and skipped.
 ``other-math`` imitates the functions of other vector libraries (tools/other_math), which no variable selects. What each
 setting prints is kept in ``_build/portable/SETTING.log``, line by line.
 """
@@ -31,23 +31,23 @@ LOGS = ROOT / "_build" / "portable"
 PYTEST = (sys.executable, "-m", "pytest", "-q", "--tb=line", "-p", "no:cacheprovider")
 SANITIZE = ("--nbval", "--nbval-sanitize-with", "tests/notebooks/sanitize.cfg")
 NO_NUMBERS = {"browser", "cli", "notebooks", "portable", "tools", "torture", "typing", "widgets"}
-"""Folders of tests that compute nothing that a kernel could change, or run others of these."""
+"""Folders of tests without numerical results, or that run tests of other folders."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _AVX512 = ("AVX512F", "AVX512CD", "AVX512BW", "AVX512DQ", "AVX512VL")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What makes libraries choose the code of another CPU.
+    """A setting that makes libraries select the kernels of another CPU.
 
     Attributes
     ----------
     name, variables
-        What it is called, and its environment.
+        Its name, and its environment variables.
     threads
-        How many threads libraries take.
+        Number of threads of the libraries.
     needs
-        Instructions without which it cannot run.
+        Instruction sets that it requires.
     """
 
     name: str
@@ -64,17 +64,17 @@ class Setting:
 
 
 def optional_features() -> list[str]:
-    """Return the instructions of this CPU that NumPy uses and could do without."""
+    """Return the optional instruction sets of this CPU that NumPy uses."""
     return [name for name in _numpy("__cpu_dispatch__") if _numpy("__cpu_features__").get(name)]
 
 
 def _numpy(name: str) -> Any:
-    """Return what NumPy found of this CPU when it was loaded."""
+    """Return the CPU features that NumPy detected at import."""
     return getattr(importlib.import_module("numpy._core._multiarray_umath"), name)
 
 
 def settings() -> list[Setting]:
-    """Return every setting for this architecture, those that this CPU cannot run included."""
+    """Return every setting for this architecture, including those that this CPU cannot run."""
     plain = {"NPY_DISABLE_CPU_FEATURES": " ".join(optional_features()), "NUMBA_CPU_NAME": "generic"}
     other = Setting("other-math", {"PYTHONPATH": str(ROOT / "tools" / "other_math")})
     if platform.machine().lower() in ("arm64", "aarch64"):
@@ -95,12 +95,12 @@ def settings() -> list[Setting]:
 
 
 def lacking(setting: Setting) -> list[str]:
-    """Return the instructions that a setting needs and this CPU lacks."""
+    """Return the required instruction sets of a setting that this CPU lacks."""
     return [name for name in setting.needs if not _numpy("__cpu_features__").get(name)]
 
 
 def numerical_tests() -> list[str]:
-    """Return the files and folders of tests whose numbers a kernel could change."""
+    """Return the files and folders of tests with numerical results."""
     tests = ROOT / "tests"
     folders = [path for path in tests.iterdir() if path.is_dir() and any(path.glob("test_*.py"))]
     chosen = [*(path for path in folders if path.name not in NO_NUMBERS), *tests.glob("test_*.py")]
@@ -124,7 +124,7 @@ def commands(what: Sequence[str]) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one setting went: how many passed, what failed, the seconds it took, and all that was printed."""
+    """Result of one setting: number of passes, failures, duration (s) and output."""
 
     passed: int
     failed: tuple[str, ...]
@@ -133,7 +133,7 @@ class Outcome:
 
 
 def run(setting: Setting, what: Sequence[str], logs: Path | None = None) -> Outcome:
-    """Run notebooks and tests under a setting; a run that ends without a count has failed whole."""
+    """Run notebooks and tests under a setting; a run without a summary counts as failed."""
     begun, passed, failed, output = time.monotonic(), 0, list[str](), ""
     logs = logs or LOGS
     logs.mkdir(parents=True, exist_ok=True)
@@ -152,7 +152,7 @@ def run(setting: Setting, what: Sequence[str], logs: Path | None = None) -> Outc
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run everything under every setting, print a table and what failed; 1 if anything did."""
+    """Run everything under every setting, print a table and the failures; return 1 if there are any."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--on", action="append", metavar="SETTING", help="only this setting; may be given again")
     parser.add_argument("what", nargs="*", help="notebooks and tests (all, when none is named)")

@@ -1,4 +1,4 @@
-"""What a printed book does differently: a Sphinx extension for ``make pdf``.
+"""A Sphinx extension for ``make pdf`` that adapts the book to print.
 
 Folded cells lose their code, a table keeps its caption, solutions and claims move to the end.
 """
@@ -23,7 +23,7 @@ from unsolved import without_solutions
 __all__ = ["Printed", "setup"]
 
 BACK_MATTER = "book/bibliography"
-"""The chapter before which the solutions and the claims are set."""
+"""The chapter before which the solutions and the claims are inserted."""
 CLAIMS = "what-this-page-claims"
 BOX_ROOM = "\\needspace{6\\baselineskip}"
 BOX_SKIP = "\\vspace{-1.2\\baselineskip}"
@@ -40,13 +40,13 @@ SPHINX_LONG = 30
 
 
 class Printed(SphinxPostTransform):
-    """Change the tree of the whole book, once every reference in it is resolved."""
+    """Transform of the tree of the whole book, after all references are resolved."""
 
     default_priority = 900
     formats = ("latex",)
 
     def run(self, **options: Any) -> None:
-        """Change the tree in place."""
+        """Transform the tree in place."""
         self.number()
         self.join_index()
         claims = self.gathered_claims()
@@ -59,7 +59,7 @@ class Printed(SphinxPostTransform):
         parent[at:at] = [*([solutions] if len(solutions) > 1 else []), claims]
 
     def number(self) -> None:
-        """Number the chapters of those parts alone that the HTML book numbers, so that both say the same."""
+        """Number only the chapters of parts that the HTML book numbers, so that both agree."""
         for part in self.document.findall(addnodes.start_of_file):
             if part["docname"] in self.unnumbered:
                 part.insert(0, _raw("\\setcounter{secnumdepth}{-2}\\setcounter{chapter}{0}"))
@@ -76,14 +76,14 @@ class Printed(SphinxPostTransform):
 
     @property
     def unnumbered(self) -> set[str]:
-        """Captions of the parts without numbers."""
+        """Captions of unnumbered parts."""
         parts = yaml.safe_load((Path(self.app.srcdir) / "_toc.yml").read_text(encoding="utf-8"))["parts"]
         return {part["caption"] for part in parts if not part.get("numbered")}
 
     def fold(self) -> None:
-        """Drop the code that the HTML book folds (claims, checks, drawing), and that of labs, which opens them.
+        """Remove the code that the HTML book folds (claims, checks, drawing), and that which opens labs.
 
-        A lab's own picture goes with it: it is empty until somebody predicts.
+        A lab's figure is removed as well: it is empty before the prediction.
         """
         for cell in list(self.document.findall(nodes.container)):
             if cell.get("hide_mode") in ("input", "all") or _in_a_lab(cell):
@@ -106,7 +106,7 @@ class Printed(SphinxPostTransform):
                 cell.parent.insert(cell.parent.index(cell), _raw(room))
 
     def keep_captions(self) -> None:
-        """Hold the title that stands over a table of a cell together with it, and set its numbers at the right."""
+        """Keep the title of a table together with it, and right-align its numbers."""
         for table in list(self.document.findall(nodes.table)):
             title = table.parent[max(0, table.parent.index(table) - 1)]
             said = [child for child in title if child.astext()] if isinstance(title, nodes.paragraph) else []
@@ -128,7 +128,7 @@ class Printed(SphinxPostTransform):
                 yield file, next(section.findall(nodes.title)).astext()
 
     def gathered_solutions(self) -> nodes.section:
-        """Take the solutions out of the chapters; each exercise says on which page its own is."""
+        """Move the solutions out of the chapters; each exercise refers to the page of its solution."""
         appendix = _section("Solutions of the exercises", "printed-solutions")
         exercises = {exercise["label"]: exercise for exercise in self.document.findall(exercise_enumerable_node)}
         for exercise in exercises.values():
@@ -151,7 +151,7 @@ class Printed(SphinxPostTransform):
         return appendix
 
     def keep_box(self, box: nodes.Element) -> None:
-        """Let no box begin with its title alone at the foot of a page, nor the heading over the first stay behind.
+        """Prevent page breaks after the title of a box, and after the heading before the first box.
 
         Boxes that follow each other are set closer: each brings its own space above and below.
         """
@@ -162,13 +162,13 @@ class Printed(SphinxPostTransform):
             section.insert(at, _raw(f"{BOX_SKIP}{BOX_ROOM}"))
 
     def no_solutions(self) -> list[nodes.Node]:
-        """Take the solutions out: the option of sphinx-exercise would leave those that hold cells in the text."""
+        """Remove the solutions: the option of sphinx-exercise would keep those that contain cells."""
         for solution in list(self.document.findall(solution_node)):
             solution.parent.remove(solution)
         return []
 
     def records(self) -> dict[str, Any]:
-        """Return what each page claims; an edition without solutions does not list what only these state."""
+        """Return the claims of each page; without solutions, omit claims that only these state."""
         root = Path(self.app.srcdir)
         records: dict[str, Any] = json.loads((root / "_build" / "claims.json").read_text(encoding="utf-8"))
         if self.app.config.printed_solutions:
@@ -180,7 +180,7 @@ class Printed(SphinxPostTransform):
         return left
 
     def gathered_claims(self) -> nodes.section:
-        """Replace the list of claims of each chapter by one list of all, of their facts and of the sources."""
+        """Replace the lists of claims of the chapters by one list of all claims, facts and sources."""
         for section in list(self.document.findall(nodes.section)):
             if any(name.startswith(CLAIMS) for name in section["ids"]):
                 section.parent.remove(section)
@@ -210,7 +210,7 @@ class Printed(SphinxPostTransform):
 
 
 def _sides(table: nodes.table, rows: int) -> list[nodes.Node]:
-    """Return what tells TeX which columns of a table stand at the right; nothing where none holds numbers."""
+    """Return the TeX column alignment of a table with numeric columns, or nothing."""
     body = table.next_node(nodes.tbody)
     lines = [[entry.astext().replace("\N{NO-BREAK SPACE}", " ").strip() for entry in row] for row in body]
     right = [is_numeric(column) for column in zip(*lines, strict=True)]

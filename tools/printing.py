@@ -1,4 +1,4 @@
-"""What printing needs: programs and fonts, looked for before the pages are set, and the settings of an edition."""
+"""Requirements of printing (programs and fonts), and the settings of an edition."""
 
 import re
 import shutil
@@ -40,7 +40,7 @@ _INCLUDED = re.compile(r"includegraphics(?:\[[^]]*\])?\{\{([^{}]+)\}(\.\w+)\}")
 def missing(
     which: Callable[[str], str | None] = shutil.which, answer: Callable[[list[str]], str] | None = None
 ) -> dict[str, str]:
-    """Return what is not there, each with the Debian package that has it.
+    """Return the missing requirements, each with the Debian package that provides it.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """The reader's edition of a page: a notebook that reads well with Markdown and LaTeX alone.
 
 The text (.md) is the source of the book. The notebook beside it is derived: the same code cells with their outputs,
-prose with its values put in (tools/myst.py), a caption under each figure, solutions folded away, and a first cell
-that installs the package where it is missing.
+prose with its values inserted (tools/myst.py), a caption under each figure, folded solutions, and a first cell
+that installs the package if it is missing.
 """
 
 import copy
@@ -23,7 +23,7 @@ FOLDED = {"jp-MarkdownHeadingCollapsed": True, "heading_collapsed": True}
 
 
 def reader_edition(notebook: Any, source: Path) -> Any:
-    """Derive the notebook for readers from a page that was run.
+    """Return the readers' notebook of an executed page.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def reader_edition(notebook: Any, source: Path) -> Any:
 
 
 def _count_again(cells: list[Any]) -> None:
-    """Number the cells that were run as if the one that installs had been run before them."""
+    """Renumber the executed cells as if the install cell had been run first."""
     code = [cell for cell in cells if cell.cell_type == "code"]
     if not any(cell.execution_count for cell in code):
         return
@@ -80,7 +80,7 @@ def _prose(piece: Piece, name: str) -> Any:
 
 
 def _with_install(cells: Iterator[Any]) -> Iterator[Any]:
-    """Put the cell that installs the package before the first cell of code, unless the page has its own."""
+    """Insert the install cell before the first code cell, unless the page has its own."""
     waiting = True
     for cell in cells:
         if waiting and cell.cell_type == "code":

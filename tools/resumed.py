@@ -1,9 +1,9 @@
-"""A pytest plugin for runs of an hour, ``pytest --resume``: how far it is, how long still, and no test run twice.
+"""A pytest plugin for long runs, ``pytest --resume``: progress, time left, and no test run twice.
 
 Each test that passes is written down at once in pytest's own cache (``.pytest_cache/d/resumed``), in a file that is
 named by the state of the tree: every file that git does not ignore, the installed packages, the ``MLSYS_`` variables.
-Run again after an interruption, or after a failure that was no fault of the tree, it goes on with the rest; any change
-begins anew. Files of earlier states only tell how long a test may take. ``make mutants`` uses it.
+Run again after an interruption, or after a failure that was not caused by the tree, it continues with the rest; any
+change starts over. Files of earlier states only serve to estimate durations. ``make mutants`` uses it.
 
 Stepwise and ``--last-failed`` of pytest itself know what failed and nothing of what was never reached; plugins that
 replay a run from a list run what the list names, not what it leaves out, and draw a bar without the time left.
@@ -34,7 +34,7 @@ WORST = 12  # lines about failures at the end: more do not fit a screen
 
 
 def state_of(root: Path) -> str | None:
-    """Return a name for all that decides whether a test passes; None where git does not know the tree."""
+    """Return a digest of everything that decides whether a test passes; None outside a git tree."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=root, capture_output=True
     )
@@ -54,7 +54,7 @@ def state_of(root: Path) -> str | None:
 
 
 def room_of(test: str) -> str:
-    """Return what a test is counted with: its file, or, where each test changes a fact of a page, the page.
+    """Return the group of a test: its file, or the page whose facts the test changes.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def room_of(test: str) -> str:
 
 
 def time_left(waiting: Iterable[str], seconds: dict[str, float], earlier: dict[str, float], workers: int) -> float:
-    """Return about how many seconds the waiting tests take.
+    """Return the estimated time of the waiting tests, s.
 
     Each takes as long as in an earlier run, times how much slower this one is; where it is new, as the mean of its
     room, else of all.
@@ -102,7 +102,7 @@ def _clock(seconds: float) -> str:
 
 
 class Resumed:
-    """What passed, what runs, and what waits, in the process that hears of all of it."""
+    """Plugin that tracks passed, running and waiting tests in the controlling process."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -145,7 +145,7 @@ class Resumed:
         self.workers = len(node.config.getoption("tx"))
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Leave out what has passed."""
+        """Deselect tests that have passed."""
         done = [item for item in items if item.nodeid in self.before]
         items[:] = [item for item in items if item.nodeid not in self.before]
         if done:
@@ -191,7 +191,7 @@ class Resumed:
             self._say(self.progress())
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Draw no dots: lines say how far it is."""
+        """Suppress pytest's dots, which progress lines replace."""
         if hasattr(report, "wasxfail"):
             return None
         if report.failed:
@@ -199,7 +199,7 @@ class Resumed:
         return (report.outcome if report.when == "call" or report.skipped else "", "", "")
 
     def progress(self) -> str:
-        """Return how far this run is."""
+        """Return the progress of this run."""
         left = self._left()
         done, total = len(self.outcomes), len(self.outcomes) + len(left)
         bad = sum(outcome == "failed" for outcome in self.outcomes.values())
@@ -214,7 +214,7 @@ class Resumed:
         return [test for test in self.waiting or () if test not in self.outcomes]
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Nothing left to run is no failure."""
+        """Treat a run with nothing left to do as a success."""
         if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.before:
             session.exitstatus = pytest.ExitCode.OK
 
@@ -227,7 +227,7 @@ class Resumed:
             reporter.flush()
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """End with one screen: a line for each room, and what failed."""
+        """Print a summary: a line per group, and the failures."""
         if self.worker is not None:
             return
         by_room: dict[str, Counter[str]] = {}

@@ -1,4 +1,4 @@
-"""Which of very many cases a run of the tests takes: a few drawn by a seed, or all of them.
+"""Sampling of test cases: a few drawn by a seed, or all of them.
 
 ``MLSYS_SEED`` repeats a draw, which conftest.py prints at the end of a run. ``MLSYS_TIMES=8`` draws eight times as
 many, and ``MLSYS_ALL=1``, as ``make mutants`` sets it, takes every case.
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def everything() -> bool:
-    """Tell whether this run takes every case."""
+    """Return whether this run tests every case."""
     return os.environ.get("MLSYS_ALL", "") not in ("", "0")
 
 
@@ -24,7 +24,7 @@ def seed() -> int:
 
 
 def drawn(cases: Sequence[T], most: int, purpose: str) -> list[T]:
-    """Return at most so many of the cases, in their order; the purpose keeps draws for several tests apart."""
+    """Return at most ``most`` of the cases, in order; ``purpose`` makes draws of different tests independent."""
     most *= int(os.environ.get("MLSYS_TIMES") or 1)
     if everything() or len(cases) <= most:
         return list(cases)
@@ -33,9 +33,9 @@ def drawn(cases: Sequence[T], most: int, purpose: str) -> list[T]:
 
 
 def over_all(cases: Sequence[T]) -> Callable[[Callable[[T], None]], Callable[[], None]]:
-    """Return what makes one test of a law over many cases, which tells of all that break it.
+    """Return a decorator that makes one test of a law over many cases, which reports all violations.
 
-    As tests of their own thousands of them take longer to be announced and counted than to run.
+    As separate tests, thousands of cases take longer to collect and report than to run.
     """
 
     def tried(law: Callable[[T], None]) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""What the search of the HTML book finds: a Sphinx extension.
+"""A Sphinx extension that controls the search index of the HTML book.
 
 Words of ``book/search.yaml`` become entries of the search index, each at its section. Claim cards, lists of claims and
 the code of folded cells are left out: they repeat names that the text explains elsewhere.
@@ -19,7 +19,7 @@ __all__ = ["setup"]
 
 WORDS = Path(__file__).resolve().parent.parent / "book" / "search.yaml"
 NOT_SEARCHED = re.compile(r"""class=["'][^"']*\bmlsys-(?:card|claims|tables)\b""")
-"""HTML of a cell that repeats what is stated elsewhere."""
+"""HTML of cells that repeat what is stated elsewhere."""
 
 
 def search_words(path: Path = WORDS) -> dict[str, dict[str, list[str]]]:
@@ -45,7 +45,7 @@ def words_added(docname: str, doctree: nodes.document) -> Iterator[addnodes.inde
 
 
 def left_out(doctree: nodes.document) -> Iterator[nodes.Element]:
-    """Yield the nodes whose words are not searched."""
+    """Yield the nodes whose words are not indexed."""
     for node in doctree.findall(nodes.Element):
         if isinstance(node, nodes.paragraph) and "mlsys-calls" in node["classes"]:
             yield node
@@ -57,7 +57,7 @@ def left_out(doctree: nodes.document) -> Iterator[nodes.Element]:
 
 @contextlib.contextmanager
 def as_searched(docname: str, doctree: nodes.document) -> Iterator[None]:
-    """Change a page to what is searched, and back: the same tree is written as HTML afterwards."""
+    """Temporarily reduce a page to what is indexed, since the same tree is written as HTML afterwards."""
     taken = [(node, node.children) for node in left_out(doctree)]
     added = list(words_added(docname, doctree))
     for node, _ in taken:
@@ -73,7 +73,7 @@ def as_searched(docname: str, doctree: nodes.document) -> Iterator[None]:
 
 
 def change_index(app: Any) -> None:
-    """Let the builder index every page as it is searched."""
+    """Make the builder index the reduced form of every page."""
     whole = getattr(app.builder, "index_page", None)
     if whole is None:
         return  # not HTML

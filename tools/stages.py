@@ -1,4 +1,4 @@
-"""Run the parts of `make test` side by side: two cores are then never idle, whatever waits for what.
+"""Run the parts of `make test` in parallel, to keep two cores busy.
 
 Each part writes into ``_build/test/NAME.log``, which is printed when it ends, with its time and its processor time.
 Parts in one line wait for each other, because the browser needs the book; lines run at once. Those that often wait
@@ -29,7 +29,7 @@ EVERY = 20.0  # seconds between two lines about what still runs
 
 @dataclass
 class Part:
-    """One command, and how it went."""
+    """One command, and its result."""
 
     name: str
     command: Sequence[str]
@@ -46,7 +46,7 @@ class Part:
         return LOGS / f"{self.name}.log"
 
     def run(self) -> None:
-        """Run it to its end."""
+        """Run it to completion."""
         self.begun = time.monotonic()
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
@@ -57,7 +57,7 @@ class Part:
         self.processor, self.ended = used.ru_utime + used.ru_stime, time.monotonic()
 
     def state(self) -> str:
-        """Return how far it is: by pytest's percentage where there is one."""
+        """Return its progress, by pytest's percentage if there is one."""
         done = re.findall(r"\[ *(\d+)%\]", self.log.read_text("utf-8", "replace")) if self.log.exists() else []
         return f"{self.name} {done[-1]} %" if done else self.name
 
@@ -68,7 +68,7 @@ class Part:
 
 
 def lines() -> list[list[Part]]:
-    """Return what `make test` runs."""
+    """Return the parts of `make test`, by line."""
     notebooks = [str(path.with_suffix(".ipynb").relative_to(ROOT)) for path in notebook_files()]
     sanitize = ("--nbval-sanitize-with", "tests/notebooks/sanitize.cfg")
     shared = ("-n", "auto", "--dist", "worksteal")
@@ -84,7 +84,7 @@ def lines() -> list[list[Part]]:
 
 
 def run(line: Sequence[Part], printing: threading.Lock) -> None:
-    """Run parts one after another, and print each when it has ended."""
+    """Run parts one after another, and print the log of each at its end."""
     for part in line:
         part.run()
         with printing:
@@ -92,7 +92,7 @@ def run(line: Sequence[Part], printing: threading.Lock) -> None:
 
 
 def main() -> int:
-    """Run everything; 1 if any part failed."""
+    """Run everything; return 1 if any part failed."""
     LOGS.mkdir(parents=True, exist_ok=True)
     for old in LOGS.glob("*.log"):
         old.unlink()

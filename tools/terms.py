@@ -1,4 +1,4 @@
-"""Which glossary terms a page uses before it links them.
+"""Find glossary terms that a page uses before it links them.
 
 A term of book/glossary.md is a link, {term}`tile`, where a page's sentences first use it. Words that sentences also
 use in their ordinary sense (`EVERYDAY`) are linked on the page that teaches them, and elsewhere where it helps.
@@ -48,9 +48,9 @@ class Term:
     Attributes
     ----------
     name
-        What it is called first.
+        Its main name.
     names
-        All that it is called.
+        All its names.
     chapter
         Page that teaches it.
     """
@@ -61,7 +61,7 @@ class Term:
 
     @functools.cached_property
     def pattern(self) -> re.Pattern[str]:
-        """Matches each of its names in a sentence, one or many; capitals count where the name is all capitals."""
+        """Pattern of its names in a sentence, singular or plural; case-sensitive only if all capitals."""
         said = "|".join(
             rf"(?-i:{name}s?)" if name.isupper() else r"[\s-]".join(map(re.escape, name.split())) + "(?:e?s)?"
             for name in self.names
@@ -71,7 +71,7 @@ class Term:
 
 @functools.cache
 def terms(path: Path = GLOSSARY) -> tuple[Term, ...]:
-    """Read the glossary, in its order."""
+    """Return the terms of the glossary, in its order."""
     listed = []
     for block in re.findall(r":::\{glossary\}\n(.*?):::", path.read_text(encoding="utf-8"), re.DOTALL):
         for entry in _ENTRY.finditer(block):
@@ -84,12 +84,12 @@ def terms(path: Path = GLOSSARY) -> tuple[Term, ...]:
 
 
 def linked(text: str) -> set[str]:
-    """Names of the terms that a text links."""
+    """Return the names of the terms that a text links."""
     return {_target(match["said"]) for match in _TERM.finditer(text)}
 
 
 def unlinked(page: Page) -> Iterator[tuple[int, str]]:
-    """Say where a page uses a term before it links it, or never links one that it teaches."""
+    """Yield where a page uses a term before linking it, or never links one that it teaches."""
     if page.path.name in WITHOUT:
         return
     for number, term, said in first_uses(page):
@@ -101,7 +101,7 @@ def unlinked(page: Page) -> Iterator[tuple[int, str]]:
 
 
 def first_uses(page: Page) -> Iterator[tuple[int, Term, str]]:
-    """Find the terms whose first use is not a link: the line, the term, and how it is said there."""
+    """Yield the terms whose first use is not a link: the line, the term, and its wording there."""
     titles = {directive.number for directive in page.directives}
     waiting = [term for term in terms() if term.name not in EVERYDAY]
     for line in page.prose:
@@ -129,7 +129,7 @@ def _uses(links: Sequence[re.Match[str]], plain: str, term: Term) -> Iterator[tu
 
 
 def _target(said: str) -> str:
-    """Name of the term that a role leads to."""
+    """Return the name of the term that a role refers to."""
     titled = re.match(r".*<(?P<target>[^<>]+)>$", said)
     return (titled["target"] if titled else said).lower()
 

@@ -71,7 +71,7 @@ CANONICAL = {
     "d_model": "hidden_size", "n_layers": "num_hidden_layers", "n_heads": "num_attention_heads",
     "max_seq_len": "max_position_embeddings",
 }  # fmt: skip
-# Names that a class takes in its `__post_init__` alone.
+# Names that a class accepts only in its `__post_init__`.
 KEYWORDS = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_size"}}
 FIELDS = {
     *CANONICAL.values(), "vocab_size", "head_dim", "tie_word_embeddings", "attention_bias", "mlp_bias",
@@ -89,7 +89,7 @@ FIELDS = {
 
 
 def described(model_type: str) -> dict[str, Any]:
-    """Return what a configuration class takes: other names of fields, defaults, and whether it checks its width."""
+    """Return a configuration class's field aliases, defaults, and whether it checks its width."""
     kind = transformers.CONFIG_MAPPING[model_type]
     names: dict[str, str] = dict(KEYWORDS.get(model_type, {}))
     defaults: dict[str, Any] = {}
@@ -122,7 +122,7 @@ def described(model_type: str) -> dict[str, Any]:
 
 
 def text() -> str:
-    """Return the file."""
+    """Return the text of the file."""
     head = (
         "# Defaults of transformers' configuration classes, written by tools/transformer_defaults.py.\n"
         "# `names` are the names that a field has in this class, with the name that most classes have for it.\n"

@@ -1,4 +1,4 @@
-"""What a page claims outside its solutions, for the printed edition that has none."""
+"""Claims of a page outside its solutions, for the printed edition without solutions."""
 
 import ast
 import re
@@ -12,7 +12,7 @@ __all__ = ["without_solutions"]
 
 
 def without_solutions(page: Page, text: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a page without claims that only solutions state, and without the facts of these alone.
+    """Return the record of a page without the claims that only solutions state, and their facts.
 
     A claim is stated where the text names it; one that the text names nowhere, where it is made. So a number that
     an exercise gives and its solution computes stays. Alternative texts state nothing: they are not printed.
@@ -43,7 +43,7 @@ def without_solutions(page: Page, text: str, record: Mapping[str, Any]) -> dict[
 
 
 def _lines_of_solutions(page: Page) -> set[int]:
-    """Return the numbers of the lines of all solutions, whether fenced or between a start and an end."""
+    """Return the line numbers of all solutions, fenced or between start and end directives."""
     lines: set[int] = set()
     start = None
     for directive in page.directives:

@@ -1,7 +1,7 @@
 """A figure that redraws fast enough to follow a slider.
 
-The axes, grid and tick labels are drawn once and kept as a picture; a redraw puts
-that picture back and draws only the artists that move.
+The axes, grid and tick labels are drawn once and kept as a background image; a redraw
+restores it and draws only the artists that move.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ class LiveFigure:
 
     @property
     def pixels(self) -> tuple[int, int]:
-        """Width and height of the picture."""
+        """Width and height of the image."""
         width, height = self._canvas.get_width_height()
         return int(width), int(height)
 
     def forget_background(self) -> None:
-        """Draw the axes anew next time: call it after changing anything that does not move."""
+        """Redraw the axes next time; call it after changing anything that does not move."""
         self._background = None
 
     def png(self) -> bytes:
-        """Draw the moving artists over the background and return the picture."""
+        """Draw the moving artists over the background and return the image as PNG."""
         self._clear()
         for artist in self.moving:
             if artist.get_visible():
@@ -68,7 +68,7 @@ class LiveFigure:
         return self._encoded()
 
     def blank_png(self) -> bytes:
-        """Return the picture without anything that moves: axes and their names."""
+        """Return the background alone as PNG: axes and labels."""
         self._clear()
         return self._encoded()
 
@@ -88,9 +88,9 @@ class LiveFigure:
 
 
 def image_tag(png: bytes, alt: str, width: int, height: int) -> str:
-    """Return an ``<img>`` that carries its picture and its text alternative.
+    """Return an ``<img>`` element with an embedded image and its alternative text.
 
-    Width and height keep the place while the picture is exchanged.
+    Width and height reserve the space while the image is replaced.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Misses of a blocked product in LRU caches: simulated, and stored where the pictures ask again and again."""
+"""Misses of a blocked matrix product in LRU caches, simulated or taken from a stored table."""
 
 import functools
 import json
@@ -10,20 +10,20 @@ from mlsys.models.cache import MissCurve, gemm_trace, miss_curve
 from mlsys.units import Q_
 
 SIZES = (32, 48, 64)
-"""Edges of the matrices whose misses are stored."""
+"""Matrix edges in the stored table."""
 EDGES: tuple[int, ...] = (1, 2, 4, 6, 8, 10, 12, 15, 16, 18, 19, 20, 24, 26, 28, 30, 31, 32, 33, 40, 48, 64)
-"""Tile edges whose misses are stored; in a cube of 64 the last one is no blocking at all."""
+"""Tile edges in the stored table; the last one means no blocking for matrices of 64."""
 CAPACITIES = (64, 128, 256, 512, 768, 1024, 2048, 4096, 8192)
-"""Words of the caches whose misses are stored."""
+"""Cache capacities in the stored table, words."""
 LINES = (1, 4, 16)
-"""Words of a line whose misses are stored."""
+"""Line sizes in the stored table, words."""
 _WORD = Q_(4, "byte")
 _FILE = "viz/data/lru_words.json"
 
 
 @functools.lru_cache(maxsize=256)
 def lru_curve(size: int, tile: int, line_words: int = 1) -> MissCurve:
-    """Return the misses of a blocked cube of ``size`` in every LRU cache; simulated once, then kept.
+    """Return the miss curve of a blocked product of ``size``³ in LRU caches; simulated once, then cached.
 
     Examples
     --------
@@ -48,19 +48,19 @@ def lru_cliff(cache_words: int) -> int:
 
 
 def lru_words(size: int, tile: int, words: int, line_words: int = 1) -> int:
-    """Return the words that an LRU cache of ``words`` moves for a blocked cube.
+    """Return the words that an LRU cache of ``words`` moves for a blocked product of ``size``³.
 
     Parameters
     ----------
     size, tile
-        Edges of the matrices and of the tile, words; a tile is cut to the matrix.
+        Edges of the matrices and of the tile, words; a tile is clipped to the matrix.
     words, line_words
-        Room of the cache, fully associative, and of a line, words.
+        Capacity of the (fully associative) cache, and of a line, words.
 
     Returns
     -------
     int
-        Stored for the values that the lab on tiling offers, simulated for others.
+        Taken from the table for the values that the tiling lab offers, simulated for others.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def _table() -> dict[tuple[int, int, int], list[int]]:
 
 
 def simulated_table() -> dict[str, list[int]]:
-    """Simulate all that is stored: words moved, for each capacity, by ``"size tile line"``."""
+    """Return the simulated table to store: words moved at each capacity, by ``"size tile line"``."""
     return {
         f"{size} {tile} {line}": [_simulated(size, tile, words, line) for words in CAPACITIES]
         for size, line, tile in product(SIZES, LINES, EDGES)

@@ -1,4 +1,4 @@
-"""Pictures of mappings: what orders of loops move, what a search finds, what dataflows keep."""
+"""Figures of mappings: traffic by loop order, search landscapes, and traffic by dataflow."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ OPERANDS = (
     ("weights", "OrangeLine", "OrangeL", "//"),
     ("partial sums", "GreenLine", "GreenL", ".."),
 )
-"""Name, edge, fill and hatch of the three operands of a product."""
+"""Name, edge, fill and hatch of the three operands of a matrix product."""
 
 
 @drawn
 def order_counts(ax: Axes, totals: AnyMapping[str, Sequence[int]]) -> list[Axes]:
-    """Draw, for each set of registers, how many loop orders move how many words.
+    """Draw a histogram of the words moved by all loop orders, for each set of registers.
 
     Parameters
     ----------
     ax
-        Axes whose place the panels take, one under the other.
+        Axes replaced by panels, one below the other.
     totals
         Label to the words of every order.
 
@@ -48,7 +48,7 @@ def order_counts(ax: Axes, totals: AnyMapping[str, Sequence[int]]) -> list[Axes]
         ax.bar(values, counts, width=right / 70, color=COLORS["BlueL"], edgecolor=COLORS["BlueLine"], linewidth=1.2)
         gaps = np.diff(values, prepend=-right)
         for value, count, gap in zip(values, counts, gaps, strict=True):
-            lift = (0, 12) if gap < right / 32 else (0, 3)  # neighbours would write over each other
+            lift = (0, 12) if gap < right / 32 else (0, 3)  # labels of neighbours would overlap
             ax.annotate(str(count), (value, count), xytext=lift, textcoords="offset points", ha="center", fontsize=9,
                         bbox=HALO)  # fmt: skip
         ax.axvline(values[0], color=COLORS["RedLine"], linestyle="--", linewidth=1.2, zorder=0.5)
@@ -65,14 +65,14 @@ def order_counts(ax: Axes, totals: AnyMapping[str, Sequence[int]]) -> list[Axes]
 
 @chart
 def mapping_landscape(ax: Axes, drawn: Landscape, front: Landscape) -> Axes:
-    """Draw mappings by time and energy: random ones, and the proven front.
+    """Draw mappings by time and energy: random ones, and the proven Pareto front.
 
     Parameters
     ----------
     ax
         Axes to draw into; both become logarithmic.
     drawn, front
-        Mappings at random and those that nothing beats.
+        Random mappings, and Pareto-optimal ones.
     """
     from matplotlib.ticker import LogLocator, NullLocator
 
@@ -95,14 +95,14 @@ def mapping_landscape(ax: Axes, drawn: Landscape, front: Landscape) -> Axes:
 
 
 class DataflowBars:
-    """The words of each operand for several dataflows of one product, drawn once and moved often.
+    """Stacked bars of the words of each operand for several dataflows; drawn once and updated often.
 
     Parameters
     ----------
     ax
         Axes to draw into; heights are shares of the largest total.
     names
-        Of the dataflows, one bar each.
+        Names of the dataflows, one bar each.
     """
 
     def __init__(self, ax: Axes, names: Sequence[str]) -> None:
@@ -127,7 +127,7 @@ class DataflowBars:
         self.artists: tuple[Artist, ...] = (*(bar for group in self.bars for bar in group), *self.totals)
 
     def show(self, words: Sequence[Sequence[int]], digits: Callable[[int], str] | None = None) -> None:
-        """Draw the words of inputs, weights and partial sums of each dataflow; ``digits`` writes their totals."""
+        """Update the words of inputs, weights and partial sums of each dataflow; ``digits`` formats the totals."""
         most, digits = max(map(sum, words)), digits or _short
         for group, total, parts in zip(self.bars, self.totals, words, strict=True):
             below = 0.0
@@ -139,12 +139,12 @@ class DataflowBars:
 
 @drawn
 def words_by_dataflow(ax: Axes, shapes: AnyMapping[str, AnyMapping[str, Sequence[int]]]) -> list[Axes]:
-    """Draw the words of each operand for each dataflow, one panel a shape.
+    """Draw the words of each operand for each dataflow, one panel per shape.
 
     Parameters
     ----------
     ax
-        Axes whose place the panels take, one for each shape, side by side.
+        Axes replaced by panels, one per shape, side by side.
     shapes
         Shape to dataflow to the words of inputs, weights and partial sums.
 
@@ -163,7 +163,7 @@ def words_by_dataflow(ax: Axes, shapes: AnyMapping[str, AnyMapping[str, Sequence
 
 
 def _panels(ax: Axes, rows: int, columns: int) -> list[Axes]:
-    """Put panels with common scales in the place of an Axes."""
+    """Replace an Axes by panels with common scales, and return them."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     ax.remove()

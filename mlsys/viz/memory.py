@@ -1,4 +1,4 @@
-"""Pictures of memory: what an access costs, where the ridge went, what each level offers."""
+"""Figures of memory: energy per access, ridge points over the years, latency and bandwidth by level."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @chart
 def access_energies(ax: Axes, energies: Mapping[str, Quantity], reference: str) -> Axes:
-    """Draw energies as bars on a logarithmic axis, each with its multiple of one of them.
+    """Draw energies as bars on a logarithmic axis, each with its ratio to a reference.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def access_energies(ax: Axes, energies: Mapping[str, Quantity], reference: str) 
     energies
         Energy by the name to show, in any order.
     reference
-        Name of the one that the others are compared with.
+        Name of the reference.
     """
     ranked = sorted(energies.items(), key=lambda item: item[1].m_as("pJ"))
     values = [energy.m_as("pJ") for _, energy in ranked]
@@ -53,16 +53,16 @@ def access_energies(ax: Axes, energies: Mapping[str, Quantity], reference: str) 
 
 @chart
 def ridge_by_year(ax: Axes, devices: Sequence[Device], precisions: Sequence[str] = ("fp32", "fp16", "fp8")) -> Axes:
-    """Draw the dense ridge of a series of devices over their years, one line for each precision.
+    """Draw the dense ridge point of devices over their release years, one line per precision.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     devices
-        In any order; a device is left out of the line of a precision that it lacks.
+        Devices in any order; each is left out of the lines of precisions that it lacks.
     precisions
-        Of peaks and data.
+        Precisions of peaks and data.
     """
     ordered = sorted(devices, key=lambda device: device.release_year)
     for precision, color, marker, dash in zip(precisions, CYCLE, MARKERS, DASHES, strict=False):
@@ -84,7 +84,7 @@ def ridge_by_year(ax: Axes, devices: Sequence[Device], precisions: Sequence[str]
 
 
 def _level_label(level: MemoryLevel) -> str:
-    """Return the name of a level with its size, where that is on record."""
+    """Return the name of a level, with its size if recorded."""
     if not level.has_capacity:
         return level.name
     size = level.capacity_total.m_as("MB")
@@ -93,14 +93,14 @@ def _level_label(level: MemoryLevel) -> str:
 
 @chart
 def level_map(ax: Axes, devices: Sequence[Device]) -> Axes:
-    """Draw the levels of devices by latency and by bandwidth of all their pieces, with capacities.
+    """Draw the memory levels of devices by latency and total bandwidth, with capacities.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     devices
-        Devices; a level is left out where latency or bandwidth is not recorded.
+        Devices; levels without recorded latency or bandwidth are left out.
 
     Raises
     ------
@@ -132,14 +132,14 @@ def level_map(ax: Axes, devices: Sequence[Device]) -> Axes:
 
 
 class InFlight:
-    """The bandwidth that bytes in flight draw from one device's main memory, drawn once and moved often.
+    """Curve of main memory bandwidth over bytes in flight for one device; drawn once and updated often.
 
     Parameters
     ----------
     ax
         Axes with both scales logarithmic, kB and GB/s, and their limits set.
     index
-        0 for the device in front; others have a colour and a dash of their own.
+        0 for the main device; others have a colour and a dash of their own.
     """
 
     def __init__(self, ax: Axes, index: int = 0) -> None:
@@ -158,12 +158,12 @@ class InFlight:
         self.artists: tuple[Artist, ...] = (self.moved, self.knee, self.drop, self.name, self.needed)
 
     def hide(self) -> None:
-        """Take the device out of the picture."""
+        """Hide the device."""
         for artist in self.artists:
             artist.set_visible(False)
 
     def show(self, device: Device, upper: bool = True) -> None:
-        """Draw the slope that latency sets and the flat roof; ``upper`` writes the name above it."""
+        """Update the latency-bound slope and the flat roof; ``upper`` puts the name above it."""
         for artist in self.artists:
             artist.set_visible(True)
         level, (left, right), floor = device.level(), self._axes.get_xlim(), self._axes.get_ylim()[0]
@@ -180,14 +180,14 @@ class InFlight:
 
 @chart
 def bandwidth_by_bytes_in_flight(ax: Axes, devices: Sequence[Device]) -> Axes:
-    """Draw the bandwidth of main memory that bytes in flight can draw: Little's law, and the roof.
+    """Draw the main memory bandwidth attainable with bytes in flight (Little's law), up to the peak.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     devices
-        Devices whose main memory has a latency.
+        Devices with a recorded latency of their main memory.
 
     Raises
     ------

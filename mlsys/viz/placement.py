@@ -1,4 +1,4 @@
-"""Pictures of a placement: when each device runs which stage, and what it fetches."""
+"""Figures of a placement: the stages on each device over time, and their transfers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @chart
 def draw_gantt(ax: Axes, bars: Sequence[tuple[str, str, float, float, float]], devices: Sequence[str]) -> Axes:
-    """Draw stages on their devices over time, and before each the transfer that it waits for.
+    """Draw stages on their devices over time, each preceded by the transfer that it waits for.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def draw_gantt(ax: Axes, bars: Sequence[tuple[str, str, float, float, float]], d
     bars
         Stage, device, start of the transfer, start of the run and end, ms.
     devices
-        Rows, from the top.
+        Devices, from top to bottom.
     """
     row = {device: index for index, device in enumerate(devices)}
     span = max((end for *_, end in bars), default=1.0) or 1.0
@@ -77,7 +77,7 @@ def gantt(ax: Axes, result: PlanResult, rank: int = 1) -> Axes:
 
 
 def plan_alt_text(result: PlanResult, rank: int = 1) -> str:
-    """Return the picture in words."""
+    """Return the alternative text of the figure."""
     placed = result.placements[rank - 1].placed
     runs: list[list[str]] = []
     for stage in placed.stages:
@@ -85,13 +85,13 @@ def plan_alt_text(result: PlanResult, rank: int = 1) -> str:
             runs[-1].append(stage.stage)
         else:
             runs.append([stage.choice.device, stage.stage])
-    told = "; ".join(f"{device} runs {', '.join(stages)}" for device, *stages in runs)
-    return f"Gantt chart of {float(placed.latency):.4g} ms: {told}."
+    listed = "; ".join(f"{device} runs {', '.join(stages)}" for device, *stages in runs)
+    return f"Gantt chart of {float(placed.latency):.4g} ms: {listed}."
 
 
 @drawn
 def plan_figure(result: PlanResult, rank: int = 1) -> Figure:
-    """Return a figure of one placement by itself."""
+    """Return a figure of one placement."""
     from mlsys.viz.style import setup_plot
 
     fig, ax, _, plt = setup_plot(figsize=(8.4, 1.2 + 0.75 * len(result.scenario.devices)))

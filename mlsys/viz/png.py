@@ -1,7 +1,7 @@
-"""Pictures as PNG, written as fast as a slider moves.
+"""PNG encoding fast enough to follow a slider.
 
-Pillow tries five filters on every line, which takes longer than drawing the line did. Charts are flat: what
-changed from one line to the next is nearly nothing, so that a single filter serves, in half of the time.
+Pillow tries five filters on every row, which takes longer than drawing it. Charts are flat and change little from
+one row to the next, so a single filter suffices, in half the time.
 """
 
 import struct
@@ -15,17 +15,17 @@ _TRUECOLOUR_WITH_ALPHA = 6
 
 
 def png_bytes(pixels: npt.NDArray[np.uint8]) -> bytes:
-    r"""Return a picture as PNG (ISO/IEC 15948), without loss.
+    r"""Return an image as PNG (ISO/IEC 15948).
 
     Parameters
     ----------
     pixels
-        Height × width × 4 bytes: red, green, blue, opacity.
+        RGBA values, shape (height, width, 4), uint8.
 
     Raises
     ------
     ValueError
-        If they are not four bytes a pixel.
+        If the shape or type is another one.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def png_bytes(pixels: npt.NDArray[np.uint8]) -> bytes:
     lines = np.ascontiguousarray(pixels).reshape(height, 4 * width)
     filtered = np.empty((height, 1 + 4 * width), np.uint8)
     filtered[:, 0] = _UP
-    filtered[0, 1:] = lines[0]  # above the first line all is zero
+    filtered[0, 1:] = lines[0]  # the row above the first is zero
     np.subtract(lines[1:], lines[:-1], out=filtered[1:, 1:])
     head = struct.pack(">IIBBBBB", width, height, 8, _TRUECOLOUR_WITH_ALPHA, 0, 0, 0)
     body = zlib.compress(filtered.data, 1)

@@ -1,4 +1,4 @@
-"""Pictures of the roofline: roofs, the work below them, and how batch moves it."""
+"""Figures of the roofline: roofs, operators below them, and intensity by batch size."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 class Roof:
-    """The roof of one device, drawn once and moved often: its line, its ridge, and what they are called.
+    """The roof of one device (line, ridge and labels); drawn once and updated often.
 
     Parameters
     ----------
     ax
         Axes with both scales logarithmic and their limits set.
     index
-        0 for the device in front; others have a colour and a dash of their own.
+        0 for the main device; others have a colour and a dash of their own.
     bandwidth
-        Whether the label says it too.
+        Whether the label includes the bandwidth.
     """
 
     def __init__(self, ax: Axes, index: int = 0, bandwidth: bool = False) -> None:
@@ -51,12 +51,12 @@ class Roof:
         self.artists: tuple[Artist, ...] = (self.line, self.ridge, self.drop, self.name, self.called)
 
     def hide(self) -> None:
-        """Take the roof out of the picture."""
+        """Hide the roof."""
         for artist in self.artists:
             artist.set_visible(False)
 
     def show(self, device: Device, precision: str, upper: bool = True) -> None:
-        """Draw the roof of a device; ``upper`` writes its name above the line."""
+        """Update the roof for a device; ``upper`` puts its name above the line."""
         for artist in self.artists:
             artist.set_visible(True)
         peak, bandwidth = device.peak(precision).m_as("TFLOP/s"), device.memory_bw.m_as("TB/s")
@@ -88,18 +88,18 @@ def roofs(
     precision: str = "fp16",
     intensities: tuple[float, float] = (0.1, 10_000),
 ) -> Axes:
-    """Draw the roof of each device and, on the first roof, what each operator can attain.
+    """Draw the roof of each device and, on the first, the attainable rate of each operator.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     devices
-        Devices that have a peak in ``precision``.
+        Devices with a peak in ``precision``.
     operators
         Operators counted in ``precision``, placed by intensity.
     precision
-        Of the peaks; one picture, one precision.
+        Precision of the peaks.
     intensities
         Range of the horizontal axis, FLOP/byte.
     """
@@ -150,11 +150,11 @@ def intensity_by_batch(
     width
         Input and output features of the layer.
     devices
-        Devices whose ridge in ``precision`` is drawn as a level.
+        Devices whose ridge in ``precision`` is drawn as a horizontal line.
     precision
-        Of data and peaks.
+        Precision of data and peaks.
     largest_batch
-        Right edge.
+        Largest batch size.
     """
     batches = 2 ** np.arange(int(np.log2(largest_batch)) + 1)
     size = element_size(precision).m_as("byte")
@@ -220,12 +220,12 @@ def device_map(ax: Axes, devices: Iterable[Device], labels: Collection[str] = ()
     devices
         Devices; those without a recorded bandwidth are left out.
     labels
-        Ids to write beside their points.
+        Ids of the devices to label.
 
     Returns
     -------
     Axes
-        With dotted lines of equal ridge, one for each power of ten.
+        With dotted lines of equal ridge point, one per power of ten.
     """
     by_kind: dict[str, list[Device]] = {}
     for device in devices:

@@ -1,4 +1,4 @@
-"""Pictures of plans in time: what is in memory, where it lies, and what runs on which stream."""
+"""Figures of plans over time: live memory, memory maps, and stream schedules."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def live_chart(ax: Axes, plan: MemoryPlan, *, first_step: int = 0, last_step: in
     plan
         A plan.
     first_step, last_step
-        Part of the run to show, both included; by default all.
+        First and last step to show, inclusive; by default all.
     """
     scale, unit = _unit(float(plan.peak.m_as("byte")))
     live = np.array(plan.live)[first_step : None if last_step is None else last_step + 1] / scale
@@ -55,7 +55,7 @@ def live_chart(ax: Axes, plan: MemoryPlan, *, first_step: int = 0, last_step: in
 def memory_map(
     ax: Axes, plan: MemoryPlan, *, first_step: int = 0, last_step: int | None = None, names: bool = False
 ) -> Axes:
-    """Draw every buffer as a rectangle: from its first step to its last, from its first address to its last.
+    """Draw every buffer as a rectangle of its lifetime (steps) and its address range.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ def memory_map(
     plan
         A plan.
     first_step, last_step
-        Part of the run to show, both included; by default all.
+        First and last step to show, inclusive; by default all.
     names
-        Write the name of the first value into rectangles that are large enough.
+        Whether to write the name of the first value into rectangles that are large enough.
     """
     scale, unit = _unit(float(plan.peak.m_as("byte")))
     final = len(plan.liveness.steps) - 1 if last_step is None else last_step
@@ -105,7 +105,7 @@ def memory_map(
 
 @drawn
 def memory_figure(plan: MemoryPlan) -> Figure:
-    """Return a figure of two panels: what is in use over the steps, and where it lies."""
+    """Return a figure of two panels: bytes in use by step, and the memory map."""
     figure, whole, _, plt = setup_plot(figsize=(8.4, 6.4))
     whole.remove()
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2, 3))
@@ -120,7 +120,7 @@ def memory_figure(plan: MemoryPlan) -> Figure:
 
 @chart
 def stream_gantt(ax: Axes, schedule: Schedule, *, names: bool = True) -> Axes:
-    """Draw the operators on their streams over time, the critical path apart from the others.
+    """Draw the operators on their streams over time, with the critical path highlighted.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def stream_gantt(ax: Axes, schedule: Schedule, *, names: bool = True) -> Axes:
     schedule
         A schedule.
     names
-        Write names into bars that are wide enough.
+        Whether to write names into bars that are wide enough.
     """
     span = schedule.makespan.m_as("s") or 1.0
     scale, unit = next(pair for pair in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")) if span >= pair[0])

@@ -1,4 +1,4 @@
-"""Pictures with a pedigree: what is drawn, as a digest, and the facts that it leans on."""
+"""Provenance of figures: a digest of what is drawn, and the facts that it depends on."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ T = TypeVar("T")
 Drawing: TypeAlias = "Callable[Concatenate[Axes, P], T]"
 
 _ZERO = 1e-12
-"""Part of the largest x, or y, of a mark below which another one counts as zero."""
+"""Fraction of the largest x, or y, of a mark below which another one counts as zero."""
 
 _drawing: ContextVar[bool] = ContextVar("drawing", default=False)
 
 
 def drawn(function: Callable[P, T]) -> Callable[P, T]:
-    """Let an open page hear of what ``function`` draws, and of the facts that it reads meanwhile.
+    """Announce to an open page what ``function`` draws and the facts that it reads.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def drawn(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def draw(*args: P.args, **named: P.kwargs) -> T:
-        if _drawing.get():  # a part of a picture
+        if _drawing.get():  # part of a figure
             return function(*args, **named)
         token = _drawing.set(True)
         try:
@@ -63,7 +63,7 @@ def drawn(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def chart(function: Drawing[P, T]) -> Drawing[P, T]:
-    """Give the axes that ``function`` draws into the look of the book first; what it draws is :func:`drawn`."""
+    """Apply the book's style to the Axes before ``function`` draws; otherwise as :func:`drawn`."""
 
     @drawn
     @functools.wraps(function)
@@ -74,7 +74,7 @@ def chart(function: Drawing[P, T]) -> Drawing[P, T]:
 
 
 def _figures(value: Any) -> Iterator[Figure]:
-    """Yield the figures that a value is, belongs to, or holds."""
+    """Yield the figures that a value is, belongs to, or contains."""
     if isinstance(value, (tuple, list, dict)):
         for part in value.values() if isinstance(value, dict) else value:
             yield from _figures(part)
@@ -85,13 +85,13 @@ def _figures(value: Any) -> Iterator[Figure]:
 
 
 def figure_digest(figure: Figure) -> str:
-    """Return a digest of what a figure's marks are drawn from, rounded, and of its words."""
+    """Return a digest of the rounded coordinates of a figure's marks, and of its texts."""
     digest = hashlib.sha256()
 
     def note(values: Any) -> None:
         plain: NDArray[np.float64] = np.ma.filled(np.ma.asarray(values, float), np.nan)
         if plain.ndim == 2 and plain.shape[1] == 2 and len(plain):  # points: x and y have units of their own
-            # What is left of 1 - 1 differs from one math library to the next: beside the largest value it is zero.
+            # Rounding residues differ between math libraries: relative to the largest value they are zero.
             largest = np.max(np.abs(plain), axis=0, where=np.isfinite(plain), initial=0.0)
             plain = np.where(np.abs(plain) <= _ZERO * largest, 0.0, plain)
         rounded = [f"{value:.6g}" for value in plain.ravel().tolist()]
@@ -105,7 +105,7 @@ def figure_digest(figure: Figure) -> str:
             for path in marks.get_paths():
                 note(path.vertices)
         for patch in ax.patches:
-            ends = getattr(patch, "_posA_posB", None)  # the path of an arrow depends on the size of the picture
+            ends = getattr(patch, "_posA_posB", None)  # the path of an arrow depends on the figure size
             note(patch.get_path().vertices if ends is None else ends)
             note(patch.get_patch_transform().get_matrix())
         for image in ax.images:

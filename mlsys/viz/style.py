@@ -1,4 +1,4 @@
-"""One look for every figure: colours that colour-blind readers can tell apart, quiet axes."""
+"""The common style of all figures: colours that colour-blind readers can distinguish, unobtrusive axes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Darkened from the Okabe-Ito set so that thin lines reach 4.5:1 on white; the *L
 # shades are fills. Lines also differ by marker and label: never by colour alone.
-# In the dark the book turns their lightness round (book/static/custom.css).
+# The dark mode of the book inverts their lightness (book/static/custom.css).
 COLORS = FrozenDict(
     {
         "primary": "#1f2933",
@@ -39,7 +39,7 @@ CYCLE = tuple(COLORS[name] for name in ("BlueLine", "OrangeLine", "GreenLine", "
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")  # filled ones: they keep a white edge
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)))
 HALO: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.2}
-"""The plate behind a label, so that lines do not cross its letters."""
+"""Background of a label, which keeps lines off its letters."""
 
 WIDEST_FIGURE = 8.4
 """Inches of the widest figure of a page. Print shrinks it to the text, and labels of 9 points, the smallest, to 6.7."""
@@ -73,7 +73,7 @@ _SETTINGS = {
 
 
 def apply_style(ax: Axes) -> Axes:
-    """Give an existing Axes the look of the book and hand it back."""
+    """Apply the book's style to an Axes and return it."""
     ax.set_axisbelow(True)
     ax.grid(True, color=COLORS["grid"], linewidth=0.6)
     for side in ("top", "right"):
@@ -84,7 +84,7 @@ def apply_style(ax: Axes) -> Axes:
 
 
 def decades(ax: Axes, which: str, low: int, high: int, sign: str = "") -> None:
-    """Make one axis logarithmic over whole decades, with a tick at each and none between."""
+    """Make one axis logarithmic over whole decades, with ticks at decades only."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     axis = ax.xaxis if which == "x" else ax.yaxis
@@ -98,7 +98,7 @@ def decades(ax: Axes, which: str, low: int, high: int, sign: str = "") -> None:
 
 
 def setup_plot(figsize: tuple[float, float] = (7.0, 4.2)) -> tuple[Figure, Axes, FrozenDict[str, str], ModuleType]:
-    """Return ``fig, ax, COLORS, plt`` in the look of the book.
+    """Return ``fig, ax, COLORS, plt`` in the book's style.
 
     Examples
     --------
@@ -132,18 +132,18 @@ def _keep_vectors() -> None:
 
 
 def save_figure(figure: Figure, path: Path, files: Drafts | None = None, *, folders: bool = False) -> Path:
-    """Write a figure in the format that its name ends in, without a date; whole or not at all.
+    """Write a figure atomically and undated, in the format given by the file's suffix; return the path.
 
     Parameters
     ----------
     figure
-        What was drawn.
+        The figure.
     path
-        Its file; the ending says the format.
+        File to write; its suffix gives the format.
     files
-        Other files of the same answer, which are put in their place with it.
+        Drafts of other files, which are put in place together with it.
     folders
-        Whether folders that are missing are made.
+        Whether to create missing folders.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Pictures of a sweep: rates of devices by network, and what is neither faster nor cheaper to be had."""
+"""Figures of a sweep: rates of devices by network, and Pareto fronts of time and cost."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _MOST_DEVICES = 24
 
 @drawn
 def rate_map(ax: Axes, table: SweepTable, devices: Sequence[str] | None = None) -> Axes:
-    """Draw the highest rate of every network on every device, brighter where it is higher.
+    """Draw a heat map of the highest rate of every network on every device.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     table
-        A sweep; points that do not fit or have no answer are left out.
+        A sweep; points that do not fit or have no result are left out.
     devices
-        Which, from top to bottom; by default those with the highest rates, at most 24.
+        Devices from top to bottom; by default those with the highest rates, at most 24.
 
     Returns
     -------
     Axes
-        Each cell says samples in a second; colours compare devices within a network, on a
+        Each cell shows samples/s; colours compare devices within a network, on a
         logarithmic scale. A cross marks a device that runs no point of the network.
     """
     best: dict[tuple[str, str], float] = {}
@@ -66,7 +66,7 @@ def rate_map(ax: Axes, table: SweepTable, devices: Sequence[str] | None = None) 
 
 
 def _fastest(best: dict[tuple[str, str], float], models: Sequence[str]) -> tuple[str, ...]:
-    """Return the devices by their rate over the highest, in the geometric mean of what they run."""
+    """Return the devices ranked by the geometric mean of their rates relative to the highest."""
     top = {model: max((rate for (_, name), rate in best.items() if name == model), default=1.0) for model in models}
     shares: dict[str, list[float]] = {}
     for (device, model), rate in best.items():
@@ -77,7 +77,7 @@ def _fastest(best: dict[tuple[str, str], float], models: Sequence[str]) -> tuple
 
 @chart
 def cost_front(ax: Axes, table: SweepTable, model: str, against: Cost = "energy", labels: int = 6) -> Axes:
-    """Draw the points of a network by time and cost, and the front that nothing beats in both.
+    """Draw the points of a network by time and cost, with their Pareto front.
 
     Parameters
     ----------
@@ -88,9 +88,9 @@ def cost_front(ax: Axes, table: SweepTable, model: str, against: Cost = "energy"
     model
         One of its networks.
     against
-        ``"energy"``, for each sample at the design power, or ``"price"``, of the device.
+        ``"energy"`` per sample at the design power, or ``"price"`` of the device.
     labels
-        How many points of the front are named.
+        Number of points of the front to label.
     """
     front = table.pareto(model, against)
     ids = {row.id for row in front}
@@ -141,7 +141,7 @@ def sweep_figure(table: SweepTable) -> Figure:
     Parameters
     ----------
     table
-        A sweep with at least one answer.
+        A sweep with at least one result.
     """
     devices = min(_MOST_DEVICES, len({row.device for row in table if row.error is None}))
     figure, whole, _, plt = setup_plot(figsize=(max(7.2, 1.1 * len(table.models) + 2), 5.4 + 0.26 * devices))

@@ -1,4 +1,4 @@
-"""Pictures of systolic arrays: one cycle after the other, utilisation with its teeth, energy by level."""
+"""Figures of systolic arrays: states cycle by cycle, utilisation over size, energy by level."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _LEVELS = {"DRAM": "OrangeLine", "SRAM": "VioletLine", "registers": "GreenLine",
 
 @drawn
 def array_frame(ax: Axes, run: Run, frame: Frame, dataflow: Stationary) -> Axes:
-    """Draw what every processing element (PE) of an array holds at the end of one cycle.
+    """Draw the state of every processing element (PE) of an array at the end of one cycle.
 
     Parameters
     ----------
     ax
         Axes to draw into; it is cleared.
     run
-        The run, for the product so far.
+        The simulation.
     frame
         One of its frames.
     dataflow
-        Of the run: what the second number in each PE is.
+        Dataflow of the run, which determines the second number in each PE.
 
     Returns
     -------
     Axes
-        Places that multiplied are filled; operands that entered stand at the left, words
-        that left stand below.
+        PEs that multiplied are filled; operands that entered are at the left, words that
+        left below.
     """
     from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
@@ -97,7 +97,7 @@ def _arrow(patch: Any, start: tuple[float, float], end: tuple[float, float], col
 
 
 def plain_number(value: float) -> str:
-    """Return an operand as it stands in a PE: four digits at most, with a minus sign that is as wide as a plus."""
+    """Return an operand as text: at most four digits, with a typographic minus sign."""
     return f"{value:.4g}".replace("-", "−")
 
 
@@ -110,7 +110,7 @@ def utilisation_teeth(
     dataflow: Stationary = "ws",
     fold_overlap: FoldOverlap = "load",
 ) -> Axes:
-    """Draw utilisation over each of the three sizes of a product, the other two held large.
+    """Draw utilisation over each of the three sizes of a matrix product, with the other two fixed.
 
     Parameters
     ----------
@@ -121,14 +121,14 @@ def utilisation_teeth(
     largest
         Right edge.
     rest
-        The two sizes that are not on the axis.
+        Value of the other two sizes.
     dataflow, fold_overlap
         As in :func:`mlsys.models.systolic.count_systolic`.
 
     Returns
     -------
     Axes
-        Sizes along the array have teeth, one for each fold; the streamed one climbs smoothly.
+        Sizes mapped to the array give a sawtooth, one tooth per fold; the streamed one rises smoothly.
     """
     sizes = teeth_axes(ax, side, largest)
     counted = {name: over_size(name, sizes, (rest, rest, rest), side, dataflow, fold_overlap) for name in "MNK"}
@@ -144,7 +144,7 @@ def utilisation_teeth(
 
 
 def teeth_axes(ax: Axes, side: int, largest: int) -> npt.NDArray[np.int64]:
-    """Make axes of utilisation in percent over a size, with a line at each fold; return the sizes."""
+    """Set up axes of utilisation in percent over a size, with a line at each fold; return the sizes."""
     apply_style(ax)
     ax.set(xlim=(0, largest), ylim=(0, 105))
     ax.set_xticks(range(0, largest + 1, side))
@@ -160,26 +160,26 @@ def over_size(
     dataflow: Stationary,
     fold_overlap: FoldOverlap,
 ) -> ArrayCounts:
-    """Return the counts of products (M, N, K) of which one size runs, on a square array."""
+    """Return the counts on a square array of products (M, N, K) of which one size varies."""
     m, n, k = (sizes if each == name else size for each, size in zip("MNK", shape, strict=True))
     return count_systolic(m, n, k, side, side, dataflow, fold_overlap=fold_overlap)
 
 
 @chart
 def energy_per_mac_levels(ax: Axes, baselines: Sequence[EnergyPerMac]) -> Axes:
-    """Draw the energy of a multiply-accumulate on several machines: a mark for each level, a stroke for the sum.
+    """Draw the energy of a multiply-accumulate on several machines, with a mark per level and for the sum.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     baselines
-        From :func:`mlsys.models.systolic.energy_baselines`.
+        Result of :func:`mlsys.models.systolic.energy_baselines`.
 
     Returns
     -------
     Axes
-        With a logarithmic axis, on which positions compare; a level that spends nothing has no mark.
+        With a logarithmic axis; levels without energy have no mark.
     """
     rows = range(len(baselines))
     totals = [float(item.total.m_as("pJ")) for item in baselines]

@@ -1,4 +1,4 @@
-"""A systolic array to step through: every cycle as a picture, in a page, in print, as GIF or HTML."""
+"""Animation of a systolic array, cycle by cycle: in a notebook, in print, as GIF or HTML."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ _TITLE = 0.4
 
 
 class SystolicAnimation:
-    """A small product running through an array: to step through, to play, to export.
+    """Animation of a small matrix product on an array: step through, play, export.
 
     Parameters
     ----------
     left, right
-        Operands, (m × k) and (k × n); small, for every value is drawn.
+        Operands, (m × k) and (k × n); small, since every value is drawn.
     rows, columns
-        Places of the array.
+        Rows and columns of processing elements.
     dataflow, fold_overlap
         As in :func:`mlsys.models.systolic.simulate_array`.
 
     Attributes
     ----------
     run
-        What the machine returned; nothing of the picture is made up.
+        Result of the simulation, which the frames show.
     alt
-        Text alternative of the whole.
+        Alternative text of the animation.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class SystolicAnimation:
         return len(self.run.frames)
 
     def pictures(self) -> list[Image]:
-        """Return every frame as a picture, drawn once."""
+        """Return all frames as images; drawn once."""
         if self._pictures is None:
             import matplotlib.style
 
@@ -101,7 +101,7 @@ class SystolicAnimation:
             canvas.draw()
             size = canvas.get_width_height()
             picture = Image.frombuffer("RGBA", size, canvas.buffer_rgba(), "raw", "RGBA", 0, 1).convert("RGB")
-            pictures.append(picture.quantize(64))  # flat colours: few are enough, and files stay small
+            pictures.append(picture.quantize(64))  # flat colours: a small palette suffices and keeps files small
         return pictures
 
     def png(self, cycle: int) -> bytes:
@@ -146,7 +146,7 @@ class SystolicAnimation:
         return max(side * (columns + 0.95), 3.4), side * (rows + 1.05) + _TITLE
 
     def save_gif(self, path: str | Path, seconds: float = 0.9) -> Path:
-        """Write the animation as GIF, ``seconds`` for each cycle, the last one longer."""
+        """Write the animation as GIF with ``seconds`` per cycle, the last one longer; return the path."""
         first, *rest = self.pictures()
         pause = [round(1000 * seconds)] * len(self)
         pause[-1] *= 3
@@ -154,7 +154,7 @@ class SystolicAnimation:
         return atomically(path, lambda draft: first.save(draft, format="GIF", save_all=True, **options))
 
     def save_html(self, path: str | Path) -> Path:
-        """Write a page that needs nothing else: no network, no library."""
+        """Write a self-contained HTML page; return the path."""
         page = (
             '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width">\n'
@@ -163,9 +163,9 @@ class SystolicAnimation:
         return write_text(path, page)
 
     def html(self, start: int | None = None) -> str:
-        """Return the animation with its buttons as HTML: step, play, and a slider for the arrow keys.
+        """Return the animation as HTML with step and play buttons, and a slider for the arrow keys.
 
-        It opens at cycle ``start``, by default the busiest, and does not move by itself.
+        It starts paused at cycle ``start``, by default the busiest one.
         """
         busy = [int(frame.busy.sum()) for frame in self.run.frames]
         shown = busy.index(max(busy)) if start is None else start
@@ -176,7 +176,7 @@ class SystolicAnimation:
             frames.append(f'<img alt="{html.escape(sentence)}" src="data:image/png;base64,{data}"{hidden}>')
         width = self.pictures()[0].size[0] // 1.3
         sentences = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.sentences)
-        # Frames are drawn by Python; the script of the page only chooses which one is seen.
+        # Frames are drawn by Python; the script of the page only selects the visible one.
         player = Template(shipped_text("mlsys.viz", "systolic_player.html"))
         return player.substitute(
             label=html.escape(self.alt), frames="".join(frames), last=len(self) - 1, shown=shown,

@@ -1,4 +1,4 @@
-"""Pictures of tiles and caches: traffic by tile, tiles by cache, sectors by stride."""
+"""Figures of tiles and caches: traffic by tile, tiles by cache, sectors by stride."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 __all__ = ["TILES", "TileTraffic", "lru_cliff", "lru_curve", "sectors_by_stride", "tile_cache_map", "traffic_by_tile"]
 
 TILES = tuple(edge for edge in EDGES if edge not in (19, 26, 33))
-"""Tile edges that the pictures sample; in a cube of 64 the last one is no blocking at all."""
+"""Tile edges that the figures sample; the last one means no blocking for matrices of 64."""
 _WORD = Q_(4, "byte")
 
 
 class TileTraffic:
-    """Words that a blocked product moves over its tile, drawn once and moved often.
+    """Curves of the words that a blocked product moves over its tile; drawn once and updated often.
 
-    A managed buffer that holds three tiles stands against an LRU cache of the same size.
+    A managed buffer that holds three tiles is compared with an LRU cache of the same size.
 
     Parameters
     ----------
@@ -73,18 +73,18 @@ class TileTraffic:
     def show(
         self, size: int, cache_words: int, tiles: Sequence[int], line_words: int = 1, buffers: int = 1
     ) -> tuple[int, int]:
-        """Draw the traffic at each tile; return the largest tile that fits the buffer, and the cache.
+        """Update the traffic at each tile; return the largest tiles that fit in the buffer and in the cache.
 
         Parameters
         ----------
         size
             Edge of the three square matrices.
         cache_words, line_words
-            Words that buffer and cache hold, and that a line of the cache holds.
+            Capacity of buffer and cache, and of a cache line, words.
         tiles
-            Edges to draw, rising; the two largest that fit join them.
+            Edges to draw, ascending; the two largest that fit are added.
         buffers
-            2 where the managed buffer holds each tile twice.
+            2 if the managed buffer is double-buffered.
         """
         fits, cliff = math.isqrt(cache_words // (3 * buffers)), lru_cliff(cache_words)
         inside = [tile for tile in tiles if tile <= fits]
@@ -108,7 +108,7 @@ class TileTraffic:
 
 @chart
 def traffic_by_tile(ax: Axes, size: int, cache_words: int, tiles: Sequence[int] = TILES) -> Axes:
-    """Draw the words that a blocked product moves over its tile: managed buffer against LRU cache.
+    """Draw the words that a blocked product moves over its tile, for a managed buffer and an LRU cache.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def tile_cache_map(
     tiles: Sequence[int] = (1, 2, 4, 8, 12, 16, 20, 24, 32, 48, 64),
     cache_words: Sequence[int] = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384),
 ) -> Axes:
-    """Draw, for each tile and cache, how many times the compulsory traffic an LRU cache moves.
+    """Draw the traffic of an LRU cache relative to the compulsory traffic, for each tile and capacity.
 
     Parameters
     ----------
@@ -187,16 +187,16 @@ def tile_cache_map(
 def sectors_by_stride(
     ax: Axes, widths: Sequence[int] = (8, 4, 2), strides: Sequence[int] = (1, 2, 4, 8, 16, 32)
 ) -> Axes:
-    """Draw the share of moved bytes that a warp uses, over the stride between its lanes.
+    """Draw the fraction of moved bytes that a warp uses, over the stride between its lanes.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     widths
-        Sizes of an element, bytes; one line each.
+        Element sizes, bytes; one line each.
     strides
-        Elements from lane to lane, rising.
+        Strides between lanes in elements, ascending.
     """
     for width, color, marker in zip(widths, CYCLE, MARKERS, strict=False):
         loads = [strided_access(stride, Q_(width, "byte")) for stride in strides]

@@ -1,4 +1,4 @@
-"""How pictures write numbers, shares and names of devices."""
+"""Formatting of numbers, percentages and device names in figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def number(value: Quantity | float, digits: int = 3) -> str:
-    """Return about ``digits`` significant digits, without the dust of floating point.
+    """Return a number with about ``digits`` significant digits, without floating-point noise.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def percent(value: Quantity | float, digits: int = 3) -> str:
 
 
 def device_name(device: Device) -> str:
-    """Return the short name of a device, as the catalogue calls it.
+    """Return the short name of a device in the catalogue.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The labs: predict, explore, check. The only code that knows ipywidgets."""
+"""The labs: predict, explore, check. The only package that uses ipywidgets."""
 
 import mlsys.widgets._needed  # noqa: F401
 from mlsys.widgets.amdahl import AmdahlLab

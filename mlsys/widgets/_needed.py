@@ -1,4 +1,4 @@
-"""Says in one line what the labs need and how to install it, before anything of them is imported."""
+"""Check that the packages the labs need are installed, before anything else is imported."""
 
 from importlib.util import find_spec
 

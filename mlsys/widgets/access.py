@@ -1,6 +1,6 @@
-"""What screen readers and keyboards need and core widgets do not give; see ``access.js``.
+"""Accessibility that core widgets lack, for screen readers and keyboards; see ``access.js``.
 
-The script runs where outputs may run scripts (JupyterLab, Colab, Voilà) and changes nothing else.
+The script runs wherever outputs may run scripts (JupyterLab, Colab, Voilà) and changes nothing else.
 """
 
 import hashlib

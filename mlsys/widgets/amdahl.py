@@ -205,7 +205,7 @@ def _waiting() -> Question:
 
 
 def _sparse_peak() -> Question:
-    """Ask about a speedup that holds only for the peak with structured sparsity."""
+    """Return the question about a speedup that holds only for the peak with structured sparsity."""
     chip, host = Hardware.Cloud.H100, Q_(8, "TFLOP/s")
     dense, sparse = (chip.peak("int8", kind) for kind in ("dense", "2:4"))
     ratios = [(rate / host).m_as("") for rate in (dense, sparse)]
@@ -230,7 +230,7 @@ def _sparse_peak() -> Question:
 
 
 def _banner() -> Question:
-    """Ask about a ceiling that is printed as the result."""
+    """Return the question about a ceiling that is reported as the result."""
     speedup = 500
     total, ceiling = amdahl_speedup(_PROGRAM, speedup), amdahl_ceiling(_PROGRAM)
     return ChoiceQuestion(
@@ -248,7 +248,7 @@ def _banner() -> Question:
 
 
 def _five() -> Question:
-    """Ask about a sentence that is right."""
+    """Return the question about a correct statement."""
     share, top = 0.8, 1000
     ceiling, near = amdahl_ceiling(share), amdahl_speedup(share, top)
     return ChoiceQuestion(

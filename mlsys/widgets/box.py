@@ -1,4 +1,4 @@
-"""A question with its field, its buttons and its feedback."""
+"""The widget of a question: answer field, buttons and feedback."""
 
 import html
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from mlsys.widgets.parts import button, spoken_note
 from mlsys.widgets.questions import AnswerError, ChoiceQuestion, NumberQuestion, Question
 
 MISSES = 2
-"""Wrong answers after which the solution is shown without asking."""
+"""Wrong answers after which the solution is shown automatically."""
 
 
 def answer_field(question: Question) -> Any:
-    """Return the widget that takes an answer, with nothing chosen or typed."""
+    """Return an empty widget for an answer."""
     if isinstance(question, ChoiceQuestion):
         return ipywidgets.RadioButtons(options=list(question.listed()), index=None, layout={"width": "auto"})
     unit = question.unit if isinstance(question, NumberQuestion) else ""
@@ -38,11 +38,11 @@ class QuestionBox:
     Parameters
     ----------
     question
-        What is asked.
+        The question.
     number
-        Shown in front.
+        Label shown before it.
     changed
-        Called after every answer that was checked.
+        Called after every checked answer.
     """
 
     def __init__(self, question: Question, number: str = "", changed: Callable[[], None] = lambda: None) -> None:
@@ -66,16 +66,16 @@ class QuestionBox:
 
     @property
     def right(self) -> bool:
-        """Whether the last answer that was checked is right."""
+        """Whether the last checked answer is correct."""
         return self.given is not None and self.question.judge(self.given)[0]
 
     @property
     def answered(self) -> bool:
-        """Whether it was tried, or given up."""
+        """Whether it was attempted, or the solution shown."""
         return self.tries > 0 or self.shown
 
     def check(self) -> None:
-        """Judge what stands in the field and say why."""
+        """Check the answer in the field and show the feedback."""
         try:
             self.given = self.question.read(self.field.value)
         except AnswerError as error:
@@ -105,15 +105,15 @@ class QuestionBox:
         self.feedback.value = spoken_note(kind, " ".join(words)) if words else ""
 
     def enable(self, on: bool) -> None:
-        """Open or close the field."""
+        """Enable or disable the field."""
         self.field.disabled = self.button.disabled = self.reveal_button.disabled = not on
 
     def state(self) -> dict[str, Any]:
-        """Return the answer, how often it was tried, and whether the solution was shown."""
+        """Return the answer, the number of attempts, and whether the solution was shown."""
         return {"given": self.given, "tries": self.tries, "shown": self.shown}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Show a state that was checked before."""
+        """Restore a validated state."""
         self.given, self.tries, self.shown = state["given"], state["tries"], state["shown"]
         self.field.value = self.question.shown(self.given)
         self._show()

@@ -21,7 +21,7 @@ _BANDS = ((0.0, 0.9), (0.9, 1.3), (1.3, 1.8), (1.8, 2.6), (2.6, math.inf))
 
 
 class CompilerLab(Lab):
-    """Predict, explore and check what ``torch.compile`` was worth, and measure it again on your own machine.
+    """Predict, explore and check the speed-up of ``torch.compile``, and measure it on your own machine.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class CompilerLab(Lab):
         return (parts.heading("On your machine"), parts.text(words), self.here.view)
 
     def _show_measured(self) -> None:
-        """Lay the stored measurement of the same network beside the one that was made here."""
+        """Show the stored measurement of the network that was measured here."""
         if self.locked:
             self._set({"case": _HERE_CASE})
 
@@ -122,7 +122,7 @@ def _band(low: float, high: float) -> str:
 
 
 def told_beside(record: dict[str, Any]) -> str:
-    """Return in a sentence what was measured on the reader's machine, beside the stored measurement."""
+    """Return a sentence that compares the measurement on the reader's machine with the stored one."""
     mine = CompileResult.from_record(record)
     theirs, _ = stored(_HERE_CASE, mine.frozen)
     how = "its weights frozen" if mine.frozen else "its weights as inputs"
@@ -259,7 +259,7 @@ def _at_run_time() -> Question:
 
 
 def _noise() -> Question:
-    """Ask about a sentence that is right."""
+    """Return the question about a correct statement."""
     return ChoiceQuestion(
         "noise",
         "A report says: “Compiled, the network ran 1.04× as fast; the interval of the repeated measurement goes from "

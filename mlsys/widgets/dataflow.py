@@ -20,7 +20,7 @@ def _name(flow: str) -> str:
 
 
 class DataflowLab(Lab):
-    """Predict, explore and check what moves when inputs, weights or partial sums stay.
+    """Predict, explore and check the traffic with stationary inputs, weights or partial sums.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def _perfect() -> Question:
 
 
 def _kept_busy() -> Question:
-    """Ask about a sentence that is right."""
+    """Return the question about a correct statement."""
     short, long = (words_of(_M, k, _N, _TILE) for k in (_TILE, 32 * _TILE))
     return ChoiceQuestion(
         "kept-busy",

@@ -16,7 +16,7 @@ _SLOW = "half, at 0.8 of the voltage"
 
 
 class ShrinkLab(Lab):
-    """Predict, explore and check what makes a network small: pruning, number formats, and the clock.
+    """Predict, explore and check how to shrink a network: pruning, number formats and the clock.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class ShrinkLab(Lab):
 
     def __init__(self) -> None:
         super().__init__()
-        for size in BUDGETS:  # weighed before the slider moves, so that its first step is as quick as the next
+        for size in BUDGETS:  # computed in advance, so that the first step of the slider is as fast as the next
             chosen(_HOLES, "fp32", budget=size)
 
     def _questions(self) -> tuple[Question, ...]:
@@ -230,7 +230,7 @@ def _milliwatts() -> Question:
 
 
 def _highest() -> Question:
-    """Ask about a sentence that is right."""
+    """Return the question about a correct statement."""
     full, half = _of(_WHOLE), _of(_WHOLE, clock="half")
     return ChoiceQuestion(
         "highest",

@@ -24,7 +24,7 @@ _TENFOLD = 10.0
 
 
 class _Frames(Mapping[str, tuple[Any, ...]]):
-    """What the book draws; read when it does, for reading and checking measurements takes longer than importing."""
+    """Frames for the book, read lazily because reading and checking the measurements is slow."""
 
     def __getitem__(self, name: str) -> tuple[Any, ...]:
         return {"run": lambda: tuple(measurements()), "cause": lambda: tuple(value for _, value in _CAUSES)}[name]()
@@ -37,7 +37,7 @@ class _Frames(Mapping[str, tuple[Any, ...]]):
 
 
 class ExplainLab(Lab):
-    """Predict, explore and check where the time of a measured network went, and measure on your own machine.
+    """Predict, explore and check the time breakdown of a measured network, and measure on your own machine.
 
     Examples
     --------
@@ -136,10 +136,10 @@ def _band(low: float, high: float) -> str:
 
 
 def told_here(record: dict[str, Any]) -> str:
-    """Return in sentences what was measured on the reader's machine, beside the stored measurement."""
+    """Return sentences that summarise the measurement on the reader's machine."""
     logs = sorted(record["logs"], key=lambda log: log["latency_ms"]["p50"])
-    told = ", ".join(f"{log['name'].split()[-1]} {number(1e3 * log['latency_ms']['p50'])} µs" for log in logs)
-    lines = [f"Here DS-CNN takes {told}."]
+    times_here = ", ".join(f"{log['name'].split()[-1]} {number(1e3 * log['latency_ms']['p50'])} µs" for log in logs)
+    lines = [f"Here DS-CNN takes {times_here}."]
     slow, fast = logs[-1], logs[0]
     if len(logs) > 1:
         lines.append(f"The slowest takes {times(slow['latency_ms']['p50'] / fast['latency_ms']['p50'])} as long.")
@@ -263,7 +263,7 @@ def _penalties() -> Question:
 
 
 def _undecided() -> Question:
-    """Ask about a sentence that is right."""
+    """Return the question about a correct statement."""
     return ChoiceQuestion(
         "undecided",
         "A report says: “The medians of three repeated runs lie 13 % apart, and the two runtimes differ by 5 %. We "

@@ -1,4 +1,4 @@
-"""Pictures of a lab for all values of its main controls, computed before: what moves, without what does not."""
+"""Precomputed frames of a lab for all values of its main controls, stored as differences from the background."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def frames_of(kind: type[Lab]) -> dict[str, Any]:
-    """Return pictures, texts and controls of a lab, the last control running fastest.
+    """Return images, texts and controls of a lab, with the last control varying fastest.
 
-    Each picture is a layer over the empty one: transparent where they agree, which makes it small.
+    Each image is a layer over the empty one, transparent where they agree, which keeps it small.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def _pixels(png: bytes) -> Any:
 
 
 def _layer(blank: Any, drawn: Any) -> str:
-    """Return what differs from the empty picture, as a WebP image in base64."""
+    """Return the difference from the empty image, as a WebP image in base64."""
     import numpy as np
     from PIL import Image
 

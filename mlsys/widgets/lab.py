@@ -1,4 +1,4 @@
-"""The frame of every lab: purpose, predict, explore, check, wrap up."""
+"""The base class of all labs: purpose, predict, explore, check, wrap up."""
 
 import base64
 import html
@@ -22,25 +22,25 @@ from mlsys.widgets.wrapup import WrapUp, WrapUpBox
 
 
 class Lab:
-    """A lab: the reader predicts, then moves sliders over a picture, then checks.
+    """A lab: the reader predicts, then explores a figure with sliders, then answers questions.
 
-    A subclass names itself and says what to ask, what can be set, and what is drawn;
-    it holds no physics. Until a prediction is locked the picture is empty, the sliders
-    are closed, and nothing that is shown holds the answer.
+    A subclass defines the questions, the controls and the scene; it contains no physics.
+    Until a prediction is locked the figure is empty, the sliders are disabled, and nothing
+    that is shown reveals the answer.
 
     Attributes
     ----------
     id, title, purpose
-        Name of the lab (and of its state file), heading, and what it is for.
+        Name of the lab (and of its state file), heading, and purpose.
     scene
-        What makes the picture; its ``update`` takes what the controls say.
+        Class of the scene; its ``update`` takes the values of the controls.
     scenario
-        The controls that show the predicted situation, set when the prediction is locked.
+        Values of the controls for the predicted situation, set when the prediction is locked.
     frames
-        The controls that can be moved in the built book, where no kernel runs, each with
-        the values it takes there.
+        Controls that work in the built book, where no kernel runs, each with the values
+        that it takes there.
     view
-        What the picture shows; None before the prediction is locked.
+        The current view; None before the prediction is locked.
     """
 
     id: str
@@ -79,7 +79,7 @@ class Lab:
         raise NotImplementedError
 
     def _arguments(self) -> dict[str, Any]:
-        """Return what the scene is updated with, by default the value of each control."""
+        """Return the arguments of the scene's ``update``, by default the value of each control."""
         return {name: control.value for name, control in self.controls.items()}
 
     def _wrap_up(self) -> WrapUp:
@@ -130,11 +130,11 @@ class Lab:
         self.root.add_class("mlsys-lab")
 
     def _more(self) -> tuple[Any, ...]:
-        """Return what a lab has besides, shown after the questions."""
+        """Return additional widgets, shown after the questions."""
         return ()
 
     def _panel(self) -> Any:
-        """Return the controls, in the order that every lab keeps."""
+        """Return the controls, in the order common to all labs."""
         groups = []
         for group in parts.GROUPS:
             members = [control.widget for control in self.controls.values() if control.group == group]
@@ -160,7 +160,7 @@ class Lab:
     # --- what happens --------------------------------------------------------------
 
     def lock(self) -> None:
-        """Take the prediction as it stands, compare it, and open the sliders."""
+        """Lock the prediction, compare it, and enable the sliders."""
         try:
             self._predicted = self.prediction.read(self.field.value)
         except AnswerError as error:
@@ -171,12 +171,12 @@ class Lab:
         self._keep()
 
     def predict(self, given: object) -> None:
-        """Put in a prediction and lock it: what the button does, for scripts.
+        """Enter a prediction and lock it, as the button does; for scripts.
 
         Raises
         ------
         ValueError
-            If ``given`` cannot be an answer.
+            If ``given`` is not a possible answer.
         """
         if not self.prediction.accepts(given):
             listed = ", ".join(map(repr, self.prediction.listed()))
@@ -185,7 +185,7 @@ class Lab:
         self.lock()
 
     def _open(self, locked: bool) -> None:
-        """Show the lab before the prediction is locked, or after."""
+        """Switch between the states before and after the prediction is locked."""
         self.locked = locked
         self.field.disabled = self.lock_button.disabled = locked
         for control in self.controls.values():
@@ -208,7 +208,7 @@ class Lab:
         self._keep()
 
     def _set(self, values: Mapping[str, Any]) -> None:
-        """Move several controls with one redraw."""
+        """Set several controls with one redraw."""
         self._quiet = True
         try:
             for name, value in values.items():
@@ -223,7 +223,7 @@ class Lab:
             self.progress.keep_soon(self._keep)
 
     def _redraw(self) -> None:
-        """Compute, draw, and say what the picture shows; before the prediction, axes alone."""
+        """Compute, draw and summarise; before the prediction, show only the axes."""
         if not self.locked:
             self.view, self.png = None, self._live.blank_png()
             self.picture.value = image_tag(self.png, self._scene.blank, *self.size)
@@ -247,18 +247,18 @@ class Lab:
 
     @property
     def alt(self) -> str:
-        """What the picture shows now, in words."""
+        """Alternative text of the current figure."""
         return self._scene.blank if self.view is None else self.view.alt
 
     # --- keeping -------------------------------------------------------------------
 
     @property
     def file(self) -> Path:
-        """Where the work is kept and restored from: beside the notebook."""
+        """The state file, beside the notebook."""
         return Path(f"{self.id}.state.json")
 
     def state(self) -> dict[str, Any]:
-        """Return what the reader did, as plain data."""
+        """Return the reader's work as plain data."""
         return {
             "lab": self.id,
             "version": VERSION,
@@ -272,12 +272,12 @@ class Lab:
         return write_state(self.state(), path or self.file)
 
     def restore(self, source: Mapping[str, Any] | str | Path | None = None) -> None:
-        """Bring back a state from a file or a dictionary.
+        """Restore a state from a file or a dictionary.
 
         Raises
         ------
         LabStateError
-            If it is not a state of this lab; the lab is then left exactly as it was.
+            If it is not a state of this lab; the lab is then left unchanged.
         """
         data = read_state(self.file if source is None else source, self.id)
         check_state(data, self.controls, self.questions, self.prediction)
@@ -312,14 +312,14 @@ class Lab:
             self.message.value = parts.spoken_note("told", f"Restored from {self.file.name}.")
 
     def _start_afresh(self) -> None:
-        """Empty the lab; what was saved stays until the next prediction is locked."""
+        """Reset the lab; the saved state is kept until the next prediction is locked."""
         self.restore(type(self)().state())
         self.message.value = parts.spoken_note(
             "told", "Started afresh. Until you lock a prediction, Restore takes you back."
         )
 
     def _resume(self) -> None:
-        """Bring back what was kept, when the cell is run again or the notebook opened another day."""
+        """Restore the saved state when the cell is run again or the notebook is reopened."""
         self.progress = Progress(self.id, place_here())
         try:
             kept = self.progress.recall()
@@ -342,14 +342,14 @@ class Lab:
         return bundle
 
     def show(self) -> None:
-        """Show the lab below the cell, as it was left."""
+        """Display the lab below the cell, in its current state."""
         self._resume()
         self._display(self._repr_mimebundle_())
         # Where outputs may run scripts this names the sliders; print takes the text instead.
         self._display({"text/html": SCRIPT, "text/markdown": static.lab_text(self)})
 
     def ask(self, name: str) -> None:
-        """Show one question of the page below the cell."""
+        """Display one question of the page below the cell."""
         if name not in self.boxes:
             raise ValueError(f"ask(): no question {name!r}. Known: {', '.join(self.boxes)}")
         box = self.boxes[name]
@@ -361,7 +361,7 @@ class Lab:
         self._display(bundle)
 
     def wrap_up(self) -> None:
-        """Show the wrap-up below the cell: closed until the questions of the lab were answered."""
+        """Display the wrap-up below the cell: closed until the questions of the lab are answered."""
         bundle = static.widget_view(self.wrap.view)
         if not _on_colab():
             bundle["text/html"], bundle["text/markdown"] = static.wrap_up_pages(self)
@@ -375,5 +375,5 @@ class Lab:
 
 
 def _on_colab() -> bool:
-    """Whether to offer the widget alone: which of several forms Colab would show is not documented."""
+    """Return whether to offer only the widget: which of several forms Colab shows is not documented."""
     return "google.colab" in sys.modules

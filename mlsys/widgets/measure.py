@@ -1,4 +1,4 @@
-"""A button that measures on the reader's own machine, in a process of its own that can be stopped."""
+"""A button that runs a measurement on the reader's machine, in a subprocess that can be stopped."""
 
 import html
 import json
@@ -17,20 +17,20 @@ _LOOK_EVERY = 0.25  # s
 
 
 class MeasureHere:
-    """Runs a command that prints JSON, says how long it has run, and stops when told to or when it takes too long.
+    """Runner of a command that prints JSON, with elapsed time, a stop button and a time limit.
 
     Parameters
     ----------
     command
-        Called at each press; returns the command and its arguments.
+        Called at each press of the button; returns the command and its arguments.
     told
-        From the command's JSON to the sentence that is shown.
+        Function from the command's JSON to the sentence that is shown.
     limit
         Seconds after which it is stopped.
     then
-        Called after a measurement that succeeded, before its sentence is shown.
+        Called after a successful measurement, before its sentence is shown.
     begun
-        Said when it begins.
+        Message at the start.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class MeasureHere:
 
     @property
     def running(self) -> bool:
-        """Whether a measurement is under way."""
+        """Whether a measurement is running."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        """Begin, unless it runs already; returns at once."""
+        """Start a measurement unless one is running; return immediately."""
         if self.running:
             return
         self._stopped.clear()
@@ -70,13 +70,13 @@ class MeasureHere:
         self._thread.start()
 
     def stop(self) -> None:
-        """End a measurement that is under way."""
+        """Stop a running measurement."""
         self._stopped.set()
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
 
     def wait(self) -> None:
-        """Return when the measurement has ended."""
+        """Wait until the measurement has ended."""
         if self._thread is not None:
             self._thread.join()
 
@@ -120,11 +120,11 @@ class MeasureHere:
 
 
 def _last_line(text: str) -> str:
-    """Return what a command complained of, without its traceback."""
+    """Return the error message of a command, without its traceback."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return html.unescape(lines[-1].removeprefix("Error: ")) if lines else "The measurement ended without a word."
 
 
 def this_python(*arguments: str) -> list[str]:
-    """Return a command that runs ``mlsys`` with the Python that runs this."""
+    """Return a command that runs ``mlsys`` with the current Python."""
     return [sys.executable, "-m", "mlsys", *arguments]

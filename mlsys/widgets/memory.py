@@ -19,11 +19,11 @@ _WARPS: tuple[int, ...] = tuple(range(1, 65))
 _STRIDES = (1, 2, 4, 8, 16, 32)
 _PRECISIONS = ("fp64", "fp32", "fp16", "int8")
 _NONE = "none"
-_LINE = 128  # bytes that a warp of four-byte words asks for
+_LINE = 128  # bytes that a warp of four-byte words requests
 
 
 def _machines() -> dict[str, Device]:
-    """Return the NVIDIA GPUs whose memory's latency and number of units are recorded, by short name."""
+    """Return the NVIDIA GPUs with recorded memory latency and number of units, by short name."""
     chosen = {
         device_name(device): device
         for device in Hardware.Cloud
@@ -33,14 +33,14 @@ def _machines() -> dict[str, Device]:
 
 
 def _needed_warps(device: Device) -> float:
-    """Return how many warps must have one line in flight on each unit."""
+    """Return the warps per unit, with one line in flight each, that saturate the bandwidth."""
     level = device.level()
     flying = bytes_in_flight(level.bandwidth, level.latency).m_as("byte")
     return float(flying / device.chip("units").m_as("") / _LINE)
 
 
 class MemoryLab(Lab):
-    """Predict, explore and check what keeps a memory busy.
+    """Predict, explore and check what saturates memory bandwidth.
 
     Examples
     --------
@@ -287,7 +287,7 @@ def _kv_cache() -> Question:
 
 
 def _longer() -> Question:
-    """Ask about a sentence that is right."""
+    """Return the question about a correct statement."""
     level = Hardware.Cloud.A100.level()
     now, later = (bytes_in_flight(level.bandwidth, factor * level.latency).to("kB") for factor in (1, 2))
     return ChoiceQuestion(

@@ -1,4 +1,4 @@
-"""Small pieces that every lab is made of; they work with ipywidgets 7.7 and 8."""
+"""Building blocks of the labs, compatible with ipywidgets 7.7 and 8."""
 
 import html
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ STYLE = f"<style>\n{Template(shipped_text('mlsys.widgets', 'lab.css')).substitut
 
 @dataclass(frozen=True)
 class Control:
-    """One thing the reader can set: its name in the state, its group, its widget."""
+    """A control: its name in the state, its group, its widget."""
 
     name: str
     group: str
@@ -30,27 +30,27 @@ class Control:
 
     @property
     def value(self) -> Any:
-        """The value set now."""
+        """The current value."""
         return self.widget.value
 
     known: tuple[Any, ...] = ()
-    """All values it may ever take, where the widget does not offer all of them always."""
+    """All possible values, if the widget does not always offer all of them."""
 
     def accepts(self, value: object) -> bool:
-        """Whether ``value`` is one of the values the control can take."""
+        """Return whether ``value`` is a possible value of the control."""
         if isinstance(self.widget, ipywidgets.Checkbox):
             return isinstance(value, bool)
         known = self.known or offered(self.widget)
         return any(type(value) is type(each) and value == each for each in known)
 
     def label_of(self, value: object) -> str:
-        """Return what the widget shows for a value."""
+        """Return the label of a value in the widget."""
         options = [option if isinstance(option, tuple) else (str(option), option) for option in self.widget.options]
         return next(str(label) for label, each in options if each == value)
 
 
 def offered(widget: Any) -> list[Any]:
-    """Return the values a selection offers; its options are values or (label, value) pairs."""
+    """Return the values of a selection widget, whose options are values or (label, value) pairs."""
     return [option[1] if isinstance(option, tuple) else option for option in widget.options]
 
 
@@ -84,13 +84,13 @@ def choice(name: str, group: str, label: str, options: Sequence[Any], value: obj
 
 
 def switch(name: str, group: str, label: str, value: bool, help: str) -> Control:
-    """Return a tick box."""
+    """Return a checkbox."""
     widget = ipywidgets.Checkbox(value=value, description=label, indent=False, **{_TOOLTIP: help})
     return Control(name, group, widget)
 
 
 def button(label: str, style: str = "") -> Any:
-    """Return a button as wide as its label."""
+    """Return a button sized to its label."""
     return ipywidgets.Button(
         description=label,
         button_style=style,
@@ -104,7 +104,7 @@ def heading(text: str) -> Any:
 
 
 def text(markup: str) -> Any:
-    """Return a block of HTML that does not change."""
+    """Return a static block of HTML."""
     return ipywidgets.HTML(markup)
 
 
@@ -119,5 +119,5 @@ def spoken(message: str) -> str:
 
 
 def style_sheet() -> Any:
-    """Return the rules that every lab brings along."""
+    """Return the style sheet of the labs."""
     return ipywidgets.HTML(STYLE)

@@ -227,7 +227,7 @@ def _each_fastest() -> Question:
 
 
 def _never_slower() -> Question:
-    """Ask about a sentence that is right."""
+    """Return the question about a correct statement."""
     ladder = [pipeline_of(memory=size).best.latency for size in _MEMORIES]
     falls = all(more <= less for less, more in pairwise(ladder))
     return ChoiceQuestion(

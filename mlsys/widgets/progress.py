@@ -1,4 +1,4 @@
-"""Where the work in a lab is kept: a file beside the notebook, or the memory of this kernel."""
+"""Storage of a lab's state: a file beside the notebook, or the memory of the kernel."""
 
 import hashlib
 import os
@@ -11,24 +11,24 @@ from mlsys.widgets.state import LabStateError, read_state, state_text, write_sta
 
 Place = Literal["file", "memory", "nowhere"]
 _PAUSE = 0.5
-"""Seconds that a slider rests before its value is written."""
+"""Idle time of a slider before its value is saved, s."""
 _MEMORY: dict[str, tuple[dict[str, Any], str | None]] = {}
 
 
 def place_here() -> Place:
-    """Return where work is kept: ``MLSYS_LAB_STATE`` if it is set, and otherwise a file.
+    """Return where the state is kept: ``MLSYS_LAB_STATE`` if set, otherwise in a file.
 
-    Voilà shows one folder to many readers: nothing is written there.
+    Under Voilà, which serves one folder to many readers, nothing is written.
     """
-    told = os.environ.get("MLSYS_LAB_STATE", "")
-    if told in ("file", "memory", "nowhere"):
-        return told  # type: ignore[return-value]
+    setting = os.environ.get("MLSYS_LAB_STATE", "")
+    if setting in ("file", "memory", "nowhere"):
+        return setting  # type: ignore[return-value]
     shared = os.environ.get("VOILA_REQUEST_URL") or os.environ.get("SERVER_SOFTWARE", "").startswith("voila")
     return "memory" if shared else "file"
 
 
 class Progress:
-    """Keeps the state of one lab by itself, and never over the work of somebody else.
+    """Automatic storage of one lab's state that never overwrites somebody else's work.
 
     Parameters
     ----------
@@ -48,12 +48,12 @@ class Progress:
         self._lock = threading.Lock()
 
     def recall(self) -> dict[str, Any] | None:
-        """Return the state that was kept before; None where there is none.
+        """Return the saved state, or None.
 
         Raises
         ------
         LabStateError
-            If there is a file, and it is no state of this lab. It is then not written over, except by hand.
+            If the file is not a state of this lab. It is then only overwritten on explicit request.
         """
         if self.kept_in == "nowhere":
             return None
@@ -69,12 +69,12 @@ class Progress:
         return state
 
     def keep(self, state: Mapping[str, Any], *, by_hand: bool = False) -> str:
-        """Keep a state; return what is to be said about it.
+        """Save a state; return the message to show.
 
         Raises
         ------
         OSError
-            If the file cannot be written; the one that was there stays.
+            If the file cannot be written; the existing one is kept.
         """
         if self.kept_in == "nowhere":
             return ""
@@ -84,8 +84,8 @@ class Progress:
                 _MEMORY[self.lab] = (dict(state), None)
                 return "Kept as long as this page is open."
             digest = self._digest()
-            told_before, self.conflict = self.conflict, digest != self._known
-            if self.conflict and not (by_hand and told_before):
+            reported_before, self.conflict = self.conflict, digest != self._known
+            if self.conflict and not (by_hand and reported_before):
                 return (
                     f"Not saved: {self.file.name} holds other work, from another notebook perhaps. "
                     "Restore takes that over, Save my state puts this in its place."
@@ -97,7 +97,7 @@ class Progress:
             return f"Saved in {self.file.name}, beside this notebook."
 
     def keep_soon(self, keep: Callable[[], None]) -> None:
-        """Call ``keep`` when a slider has come to rest."""
+        """Call ``keep`` once the sliders are idle."""
         if self.kept_in == "nowhere":
             return
         with self._lock:
@@ -107,7 +107,7 @@ class Progress:
             self._timer.start()
 
     def take_over(self) -> None:
-        """Take the file as it stands for one that this lab knows."""
+        """Accept the current file as known to this lab."""
         self._known, self.conflict = self._digest(), False
 
     def _stop(self) -> None:

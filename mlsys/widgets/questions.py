@@ -1,4 +1,4 @@
-"""Predictions and questions: what is asked, what is right, and what is said to which answer."""
+"""Predictions and questions: prompts, correct answers, and feedback."""
 
 import math
 from collections.abc import Mapping
@@ -13,12 +13,12 @@ __all__ = ["NOTHING", "SLIP", "AnswerError", "Choice", "ChoiceQuestion", "Number
 NOTHING = "Nothing: it is right"
 """The answer to *what is wrong?* that is right now and then."""
 SLIP = 0.02
-"""How near a number must be to that of a known slip, relative to it."""
+"""Relative tolerance for recognising a known slip."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One answer that can be chosen, and what is said when it is and is wrong."""
+    """An answer to choose, with a hint if it is wrong."""
 
     text: str
     hint: str = ""
@@ -27,7 +27,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Question:
-    """Something to think about before looking.
+    """A question of a lab.
 
     Attributes
     ----------
@@ -36,11 +36,11 @@ class Question:
     prompt
         The question, in plain words.
     solution
-        Why the right answer is right; shown when it was found, after the second miss, or on request.
+        Explanation of the correct answer; shown when it is found, after the second miss, or on request.
     in_app
-        Whether it stands in the last stage of the lab; otherwise the page asks it.
+        Whether it appears in the last stage of the lab; otherwise the page asks it.
     setting
-        Values of controls that show what is asked about, where the picture can show it.
+        Values of controls that show the situation of the question, if the figure can show it.
     """
 
     name: str
@@ -50,43 +50,43 @@ class Question:
     setting: Mapping[str, Any] = field(default_factory=dict)
 
     def accepts(self, given: object) -> bool:
-        """Whether ``given`` can be an answer at all."""
+        """Return whether ``given`` is a possible answer."""
         raise NotImplementedError
 
     def judge(self, given: object) -> tuple[bool, str]:
-        """Return whether ``given`` is right, and the solution; or, where it is wrong, a hint."""
+        """Return whether ``given`` is correct, with the solution if so and a hint if not."""
         raise NotImplementedError
 
     def read(self, shown: object) -> Any:
-        """Return the answer that a widget shows.
+        """Return the answer entered in a widget.
 
         Raises
         ------
         AnswerError
-            If it shows none, or one that cannot be meant; the message says what to do.
+            If there is none, or an impossible one; the message says what to do.
         """
         raise NotImplementedError
 
     def shown(self, given: object) -> Any:
-        """Return what a widget shows for an answer; the reverse of :meth:`read`."""
+        """Return the widget value of an answer; the inverse of :meth:`read`."""
         raise NotImplementedError
 
     def right_answer(self) -> str:
-        """Return the right answer in words."""
+        """Return the correct answer in words."""
         raise NotImplementedError
 
     def listed(self) -> tuple[str, ...]:
-        """Return the answers to choose from; none where a number is asked for."""
+        """Return the answers to choose from; empty for a number question."""
         return ()
 
     def compared(self, given: object) -> str:
-        """Return a prediction beside what is so."""
+        """Return a comparison of a prediction with the correct answer."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class ChoiceQuestion(Question):
-    """A question with listed answers, one of them right, and a hint of its own for each of the others."""
+    """A multiple-choice question with one correct answer and a hint for each of the others."""
 
     choices: tuple[Choice, ...] = ()
 
@@ -124,7 +124,7 @@ class ChoiceQuestion(Question):
         return tuple(choice.text for choice in self.choices)
 
     def compared(self, given: object) -> str:
-        """Return a prediction beside what is so."""
+        """Return a comparison of a prediction with the correct answer."""
         right = self.right_answer()
         if given == right:
             return f"You predicted “{given}”, and so it is. {self.solution}"
@@ -142,13 +142,13 @@ class NumberQuestion(Question):
     unit
         Shown beside the field.
     tolerance
-        How far off, relative to the answer, still counts as right.
+        Relative error that still counts as correct.
     least, most
-        Between these the answer can lie at all; what lies outside is refused and counts as no try.
+        Possible range of the answer; a number outside is refused and does not count as an attempt.
     hint
-        What is said to a wrong number.
+        Hint for a wrong number.
     slips
-        Numbers that a known slip leads to, each with a hint of its own.
+        Numbers that result from known slips, each with its own hint.
     """
 
     answer: float = math.nan
@@ -182,7 +182,7 @@ class NumberQuestion(Question):
         return given
 
     def where(self) -> str:
-        """Say between which numbers the answer can lie."""
+        """Return the possible range of the answer in words."""
         if self.most == math.inf:
             return f"of at least {self.least:g}"
         return f"between {self.least:g} and {self.most:g}"
@@ -197,7 +197,7 @@ class NumberQuestion(Question):
         return f"{number(self.answer)}{gap}{self.unit}"
 
     def compared(self, given: Any) -> str:
-        """Return a prediction beside what is so."""
+        """Return a comparison of a prediction with the correct answer."""
         gap = "" if self.unit in ("%", "×") else " "
         mine = f"You predicted {number(given)}{gap}{self.unit}"
         link = ", and it is" if self.judge(given)[0] else "; it is"

@@ -25,14 +25,14 @@ _NONE = "none"
 
 
 def _machines() -> dict[str, Device]:
-    """Return the devices of the lab by the names in its lists."""
+    """Return the devices of the lab by list label."""
     machines = {name: Hardware.Cloud[name] for name in _DEVICES}
     machines |= {f"CPU: {device_name(device)}": device for device in Hardware.CPU}
     return machines
 
 
 class RooflineLab(Lab):
-    """Predict, explore and check what a layer can attain on a machine.
+    """Predict, explore and check the attainable performance of a layer on a device.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class RooflineLab(Lab):
         super()._changed(change)
 
     def _offer_formats(self) -> None:
-        """List the formats that the machine has; one that it lacks gives way to the nearest that it has."""
+        """Offer the formats of the selected device; replace a missing one by the nearest available."""
         device, widget = self.machines[self.value("device")], self.controls["precision"].widget
         had, now = offered(widget), widget.value
         has = [name for name in _PRECISIONS if name in device.precisions]
@@ -136,7 +136,7 @@ class RooflineLab(Lab):
             self._quiet = quiet
 
     def _set(self, values: Mapping[str, Any]) -> None:
-        # The machine first: it says which formats there are.
+        # The device first: it determines the available formats.
         if "device" in values:
             quiet, self._quiet = self._quiet, True
             self.controls["device"].widget.value = values["device"]
@@ -188,7 +188,7 @@ class RooflineLab(Lab):
 
 
 def _first_compute_bound() -> int:
-    """Return the smallest batch of the list at which the dense layer is compute-bound on an A100."""
+    """Return the smallest listed batch at which the dense layer is compute-bound on an A100."""
     chip = Hardware.Cloud.A100
     for batch in _BATCHES:
         if roofline(chip, layer("dense", batch, WIDTH, PRECISION)).bound_by == "compute":

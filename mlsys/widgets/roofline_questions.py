@@ -16,7 +16,7 @@ WIDTHS = tuple(2**power for power in range(8, 14))
 
 
 def roofline_questions() -> tuple[Question, ...]:
-    """Return what the lab asks in its last stage, and then what its page asks."""
+    """Return the questions of the lab's last stage, then those of its page."""
     return (
         _bound_of_batch(), _layer_norm_share(), _next_chip(), _decoding(), _ridge(), _convolutions(), _cpu(), _left(),
     )  # fmt: skip
@@ -122,7 +122,7 @@ def _decoding() -> Question:
 
 
 def _ridge() -> Question:
-    """Ask about a ridge made of a peak of another kind."""
+    """Return the question about a ridge point computed from the wrong kind of peak."""
     chip, before = Hardware.Cloud.B200, Hardware.Cloud.H100
     right, wrong = chip.ridge_point(PRECISION), chip.ridge_point(PRECISION, sparsity="2:4")
     return ChoiceQuestion(
@@ -145,7 +145,7 @@ def _ridge() -> Question:
 
 
 def _convolutions() -> Question:
-    """Ask about convolutions that are called compute-bound above some intensity."""
+    """Return the question about convolutions claimed to be compute-bound above some intensity."""
     counts, many = compute_bound_convolutions()
     threshold = 50
     ridges = [number(chip.ridge_point(PRECISION)) for chip in (Hardware.Cloud.A100, Hardware.Cloud.H100)]
@@ -165,7 +165,7 @@ def _convolutions() -> Question:
 
 
 def _cpu() -> Question:
-    """Ask about low intensity that is said to reach most of a processor's peak."""
+    """Return the question about low intensity claimed to reach most of a CPU's peak."""
     cases = [(2, 20), (5, 10)]
     shares = [utilisation_ceiling(Q_(i, "FLOP/byte"), Q_(ridge, "FLOP/byte")) for i, ridge in cases]
     claimed = (0.8, 0.9)
@@ -188,7 +188,7 @@ def _cpu() -> Question:
 
 
 def _left() -> Question:
-    """Ask about a sentence that is right."""
+    """Return the question about a correct statement."""
     chip, half = Hardware.Cloud.A100, roofline(Hardware.Cloud.A100, layer("dense", 32, WIDTH, PRECISION))
     wide = roofline(chip, layer("dense", 32, WIDTH, "tf32"))
     ratio = (wide.time / half.time).to("")

@@ -1,4 +1,4 @@
-"""What a lab remembers, as a plain JSON file: the prediction, the sliders, the answers."""
+"""The saved state of a lab as a JSON file: prediction, sliders and answers."""
 
 import json
 import reprlib
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from mlsys.files import write_text
 
 VERSION = 2
-"""Version of the form below; a file of another version is refused."""
+"""Version of the file format; files of other versions are refused."""
 
 _PARTS = {"lab": str, "version": int, "prediction": dict, "controls": dict, "answers": dict}
 _MOST_BYTES = 1_000_000
@@ -17,10 +17,10 @@ _MOST_TRIES = 1_000_000
 
 
 class Accepts(Protocol):
-    """Anything that knows its own values: a control, a question."""
+    """Protocol of objects that can check a value: controls and questions."""
 
     def accepts(self, value: object, /) -> bool:
-        """Whether ``value`` is one of them."""
+        """Return whether ``value`` is acceptable."""
 
 
 class LabStateError(ValueError):
@@ -33,12 +33,12 @@ def state_text(state: Mapping[str, Any]) -> str:
 
 
 def write_state(state: Mapping[str, Any], path: str | Path) -> Path:
-    """Write a state; a file that was there is replaced whole or not at all, and nothing half-written stays."""
+    """Write a state atomically, and return the path."""
     return write_text(path, state_text(state))
 
 
 def read_state(source: Mapping[str, Any] | str | Path, lab: str) -> dict[str, Any]:
-    """Return a state of the lab ``lab`` from a file or a dictionary, checked as far as its form goes.
+    """Return a state of the lab ``lab`` from a file or a dictionary, with its format checked.
 
     Raises
     ------
@@ -78,7 +78,7 @@ Save a new one with lab.save()
 def check_state(
     data: Mapping[str, Any], controls: Mapping[str, Accepts], questions: Mapping[str, Accepts], prediction: Accepts
 ) -> None:
-    """Refuse a state with anything in it that this lab could not show.
+    """Raise a LabStateError if a state contains anything that this lab cannot show.
 
     Raises
     ------

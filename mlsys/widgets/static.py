@@ -1,4 +1,4 @@
-"""What stands in the place of a lab where no kernel runs: the built book, a printed page, a preview."""
+"""Static substitutes for a lab without a kernel: in the built book, in print, in a preview."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _SCRIPT = f"<script>\n{shipped_text('mlsys.widgets', 'static_lab.js')}</script>"
 
 
 def in_book() -> bool:
-    """Whether the pages of the book are being made, where labs work without a kernel (``MLSYS_BOOK=html``)."""
+    """Return whether the book is being built, where labs work without a kernel (``MLSYS_BOOK=html``)."""
     return os.environ.get("MLSYS_BOOK") == "html"
 
 
 def widget_view(widget: Any) -> dict[str, Any]:
-    """Return the entry of a mimebundle that shows a live widget, in ipywidgets 7 and 8."""
+    """Return the mimebundle entry of a live widget, for ipywidgets 7 and 8."""
     return {
         "application/vnd.jupyter.widget-view+json": {
             "version_major": 2,
@@ -44,7 +44,7 @@ def widget_view(widget: Any) -> dict[str, Any]:
 
 
 def lab_page(lab: Lab) -> str:
-    """Return a lab as HTML: its empty picture and its questions; in the book it works."""
+    """Return a lab as HTML, with its empty figure and its questions; interactive in the book."""
     picture = image_tag(lab.png, lab.alt, *lab.size)
     asked = "".join(f'<li class="mlsys-asked">{_question(question)}</li>' for question in _asked(lab))
     body = (
@@ -94,14 +94,14 @@ def wrap_up_pages(lab: Lab) -> tuple[str, str]:
 
 
 def _packed(data: Any) -> str:
-    """Return data for the page's script: whoever reads or searches the page's source finds no answer in it."""
+    """Return encoded data for the page's script, so that the page source does not reveal the answers."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     packed = base64.b64encode(zlib.compress(text.encode("utf-8"), 9)).decode("ascii")
     return f'<script type="application/x-mlsys">{packed}</script>'
 
 
 def _marks(question: Question) -> dict[str, Any]:
-    """Return what the script needs to mark a question."""
+    """Return the data that the script needs to check a question."""
     marks: dict[str, Any] = {
         "name": question.name,
         "solution": question.solution,

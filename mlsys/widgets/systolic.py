@@ -27,7 +27,7 @@ def _layer(
 
 
 class SystolicLab(Lab):
-    """Predict, explore and check how much of a systolic array works.
+    """Predict, explore and check the utilisation of a systolic array.
 
     Examples
     --------
@@ -244,7 +244,7 @@ def _larger() -> Question:
 
 
 def _column() -> Question:
-    """Ask about a weight that is said to be reused for all multiplications of a column."""
+    """Return the question about a weight claimed to be reused for all multiplications of a column."""
     counts = _layer(300)
     left, right = counts.macs / counts.sram.ifmap_reads, counts.macs / counts.sram.filter_reads
     return ChoiceQuestion(
@@ -265,7 +265,7 @@ def _column() -> Question:
 
 
 def _cores() -> Question:
-    """Ask about two cores that are said to have one array each."""
+    """Return the question about two cores claimed to have one array each."""
     chip = Hardware.Cloud.TPUv4
     array = SystolicArray.of(chip)
     claimed = SystolicArray(128, 128, clock=array.clock, count=2).peak.to("TFLOP/s")
@@ -287,7 +287,7 @@ def _cores() -> Question:
 
 
 def _saving() -> Question:
-    """Ask about a saving against a machine that nobody builds."""
+    """Return the question about savings relative to an unrealistic baseline."""
     *others, array = energy_baselines(mac=Q_(1, "pJ"))
     ratios = [(other.total / array.total).m_as("") for other in others]
     return ChoiceQuestion(
@@ -308,7 +308,7 @@ def _saving() -> Question:
 
 
 def _multiples() -> Question:
-    """Ask about a sentence that is right."""
+    """Return the question about a correct statement."""
     shares = [_layer(rows, width=384).mapping_efficiency for rows in (1, 1024)]
     return ChoiceQuestion(
         "multiples",

@@ -15,7 +15,7 @@ _SIZE, _WORDS = 64, 1024
 
 
 def _misses(tile: int, words: int = _WORDS, line_words: int = 1) -> int:
-    """Return the words that an LRU cache moves for the product of the lab."""
+    """Return the words that an LRU cache moves for the lab's matrix product."""
     return lru_words(_SIZE, tile, words, line_words)
 
 
@@ -24,7 +24,7 @@ def _fits(words: int, buffers: int = 1) -> int:
 
 
 class TilingLab(Lab):
-    """Predict, explore and check how large a tile should be.
+    """Predict, explore and check the best tile size.
 
     Examples
     --------
@@ -212,7 +212,7 @@ def _lines() -> Question:
 
 
 def _shared_memory() -> Question:
-    """Ask about tiles for double buffering, printed from the formula for single buffering."""
+    """Return the question about double-buffered tiles computed with the formula for single buffering."""
     chip = Hardware.Cloud.H100
     single, double = (tile_sizes(chip, "fp16", buffers)["L1"] for buffers in (1, 2))
     room = chip.level("L1").usable
@@ -253,7 +253,7 @@ def _three_tiles() -> Question:
 
 
 def _bound() -> Question:
-    """Ask about 2MNK/√S + MN, which some schedules of a short reduction go below."""
+    """Return the question about 2MNK/√S + MN, which some schedules of a short reduction undercut."""
     m, n, k, room = 512, 256, 32, 1024
     quoted = round(2 * m * n * k / room**0.5 + m * n)
     tile = (1, 30, k)
@@ -278,7 +278,7 @@ def _bound() -> Question:
 
 
 def _root() -> Question:
-    """Ask about a sentence that is right."""
+    """Return the question about a correct statement."""
     size = 1024
     tiles = [_fits(words) for words in (3 * 32**2, 3 * 64**2)]
     moved = [gemm_traffic(size, size, size, tile).words for tile in tiles]

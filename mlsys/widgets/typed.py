@@ -1,4 +1,4 @@
-"""Numbers as people type them: read, or refused with the line to type instead."""
+"""Parsing of typed numbers, with error messages that say what to type instead."""
 
 import re
 
@@ -8,16 +8,16 @@ _MOST_LETTERS = 40
 
 
 class AnswerError(ValueError):
-    """What was given cannot be an answer; the message says what to type."""
+    """The input is not a possible answer; the message says what to type."""
 
 
 def read_number(text: str, unit: str = "") -> float:
-    """Return the number in a text: a decimal point, commas only between thousands, a unit if it is the one asked for.
+    """Return the number in a text, with decimal point, optional thousands commas and an optional ``unit``.
 
     Raises
     ------
     AnswerError
-        If it is empty, no number, or has a comma where a point is meant.
+        If it is empty, not a number, or has a decimal comma.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The wrap-up of a lab: closed until its questions were answered, whoever runs the cells."""
+"""The wrap-up of a lab: closed until its questions are answered."""
 
 import html
 from collections.abc import Callable
@@ -16,7 +16,7 @@ class Finding:
     Attributes
     ----------
     text
-        What was found, with its numbers.
+        The finding, with its numbers.
     code
         Lines that compute it; the last one is an expression.
     """
@@ -27,7 +27,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class WrapUp:
-    """What a lab comes to: its results, and what to take along."""
+    """The wrap-up of a lab: findings and lessons."""
 
     findings: tuple[Finding, ...]
     lessons: tuple[str, ...]
@@ -48,12 +48,12 @@ def wrap_up_page(wrap: WrapUp) -> str:
 
 
 class WrapUpBox:
-    """The wrap-up below the lab: it opens by itself, or by a button once the prediction is locked.
+    """The wrap-up below the lab, which opens automatically, or by a button once the prediction is locked.
 
     Parameters
     ----------
     wrap
-        Called when it opens, not before.
+        Called when it opens.
     """
 
     def __init__(self, wrap: Callable[[], WrapUp]) -> None:
@@ -74,7 +74,7 @@ class WrapUpBox:
             self.button.layout.display = "none"
 
     def close(self, locked: bool, left: int) -> None:
-        """Close it, and say what is missing."""
+        """Close it, and show what is missing."""
         self.open = False
         questions = "question" if left == 1 else "questions"
         wanted = f"when {left} more {questions} under Check {'is' if left == 1 else 'are'} answered"

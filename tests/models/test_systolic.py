@@ -343,7 +343,7 @@ def test_workloads_and_devices_that_do_not_fit() -> None:
         systolic(Hardware.Cloud.A100, gemm(8, 8, 8))
     with pytest.raises(ArgumentError, match="`window` must give 9 windows of 9 words, got 4 of 9"):
         count_systolic(9, 1, 9, 4, 4, window=Window(4, 4, 1, 3, 3, 1))
-    with pytest.raises(ArgumentError, match="`window` makes 1,000,000,000,000 words of im2col"):
+    with pytest.raises(ArgumentError, match="`window` makes an im2col matrix of 1,000,000,000,000 words"):
         window = Window(1000, 1000, 1_000_000, 1, 1, 1)
         count_systolic(10**6, 1, 10**6, 4, 4, convention="scalesim", ifmap_words=1000, window=window)
     with pytest.raises(ArgumentUnitError, match=r"`mac` must be a quantity in pJ, got the bare number 1"):

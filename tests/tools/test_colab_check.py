@@ -11,7 +11,7 @@ import colab_check
 
 def test_another_python_is_said_to_stand_for_colabs() -> None:
     told = colab_check.stands_for("3.11.7")
-    assert "Python 3.11.7" in told and "stands for Colab's 3.13" in told and "not installed" in told
+    assert "Python 3.11.7" in told and "instead of Colab's 3.13" in told and "not installed" in told
     own = colab_check.stands_for("3.13.0")
     assert "3.13.0" in own and "stands for" not in own and "not installed" not in own
     assert "stands for" in colab_check.stands_for("3.130.1"), "versions are compared by number, not by letters"
@@ -21,7 +21,7 @@ def test_versions_are_those_of_the_interpreter() -> None:
     assert colab_check.version_of(sys.executable) == ".".join(map(str, sys.version_info[:3]))
 
 
-@pytest.mark.parametrize(("version", "words"), [("3.11.7", "stands for Colab's 3.13"), ("3.13.2", "as Colab has it")])
+@pytest.mark.parametrize(("version", "words"), [("3.11.7", "instead of Colab's 3.13"), ("3.13.2", "as on Colab")])
 def test_the_first_and_the_last_line_name_the_python(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], version: str, words: str
 ) -> None:

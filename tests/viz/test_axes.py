@@ -39,7 +39,7 @@ def test_bars_beside_each_other_on_a_logarithmic_axis_are_none(ax: Axes) -> None
 
 def test_a_bar_that_nobody_can_see_is_a_fault(ax: Axes) -> None:
     ax.bar([0, 1], [3.2, 0.00064])
-    assert figure_faults(ax.figure) == ["a bar of 0.00064 cannot be seen on a linear y axis up to 3.36"]
+    assert figure_faults(ax.figure) == ["a bar of 0.00064 is invisible on a linear y axis up to 3.36"]
 
 
 def test_a_labelled_axis_without_numbers_is_a_fault(ax: Axes) -> None:
@@ -55,7 +55,7 @@ def test_a_mark_below_the_roof_is_a_fault_where_heights_are_attainable(ax: Axes)
     ax.set_ylabel("attainable, TFLOP/s")
     assert figure_faults(ax.figure) == []
     ax.plot([5], [3], "o")
-    assert figure_faults(ax.figure) == ["a mark at 5 stands at 3, where 10 is attainable"]
+    assert figure_faults(ax.figure) == ["a mark at 5 is at 3, where 10 is attainable"]
 
 
 def test_letters_that_print_shrinks_too_far_are_a_fault(ax: Axes) -> None:

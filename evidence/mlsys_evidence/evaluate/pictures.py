@@ -1,4 +1,4 @@
-"""Measured against predicted: where the models stand, and where they fall."""
+"""Figures of validation: measured against predicted times, bounds and errors."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ CLASSES = ("datacenter GPU", "consumer GPU", "edge SoC", "CPU", "NPU", "TPU-like
 
 @chart
 def measured_against_predicted(ax: Axes, predictions: Sequence[Prediction], legend: bool = True) -> Axes:
-    """Draw predicted over measured time, one point for each expressible row.
+    """Draw predicted against measured time, one point per expressible row.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     predictions
-        Of one kind of workload or several; rows that are not expressible are left out.
+        Predictions of one or several kinds of workload; rows that are not expressible are left out.
     legend
-        Whether to name the classes of machine.
+        Whether to draw the legend of machine classes.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def measured_against_predicted(ax: Axes, predictions: Sequence[Prediction], lege
 
 
 def _look(device_class: str) -> tuple[str, str]:
-    """Return colour and marker of a class, the same in every picture."""
+    """Return colour and marker of a class, the same in every figure."""
     palette = (*CYCLE, COLORS["primary"], COLORS["axis"])
     index = CLASSES.index(device_class) if device_class in CLASSES else len(CLASSES)
     return palette[index % len(palette)], MARKERS[index % len(MARKERS)]
@@ -65,7 +65,7 @@ def _look(device_class: str) -> tuple[str, str]:
 
 @drawn
 def validation_panels(validation: Validation, kinds: Sequence[str], columns: int = 3) -> Figure:
-    """Return a figure with one panel of measured against predicted for each kind, and one of all other kinds.
+    """Return a figure with one panel of measured against predicted time per kind, and one of all other kinds.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def validation_panels(validation: Validation, kinds: Sequence[str], columns: int
     kinds
         Kinds of workload, such as ``"gemm"``, in the order to draw them.
     columns
-        Panels side by side.
+        Panels per row.
     """
     done = [each for each in validation.predictions if each.case is not None]
     panels = {kind: [each for each in done if each.kind == kind] for kind in kinds}
@@ -97,14 +97,14 @@ def validation_panels(validation: Validation, kinds: Sequence[str], columns: int
 
 @chart
 def bounds_by_kind(ax: Axes, predictions: Sequence[Prediction]) -> Axes:
-    """Draw the lower bound over the measured time of each row, a strip for each kind of workload, and the medians.
+    """Draw the ratio of lower bound to measured time of each row, one strip per kind of workload, with medians.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     predictions
-        Rows that are not expressible, or have no bound, are left out.
+        Predictions; rows that are not expressible, or have no bound, are left out.
     """
     shares: dict[str, list[float]] = {}
     for each in predictions:
@@ -125,14 +125,14 @@ def bounds_by_kind(ax: Axes, predictions: Sequence[Prediction]) -> Axes:
 
 @chart
 def error_bars(ax: Axes, seen: Mapping[str, Score], unseen: Mapping[str, Score]) -> Axes:
-    """Draw the median error of each group, fitted and on devices that the fit has not seen.
+    """Draw the median error of each group, as fitted and on held-out devices.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     seen, unseen
-        Scores by the name of the group; only groups in both are drawn.
+        Scores by group name; only groups in both are drawn.
     """
     names = [name for name in seen if name in unseen and unseen[name].median_ape is not None]
     names.sort(key=lambda name: -(unseen[name].median_ape or 0))
@@ -156,7 +156,7 @@ def _part(error: float | None) -> float:
 
 @chart
 def examination_dots(ax: Axes, groups: Sequence[Examined], own: Mapping[str, float]) -> Axes:
-    """Draw the median error of each group of the examination: at first, now, and of our own sources' sweeps left out.
+    """Draw the median error of each group of held-out sources: at first, now, and of our own held-out sweeps.
 
     Parameters
     ----------
@@ -199,14 +199,14 @@ def examination_dots(ax: Axes, groups: Sequence[Examined], own: Mapping[str, flo
 
 
 def save_all(validation: Validation, folder: Path) -> list[Path]:
-    """Draw every kind into a picture of its own and return the paths.
+    """Write one figure per kind and return the paths.
 
     Parameters
     ----------
     validation
         All predictions.
     folder
-        Made if it does not exist.
+        Folder, created if missing.
     """
     paths = []
     with together() as files:

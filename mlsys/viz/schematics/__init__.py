@@ -1,4 +1,4 @@
-"""Schematics: how a thing works, drawn from the model that counts it."""
+"""Schematics of mechanisms, drawn from the models that count them."""
 
 from mlsys.viz.schematics.dram_row import dram_rows
 from mlsys.viz.schematics.launches import launches

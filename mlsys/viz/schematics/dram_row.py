@@ -1,4 +1,4 @@
-"""One bank of DRAM: the row that is open, and what a walk through memory finds there."""
+"""Schematic of a DRAM bank: row hits and misses of two access orders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GAP = 3.4
 
 @drawn
 def dram_rows(ax: Axes, rows: int = 4, columns: int = 4) -> Axes:
-    """Draw the same words read along the rows of a DRAM bank, and down its columns.
+    """Draw the same words read along the rows and down the columns of a DRAM bank.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ def dram_rows(ax: Axes, rows: int = 4, columns: int = 4) -> Axes:
     Returns
     -------
     Axes
-        In each word the turn in which it is read; filled where its row was open already, white and framed
-        where the row had to be opened first. Below each bank, its row buffer.
+        Each word shows its position in the order; filled if its row was already open, white and framed
+        if the row had to be opened first. Below each bank, its row buffer.
     """
     along = [_WORD * index for index in range(rows * columns)]
     down = [_WORD * (row * columns + column) for column in range(columns) for row in range(rows)]

@@ -1,4 +1,4 @@
-"""Host and device on one time line: who waits for whom."""
+"""Schematic of asynchronous kernel launches: host and device on one time line."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _STEP = 4.6
 
 @drawn
 def launches(ax: Axes, launch: Quantity, kernels: Mapping[str, Quantity], count: int = 4) -> Axes:
-    """Draw kernels that a host launches without waiting, and when the device runs them.
+    """Draw kernels launched asynchronously by a host, and when the device runs them.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     launch
-        Time that the host spends on one launch.
+        Host time of one launch.
     kernels
-        Time of each kernel by what to call the case; one band for each.
+        Kernel time by name of the case, one band each.
     count
-        Kernels in a band.
+        Kernels per band.
 
     Returns
     -------
@@ -44,12 +44,12 @@ def launches(ax: Axes, launch: Quantity, kernels: Mapping[str, Quantity], count:
         floor = -band * _STEP
         line = launch_timeline(launch, [length] * count)
         step, total = launch.m_as(unit), line.time.m_as(unit)
-        note(ax, 0, floor + 3.1, _told(title, line.busy.m_as(unit) / total), color=COLORS["primary"])
+        note(ax, 0, floor + 3.1, _title(title, line.busy.m_as(unit) / total), color=COLORS["primary"])
         for index, (asked, begun, ended) in enumerate(zip(line.asked, line.begun, line.ended, strict=True), start=1):
-            told, start, stop = (at.m_as(unit) for at in (asked, begun, ended))
-            box(ax, (told - step, floor + 1.6), (step, 0.9), str(index), "Orange", hatch="///", role="launch")
+            launched, start, stop = (at.m_as(unit) for at in (asked, begun, ended))
+            box(ax, (launched - step, floor + 1.6), (step, 0.9), str(index), "Orange", hatch="///", role="launch")
             box(ax, (start, floor), (stop - start, 0.9), str(index), "Blue", role="kernel")
-            arrow(ax, (told, floor + 1.6), (start, floor + 0.92), COLORS["primary"], head=7)
+            arrow(ax, (launched, floor + 1.6), (start, floor + 0.92), COLORS["primary"], head=7)
         right = max(right, total)
         note(ax, 0, floor + 2.05, "host  ", ha="right")
         note(ax, 0, floor + 0.45, "device  ", ha="right")
@@ -63,5 +63,5 @@ def launches(ax: Axes, launch: Quantity, kernels: Mapping[str, Quantity], count:
     return ax
 
 
-def _told(title: str, share: float) -> str:
+def _title(title: str, share: float) -> str:
     return f"{title}: the device works {share:.0%} of the time"

@@ -1,4 +1,4 @@
-"""A blocked matrix product: its loops, and which tile stays while the others stream past."""
+"""Schematic of a blocked matrix product: its loops, the stationary tile and the streaming tiles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AT = {"B": (5.6, 6.2), "A": (0.0, 0.0), "C": (5.6, 0.0)}
 
 @drawn
 def loop_nest(ax: Axes, size: int, tile: int, order: str = "mnk") -> Axes:
-    """Draw the loops over tiles of C = A·B, and the three matrices with the tiles that are held.
+    """Draw the loops over tiles of C = A·B, and the three matrices with the resident tiles.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ def loop_nest(ax: Axes, size: int, tile: int, order: str = "mnk") -> Axes:
     Returns
     -------
     Axes
-        The tile that stays is filled and framed; the others lie hatched in the strip through which they stream.
-        Beside each matrix stands how many times every word of it moves, as the model of tiling counts.
+        The stationary tile is filled and framed; the others are hatched in the strip through which they stream.
+        Beside each matrix is the number of times that each of its words moves, by the tiling model.
     """
     loops = loop_order("loop_nest", order)
     traffic = gemm_traffic(size, size, size, tile, loops)

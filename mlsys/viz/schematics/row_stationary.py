@@ -1,4 +1,4 @@
-"""The grid of a row-stationary array: filter rows along it, input rows on diagonals, sums down its columns."""
+"""Schematic of a row-stationary array: filter rows along rows, input rows on diagonals, sums down columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILLS = ("Blue", "Orange", "Green", "Violet", "Red")
 
 @drawn
 def row_stationary_grid(ax: Axes, filter_rows: int = 3, output_rows: int = 4) -> Axes:
-    """Draw which rows of filter and input meet in each processing element of a row-stationary array.
+    """Draw the filter and input rows of each processing element of a row-stationary array.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def row_stationary_grid(ax: Axes, filter_rows: int = 3, output_rows: int = 4) ->
     filter_rows
         Rows of the filter, and of the array.
     output_rows
-        Output rows that the array makes at a time: its columns.
+        Output rows computed at a time, the columns of the array.
 
     Returns
     -------

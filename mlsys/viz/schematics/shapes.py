@@ -1,4 +1,4 @@
-"""Boxes and arrows that all schematics share: thin ink, pale fills, letters that a phone can show."""
+"""Boxes, arrows and notes shared by all schematics, legible on a phone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.patches import Rectangle
 
 MUTED = COLORS["note"]
-"""Ink of what is said beside the picture."""
+"""Colour of notes."""
 _LETTERS = 11.0
 
 
@@ -19,7 +19,7 @@ def box(
     ax: Axes, corner: tuple[float, float], size: tuple[float, float], text: str = "", color: str = "Blue",
     *, filled: bool = True, hatch: str = "", role: str = "", letters: float = _LETTERS,
 ) -> Rectangle:  # fmt: skip
-    """Draw one box, and its text in the middle; ``role`` becomes its gid, by which tests find it."""
+    """Draw a box with centred text and return it; ``role`` becomes its gid, by which tests find it."""
     from matplotlib.patches import Rectangle
 
     line = COLORS[f"{color}Line"] if filled else MUTED
@@ -37,7 +37,7 @@ def arrow(
     ax: Axes, start: tuple[float, float], end: tuple[float, float], color: str = MUTED, *, role: str = "",
     width: float = 1.0, head: float = 8.0,
 ) -> None:  # fmt: skip
-    """Draw one arrow."""
+    """Draw an arrow."""
     from matplotlib.patches import FancyArrowPatch
 
     patch = FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=head, color=color, linewidth=width,
@@ -47,5 +47,5 @@ def arrow(
 
 
 def note(ax: Axes, x: float, y: float, text: str, **style: Any) -> None:
-    """Write a word beside the picture."""
+    """Write a note beside the drawing."""
     ax.text(x, y, text, **{"fontsize": _LETTERS, "color": MUTED, "va": "center", **style})

@@ -1,4 +1,4 @@
-"""A warp and the sectors that its lanes touch."""
+"""Schematic of a warp and the memory sectors that its lanes access."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _STEP = 4.2
 
 @drawn
 def warp_sectors(ax: Axes, strides: Sequence[int] = (1, 2, 8), element_size: Quantity | None = None) -> Axes:
-    """Draw which sectors the lanes of a warp touch, one band for each stride.
+    """Draw the sectors that the lanes of a warp access, one band per stride.
 
     Parameters
     ----------
     ax
         Axes to draw into.
     strides
-        Elements from lane to lane, rising, each at least 1.
+        Strides between lanes in elements, ascending, each at least 1.
     element_size
-        Of what a lane loads, whole bytes; four where it is left out.
+        Size of the element that a lane loads, whole bytes; by default four.
 
     Returns
     -------

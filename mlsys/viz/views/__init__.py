@@ -1,4 +1,4 @@
-"""Views of the labs: parameters in, figure and plain words out; they know no widget."""
+"""Views of the labs: functions from parameters to a figure and a text summary, independent of widgets."""
 
 from mlsys.viz.views.amdahl import AmdahlScene
 from mlsys.viz.views.dataflow import DataflowScene

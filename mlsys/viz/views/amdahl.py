@@ -1,4 +1,4 @@
-"""Amdahl's law as a picture: the curve of speedups, and where the time goes."""
+"""View of Amdahl's law: the speedup curve and the breakdown of time."""
 
 import math
 from typing import TypedDict
@@ -16,13 +16,13 @@ from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import percent, times
 
 COMPARED_FRACTIONS = (0.5, 0.9, 0.99, 0.999)
-"""Accelerated shares whose curves can be laid behind."""
+"""Accelerated shares whose curves can be shown for comparison."""
 
 _LARGEST = 1000.0  # right and upper edge of the picture
 
 
 class AmdahlValues(TypedDict):
-    """What :class:`AmdahlScene` computed."""
+    """Values computed by :class:`AmdahlScene`."""
 
     speedup: float
     ceiling: float
@@ -32,7 +32,7 @@ class AmdahlValues(TypedDict):
 
 
 class AmdahlScene(Scene):
-    """A figure that is made once and moved often; :meth:`update` says what it shows."""
+    """Figure that is created once and updated by :meth:`update`."""
 
     blank = (
         "Two empty charts: the speedup of the whole program over the speedup of its accelerated part, "
@@ -92,7 +92,7 @@ class AmdahlScene(Scene):
         ax.set_title("Where the time goes", loc="left", fontsize=11, weight="bold", color=COLORS["primary"])
 
     def update(self, parallel_fraction: float, accelerator_speedup: float, compare: bool = False) -> View[AmdahlValues]:
-        """Show the picture of Amdahl's law for one program and one accelerator.
+        """Return the view of Amdahl's law for one program and one accelerator.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class AmdahlScene(Scene):
         accelerator_speedup
             Speedup *S* >= 1 of that share, pure number.
         compare
-            Lay the curves of ``COMPARED_FRACTIONS`` behind.
+            Whether to show the curves of ``COMPARED_FRACTIONS`` for comparison.
 
         Returns
         -------

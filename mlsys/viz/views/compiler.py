@@ -1,4 +1,4 @@
-"""Compilation as a picture: measured and predicted times, kernels, and what each pass is worth."""
+"""View of compilation: measured and predicted times, kernels, and the gain of each pass."""
 
 from typing import Any, TypedDict
 
@@ -21,14 +21,14 @@ _NO_PASSES = "Of this network the passes were not measured one by one.\nChoose a
 
 
 class CompilerValues(TypedDict):
-    """What :class:`CompilerScene` shows: a measurement, and its passes where these were measured too."""
+    """Values of :class:`CompilerScene`: a measurement, and its passes if they were measured too."""
 
     result: CompileResult
     passes: PassResult | None
 
 
 def cases() -> dict[str, tuple[str, int]]:
-    """Return the stored networks, by a label that says network and batch, in the order they were measured.
+    """Return (network, batch) of the stored measurements by label, in the order of measurement.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def cases() -> dict[str, tuple[str, int]]:
 
 
 def stored(case: str, frozen: bool) -> tuple[CompileResult, PassResult | None]:
-    """Return what was measured of one case, and its passes where these were measured too.
+    """Return the measurement of one case, and its passes if they were measured too.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def stored(case: str, frozen: bool) -> tuple[CompileResult, PassResult | None]:
 
 
 class CompilerScene(Scene):
-    """A figure that is made once and moved often; :meth:`update` says what it shows."""
+    """Figure that is created once and updated by :meth:`update`."""
 
     blank = "Three empty bar charts: the time of one call, its kernels, and one pass more at a time."
 
@@ -96,7 +96,7 @@ class CompilerScene(Scene):
         )  # fmt: skip
 
     def _panel(self, rect: tuple[float, float, float, float], names: tuple[str, ...], title: str) -> Any:
-        """Return bars and texts of a panel whose horizontal axis goes from nothing to the longest bar."""
+        """Return bars and texts of a panel whose horizontal axis runs from zero to the longest bar."""
         ax: Axes = self.figure.add_axes(rect)
         ax.set(xlim=(0, 1.45), ylim=(len(names) - 0.4, -0.6), title="")
         ax.set_title(title, loc="left", fontsize=10.5, weight="bold", color=COLORS["primary"])
@@ -117,14 +117,14 @@ class CompilerScene(Scene):
         text.set_text(words)
 
     def update(self, case: str, frozen: bool = False) -> View[CompilerValues]:
-        """Show the picture of one network, eager and compiled, as it was measured for this version.
+        """Return the view of one network, eager and compiled, as measured for this version.
 
         Parameters
         ----------
         case
             One of :func:`cases`.
         frozen
-            Whether the compiler took the weights for constants.
+            Whether the compiler treated the weights as constants.
 
         Raises
         ------
@@ -173,16 +173,16 @@ def _summary(case: str, result: CompileResult, ladder: PassResult | None) -> str
         if ratio.high < 1
         else "runs as fast as eager, within the noise"
     )
-    told = [f"Compiled {how}, {case} {verdict} (between {number(ratio.low)} and {times(ratio.high)})."]
+    sentences = [f"Compiled {how}, {case} {verdict} (between {number(ratio.low)} and {times(ratio.high)})."]
     if guess is not None:
-        told.append(f"The machine's rates predict {times(guess.speedup)}.")
-    told.append(
+        sentences.append(f"The machine's rates predict {times(guess.speedup)}.")
+    sentences.append(
         f"Kernels go from {result.operators} to {result.kernels}; compiling took {number(result.compile_seconds)} s."
     )
     if ladder is not None:
         best = max(range(len(ladder.factors)), key=lambda index: ladder.factors[index].value)
-        told.append(
+        sentences.append(
             f"Pass by pass it comes to {times(ladder.total.value)}; most of it is {PASSES[best + 1]}, "
             f"{times(ladder.factors[best].value)}."
         )
-    return " ".join(told)
+    return " ".join(sentences)

@@ -1,4 +1,4 @@
-"""Dataflows as a picture: the words of each operand, whichever of them stays."""
+"""View of dataflows: the words of each operand moved by each dataflow."""
 
 from dataclasses import dataclass
 from typing import TypedDict, get_args
@@ -21,7 +21,7 @@ FLOWS: tuple[Stationary, ...] = get_args(Stationary)
 
 @dataclass(frozen=True)
 class Words:
-    """The words that one product moves.
+    """The words that one matrix product moves.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Words:
     compulsory
         Words that must move once.
     best
-        The least of any tile and loop order in the same space.
+        Minimum over all tiles and loop orders in the same buffer.
     """
 
     parts: dict[Stationary, tuple[int, int, int]]
@@ -38,12 +38,12 @@ class Words:
     best: int
 
     def total(self, flow: Stationary) -> int:
-        """Return all words of a dataflow."""
+        """Return the total words of a dataflow."""
         return sum(self.parts[flow])
 
 
 def words_of(m: int, k: int, n: int, tile: int) -> Words:
-    """Return what three dataflows move for an m × k by k × n product.
+    """Return the words that three dataflows move for an (m × k) by (k × n) product.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def words_of(m: int, k: int, n: int, tile: int) -> Words:
 
 
 class DataflowValues(TypedDict):
-    """What :class:`DataflowScene` counted, the dataflow it speaks of, and the one that moves least."""
+    """Values of :class:`DataflowScene`: counts, the selected dataflow, and the one that moves least."""
 
     words: Words
     flow: Stationary
@@ -84,7 +84,7 @@ class DataflowValues(TypedDict):
 
 
 class DataflowScene(Scene):
-    """A figure that is made once and moved often; :meth:`update` says what it shows."""
+    """Figure that is created once and updated by :meth:`update`."""
 
     blank = "An empty chart with room for one bar of words moved for each of three dataflows."
 
@@ -107,14 +107,14 @@ class DataflowScene(Scene):
         self.moving = (*self._flows.artists, self._frame, *self._levels, *self._names)
 
     def update(self, m: int, k: int, n: int, flow: Stationary = "os", tile: int = 32) -> View[DataflowValues]:
-        """Show the picture of three dataflows of one matrix product.
+        """Return the view of three dataflows of one matrix product.
 
         Parameters
         ----------
         m, k, n, tile
             As in :func:`words_of`.
         flow
-            ``"ws"``, ``"os"`` or ``"is"``: the one that is framed and spoken of.
+            ``"ws"``, ``"os"`` or ``"is"``: the selected dataflow, which is framed and summarised.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""A network made smaller as a picture: memory against a budget, time, energy, and all other variants."""
+"""View of model compression: memory against a budget, time, energy, and all other variants."""
 
 from functools import lru_cache
 from typing import TypedDict
@@ -35,7 +35,7 @@ _PARTS = (
 
 
 class EdgeValues(TypedDict):
-    """What :class:`EdgeScene` shows of the chosen variant: kB, ms, mJ, and whether it is accepted."""
+    """Values of the variant shown by :class:`EdgeScene`: kB, ms, mJ, and whether it is accepted."""
 
     accuracy: float
     memory: float
@@ -53,7 +53,7 @@ def chosen(
     Raises
     ------
     UnknownNameError
-        If one of them is none of ``CUTS``, ``CLOCKS`` or the number formats.
+        If an argument is not one of ``CUTS``, ``CLOCKS`` or the number formats.
     """
     for what, name, known in (("cut", cut, CUTS), ("precision", precision, FORMATS), ("clock", clock, CLOCKS)):
         checked_choice("EdgeScene", what, name, known)
@@ -70,7 +70,7 @@ def _all_at(clock: str, budget: float) -> tuple[EdgePoint, ...]:
 
 
 class EdgeScene(Scene):
-    """A figure that is made once and moved often; :meth:`update` says what it shows."""
+    """Figure that is created once and updated by :meth:`update`."""
 
     blank = "Three empty bars for memory, time and energy, and an empty plot of right answers over memory."
 
@@ -140,18 +140,18 @@ class EdgeScene(Scene):
         ax.legend(loc="lower left", fontsize=8.5, frameon=False)
 
     def update(self, cut: str, precision: str, clock: str = "full", budget: float = 100) -> View[EdgeValues]:
-        """Show the picture of one variant of the stored run.
+        """Return the view of one variant of the stored run.
 
         Parameters
         ----------
         cut
-            One of ``CUTS``: what was cut away.
+            One of ``CUTS``: the pruning applied.
         precision
             Number format.
         clock
             One of ``CLOCKS``.
         budget
-            Memory that it may have, kB.
+            Memory budget, kB.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""A measured network as a picture: where its time went, layer by layer, and what speeding one cause up would do."""
+"""View of a measured network: the breakdown of its time, and the effect of speeding up one cause."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -18,7 +18,7 @@ from mlsys.viz.style import COLORS, apply_style
 from mlsys.viz.views.view import Scene, View, new_figure, number, percent, times
 
 FACTORS = (1.0, 2.0, 4.0, 10.0, 100.0)
-"""How many times as fast a cause may become."""
+"""Speedup factors offered for a cause."""
 _MODEL = "ds-cnn"
 _REST = "outside layers"
 _ROWS = ("measured", "after")
@@ -44,7 +44,7 @@ def _label(log: Log) -> str:
 
 @lru_cache(maxsize=32)
 def measured(name: str) -> Attribution:
-    """Return where the time of one of :func:`measurements` went.
+    """Return the breakdown of the time of one of :func:`measurements`.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def measured(name: str) -> Attribution:
 
 
 def _parts(attribution: Attribution) -> dict[str, dict[Cause, float]]:
-    """Return shares of the whole by layer and cause; what the runtime does besides stands with what no layer took."""
+    """Return shares of the total by layer and cause; runtime overhead is counted with the time outside layers."""
     works = {work.name for work in next(iter(measurements().values())).works if work.macs or work.kind == "pool"}
     rows = {name: dict.fromkeys(CAUSES, 0.0) for name in (*_names(), _REST)}
     for layer in attribution.layers:
@@ -74,7 +74,7 @@ def _names() -> tuple[str, ...]:
 
 
 class ExplainScene(Scene):
-    """A figure that is made once and moved often; :meth:`update` says what it shows."""
+    """Figure that is created once and updated by :meth:`update`."""
 
     blank = "Two empty charts: the layers of a network over time, and the whole before and after a change."
 
@@ -114,14 +114,14 @@ class ExplainScene(Scene):
         return {"facecolor": COLORS[color], "edgecolor": "white", "hatch": hatch, "linewidth": 0.5}
 
     def _stack(self, ax: Axes) -> dict[Cause, PathPatch]:
-        """Return one shape a cause, for all of its bars: a hatch is drawn as slowly for a small one as for all."""
+        """Return one shape per cause for all of its bars, since the cost of a hatch does not depend on its size."""
         shapes = {cause: PathPatch(_boxes([]), zorder=3, **self._dress(cause)) for cause in CAUSES}
         for shape in shapes.values():
             ax.add_patch(shape)
         return shapes
 
     def update(self, name: str, cause: Cause = "memory", factor: float = 1.0) -> View:
-        """Show the picture of one stored measurement, and of one cause made faster.
+        """Return the view of one stored measurement, with one cause made faster.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class ExplainScene(Scene):
         cause
             ``compute``, ``memory``, ``launch`` or ``residual``.
         factor
-            How many times as fast that cause becomes, one or more.
+            Speedup factor of that cause, at least one.
 
         Raises
         ------
@@ -166,7 +166,7 @@ class ExplainScene(Scene):
 
     @staticmethod
     def _show(shapes: dict[Cause, PathPatch], rows: dict[int, dict[Cause, float]], follow: bool = False) -> None:
-        """Lay the parts of each row end to end; each row begins at zero, or where the one above ended."""
+        """Place the parts of each row end to end, from zero or, if ``follow``, from the end of the previous row."""
         boxes: dict[str, list[tuple[float, int, float]]] = {cause: [] for cause in shapes}
         left = 0.0
         for row, parts in rows.items():
@@ -189,7 +189,7 @@ def _boxes(places: Iterable[tuple[float, int, float]]) -> Path:
 
 
 def _time(milliseconds: float) -> str:
-    """Return a time in the unit that suits it.
+    """Return a time as text in a suitable unit.
 
     Examples
     --------
@@ -200,9 +200,9 @@ def _time(milliseconds: float) -> str:
 
 
 def _summary(name: str, attribution: Attribution, cause: Cause, factor: float, speedup: float, limit: float) -> str:
-    told = ", ".join(f"{LOOKS[each][2]} {percent(share / 100, 2)}" for each, share in attribution.shares.items())
+    listed = ", ".join(f"{LOOKS[each][2]} {percent(share / 100, 2)}" for each, share in attribution.shares.items())
     largest = max((layer for layer in attribution.layers), key=lambda layer: layer.time)
-    lines = [f"DS-CNN by {name} takes {_time(attribution.total)}: {told}."]
+    lines = [f"DS-CNN by {name} takes {_time(attribution.total)}: {listed}."]
     lines.append(f"The longest layer is {largest.name}, {percent(largest.time / attribution.total, 2)} of it.")
     if factor > 1:
         lines.append(

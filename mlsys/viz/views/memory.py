@@ -1,4 +1,4 @@
-"""Little's law as a picture: bandwidth over bytes in flight, and what a stride leaves of it."""
+"""View of Little's law: bandwidth over bytes in flight, and the useful part at a stride."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LEFT, _RIGHT = 1.0, 1e5  # edges of the picture, kB
 
 
 class MemoryValues(TypedDict):
-    """What :class:`MemoryScene` computed of the device in front."""
+    """Values computed by :class:`MemoryScene` for the main device."""
 
     bound_by: str
     useful: Quantity
@@ -34,7 +34,7 @@ class MemoryValues(TypedDict):
 
 
 class _Machine(InFlight):
-    """A device, what is used of its bandwidth, and where the loads in flight put it."""
+    """Artists of a device, its useful bandwidth, and its operating point."""
 
     def __init__(self, ax: Axes, index: int) -> None:
         super().__init__(ax, index)
@@ -47,7 +47,7 @@ class _Machine(InFlight):
         self.artists = (*self.artists, self.useful, self.point)
 
     def put(self, state: _State) -> None:
-        """Draw what the loads in flight move and use."""
+        """Update the operating point: bandwidth moved and used."""
         x, y = np.asarray(self.moved.get_data(), float)
         self.useful.set_data(x, y * state.efficiency)
         self.useful.set_visible(state.efficiency < 1)
@@ -55,7 +55,7 @@ class _Machine(InFlight):
 
 
 class _State:
-    """What one device does with so many loads of so many lanes."""
+    """State of one device for given warps, stride and precision."""
 
     def __init__(self, device: Device, warps: int, stride: int, precision: str) -> None:
         load = strided_access(stride, element_size(precision))
@@ -71,7 +71,7 @@ class _State:
 
 
 class MemoryScene(Scene):
-    """A figure that is made once and moved often; :meth:`update` says what it shows."""
+    """Figure that is created once and updated by :meth:`update`."""
 
     blank = "An empty chart of bandwidth over bytes in flight, on two logarithmic axes."
 
@@ -95,18 +95,18 @@ class MemoryScene(Scene):
         precision: str = "fp32",
         other: Device | None = None,
     ) -> View[MemoryValues]:
-        """Show the bandwidth that warps with loads in flight draw from a device's main memory.
+        """Return the view of the main memory bandwidth attained by warps with loads in flight.
 
         Parameters
         ----------
         device
-            A GPU with a recorded latency of its main memory, and units.
+            A GPU with recorded main memory latency and number of units.
         warps
-            Loads in flight on each unit, one a warp.
+            Warps per unit, each with one load in flight.
         stride
             Elements between neighbouring lanes.
         precision
-            Of the elements.
+            Number format of the elements.
         other
             A device to compare with.
 

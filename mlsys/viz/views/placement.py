@@ -1,4 +1,4 @@
-"""A placed pipeline as a picture: which device runs which stage when, against two simple rules."""
+"""View of a placed pipeline: its schedule compared with two simple placement rules."""
 
 import functools
 from collections.abc import Sequence
@@ -32,9 +32,9 @@ class Pipeline:
     Attributes
     ----------
     best
-        What no allowed placement beats.
+        The optimal feasible placement.
     fastest
-        Each stage on the device that runs it fastest, whatever the way there costs.
+        Each stage on the device that runs it fastest, ignoring transfers.
     gpu
         Every stage on the GPU.
     memory
@@ -48,7 +48,7 @@ class Pipeline:
 
     @property
     def fits(self) -> bool:
-        """Whether the second placement fits into the NPU."""
+        """Whether the second placement fits in the memory of the NPU."""
         return float(self.fastest.memory.get("npu", 0)) <= self.memory
 
 
@@ -65,7 +65,7 @@ def pipeline_of(link: float = 1.0, memory: int = MEMORY, npu: float = 1.0, goal:
     npu
         Speed of the NPU, as a multiple of the example's.
     goal
-        ``"latency"`` asks for the least time, ``"efficiency"`` for the least energy.
+        ``"latency"`` minimises time, ``"efficiency"`` energy.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def _scenario(link: float, memory: int, npu: float) -> dict[str, Any]:
 
 
 class PlacementValues(TypedDict):
-    """What :class:`PlacementScene` planned: the three placements, and the plan's time (ms), energy (mJ), changes."""
+    """Values of :class:`PlacementScene`: three placements; time (ms), energy (mJ) and device changes of the best."""
 
     pipeline: Pipeline
     latency: float
@@ -120,7 +120,7 @@ class PlacementValues(TypedDict):
 
 
 class PlacementScene(Scene):
-    """A figure that is made once and moved often; :meth:`update` says what it shows."""
+    """Figure that is created once and updated by :meth:`update`."""
 
     blank = "An empty time line with a row for each of three devices, above an empty chart with room for three bars."
 
@@ -159,14 +159,14 @@ class PlacementScene(Scene):
                 bar = Rectangle((0, at - 0.3), 0, 0.6, facecolor=fill, edgecolor=COLORS["axis"], zorder=3)
                 bars.add_patch(bar)
                 self._bars.append(bar)
-                told = bars.text(0, at, "", fontsize=9.5, va="center", color=COLORS["primary"], zorder=4, bbox=HALO)
-                self._said.append(told)
+                text = bars.text(0, at, "", fontsize=9.5, va="center", color=COLORS["primary"], zorder=4, bbox=HALO)
+                self._said.append(text)
         self.moving = (*self._moves, *self._runs, *self._numbers, *self._bars, *self._said)
 
     def update(
         self, link: float = 1.0, memory: int = MEMORY, npu: float = 1.0, goal: Goal = "latency"
     ) -> View[PlacementValues]:
-        """Show the picture of the mobile vision pipeline, placed for a goal.
+        """Return the view of the mobile vision pipeline, placed for a goal.
 
         Parameters
         ----------
@@ -190,19 +190,19 @@ class PlacementScene(Scene):
         for way, run, said, stage in zip(self._moves, self._runs, self._numbers, placed.best.stages, strict=True):
             row = DEVICES.index(stage.choice.device)
             wait, took = float(stage.transfer_latency), float(stage.choice.latency)
-            way.set_visible(wait > 0)  # a hatch that nobody sees costs as much as one that is seen
+            way.set_visible(wait > 0)  # an invisible hatch costs as much as a visible one
             way.set_bounds(now, row - 0.25, wait, 0.5)
             run.set_bounds(now + wait, row - 0.25, took, 0.5)
             run.set_facecolor(CYCLE[row % len(CYCLE)])
             said.set_position((now + wait + took / 2, row - 0.42))
             now += wait + took
         ways = (placed.best, placed.fastest, placed.gpu)
-        for bar, told, way_, fits in zip(self._bars, self._said, ways, (True, placed.fits, True), strict=True):
+        for bar, text, way_, fits in zip(self._bars, self._said, ways, (True, placed.fits, True), strict=True):
             bar.set_width(min(float(way_.latency), _SPAN))
             bar.set_hatch("" if fits else "xx")
-            told.set_x(min(float(way_.latency), _SPAN) + 0.5)
-            told.set_text(_label(way_) + ("" if fits else ", does not fit"))
-            told.set_horizontalalignment("left" if float(way_.latency) < 0.7 * _SPAN else "right")
+            text.set_x(min(float(way_.latency), _SPAN) + 0.5)
+            text.set_text(_label(way_) + ("" if fits else ", does not fit"))
+            text.set_horizontalalignment("left" if float(way_.latency) < 0.7 * _SPAN else "right")
         summary = _summary(placed, goal)
         return View(
             figure=self.figure,
@@ -233,12 +233,12 @@ def _runs(placed: Placed) -> Sequence[tuple[str, str]]:
 
 def _summary(placed: Pipeline, goal: Goal) -> str:
     best = placed.best
-    told = "; ".join(f"{device} runs {stages}" for device, stages in _runs(best))
+    listed = "; ".join(f"{device} runs {stages}" for device, stages in _runs(best))
     wanted = "least time" if goal == "latency" else "least energy"
     fewer = times(float(placed.gpu.latency / best.latency))
     rule = f"the fastest device for each stage takes {float(placed.fastest.latency):.4g} ms"
     return (
-        f"{wanted.capitalize()}: {told}. That takes {float(best.latency):.4g} ms and {float(best.energy):.4g} mJ, "
+        f"{wanted.capitalize()}: {listed}. That takes {float(best.latency):.4g} ms and {float(best.energy):.4g} mJ, "
         f"changes device {best.switches} times and is {fewer} as fast as the GPU alone; "
         f"{rule}{'' if placed.fits else ' and does not fit into the NPU'}."
     )

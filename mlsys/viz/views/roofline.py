@@ -1,4 +1,4 @@
-"""The roofline as a picture: roofs of one or two devices, and one layer below them."""
+"""View of the roofline: roofs of one or two devices, and one layer below them."""
 
 from typing import Literal, TypedDict, get_args
 
@@ -29,7 +29,7 @@ KINDS: FrozenDict[LayerKind, str] = FrozenDict(
     }
 )
 IMAGE_SIZE = 14
-"""Height and width of the images that the convolution sees."""
+"""Height and width of the input of the convolution."""
 
 _LEFT, _RIGHT, _FLOOR, _TOP = 0.1, 1e5, 1e-2, 1e4  # edges of the picture: FLOP/byte, TFLOP/s
 
@@ -71,14 +71,14 @@ def layer(kind: LayerKind, batch: int, width: int, precision: str = "fp16") -> O
 
 
 class RooflineValues(TypedDict):
-    """What :class:`RooflineScene` computed: the result on the device, and on the other one."""
+    """Values of :class:`RooflineScene`: the results on the device and on the other one."""
 
     result: Result
     other: Result | None
 
 
 class _Machine(Roof):
-    """A roof, and the layer below it."""
+    """Artists of a roof and the layer below it."""
 
     def __init__(self, ax: Axes, index: int) -> None:
         super().__init__(ax, index, bandwidth=True)
@@ -91,7 +91,7 @@ class _Machine(Roof):
         self.artists = (*self.artists, self.gap, self.point)
 
     def put(self, result: Result) -> None:
-        """Put the layer where a result says, with a line up to the roof."""
+        """Move the layer to the position of a result, with a line up to the roof."""
         x, y = _inside(result)
         self.point.set_marker("v" if y == _FLOOR else self._marker)
         self.gap.set_data([x, x], [y, max(y, result.figures["roof"].m_as("TFLOP/s"))])
@@ -99,13 +99,13 @@ class _Machine(Roof):
 
 
 def _inside(result: Result) -> tuple[float, float]:
-    """Return where the point is drawn: at the edge, when it lies beyond."""
+    """Return the position of the point, clipped to the edges of the axes."""
     x, y = result.figures["intensity"].m_as("FLOP/byte"), result.figures["attained"].m_as("TFLOP/s")
     return min(max(x, _LEFT), _RIGHT), min(max(y, _FLOOR), _TOP)
 
 
 class RooflineScene(Scene):
-    """A figure that is made once and moved often; :meth:`update` says what it shows."""
+    """Figure that is created once and updated by :meth:`update`."""
 
     blank = "An empty chart of attainable performance over arithmetic intensity, on two logarithmic axes."
 
@@ -136,21 +136,21 @@ class RooflineScene(Scene):
         launch_overhead: Quantity | None = None,
         other: Device | None = None,
     ) -> View[RooflineValues]:
-        """Show the roofline of one device, or two, with one layer on it.
+        """Return the roofline view of one or two devices with one layer.
 
         Parameters
         ----------
         device
-            The machine in front.
+            The main device.
         kind, batch, width, precision
             The layer; see :func:`layer`.
         overlap
             Whether data moves while units compute.
         launch_overhead
-            Time added for each operator, s; by default none.
+            Time added per operator, s; by default none.
         other
-            A machine to compare with. It is left out, and the summary says so, if it does
-            not have the precision.
+            A device to compare with. It is left out, and the summary says so, if it lacks
+            the precision.
 
         Returns
         -------
@@ -205,7 +205,7 @@ class RooflineScene(Scene):
 
 
 def _unit(precision: str) -> str:
-    """Return what one operation is called: integers do no floating-point operations."""
+    """Return the name of an operation, which is not FLOP for integers."""
     return "OP" if precision.startswith("int") else "FLOP"
 
 

@@ -1,4 +1,4 @@
-"""A systolic array as a picture: utilisation over one size of a product, and where the cycles go."""
+"""View of a systolic array: utilisation over one size of a product, and the breakdown of cycles."""
 
 from typing import Any, Literal, TypedDict, get_args
 
@@ -15,9 +15,9 @@ from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import number, percent
 
 Size = Literal["M", "N", "K"]
-"""The sizes of a product."""
+"""The sizes of a matrix product."""
 SIZES = 1024
-"""Right edge of the picture; sizes of the product go up to it."""
+"""Right edge of the axis, and largest size of the product."""
 
 _PARTS = (
     ("multiplying", "BlueL", "BlueLine", ""),
@@ -41,14 +41,14 @@ def cycle_shares(counts: ArrayCounts) -> dict[str, float]:
 
 
 class SystolicValues(TypedDict):
-    """What :class:`SystolicScene` counted, and what shares of the cycles go where."""
+    """Values of :class:`SystolicScene`: counts, and the breakdown of cycles."""
 
     counts: ArrayCounts
     shares: dict[str, float]
 
 
 class SystolicScene(Scene):
-    """A figure that is made once and moved often; :meth:`update` says what it shows."""
+    """Figure that is created once and updated by :meth:`update`."""
 
     blank = "An empty chart of utilisation over one size of a product, above an empty bar of cycles."
 
@@ -101,7 +101,7 @@ class SystolicScene(Scene):
         fold_overlap: FoldOverlap = "load",
         along: Size = "M",
     ) -> View[SystolicValues]:
-        """Show the utilisation of a square array over one size of a product.
+        """Return the view of the utilisation of a square array over one size of a product.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class SystolicScene(Scene):
         dataflow, fold_overlap
             As in :func:`mlsys.models.systolic.count_systolic`.
         along
-            ``"M"``, ``"N"`` or ``"K"``: which size the picture runs along.
+            ``"M"``, ``"N"`` or ``"K"``: the size on the axis.
 
         Returns
         -------
@@ -122,7 +122,7 @@ class SystolicScene(Scene):
         Raises
         ------
         UnknownNameError
-            For an unknown dataflow, overlap or size to run along.
+            If the dataflow, overlap or size is unknown.
 
         Examples
         --------

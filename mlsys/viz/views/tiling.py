@@ -1,4 +1,4 @@
-"""Traffic over tile size as a picture: a managed buffer and an LRU cache of the same size."""
+"""View of traffic over tile size: a managed buffer and an LRU cache of the same size."""
 
 import math
 from typing import TypedDict
@@ -16,7 +16,7 @@ from mlsys.viz.words import times
 
 
 class TilingValues(TypedDict):
-    """What :class:`TilingScene` counted: words moved by either, the largest tile, and what must move once."""
+    """Values of :class:`TilingScene`: words moved by each, the largest tile, and the compulsory traffic."""
 
     cache: int
     buffer: int | None
@@ -25,7 +25,7 @@ class TilingValues(TypedDict):
 
 
 class TilingScene(Scene):
-    """A figure that is made once and moved often; :meth:`update` says what it shows."""
+    """Figure that is created once and updated by :meth:`update`."""
 
     blank = "An empty chart of words moved over tile edge, on two logarithmic axes."
 
@@ -52,16 +52,16 @@ class TilingScene(Scene):
     def update(
         self, size: int = 64, tile: int = 16, buffers: int = 1, words: int = 1024, line_words: int = 1
     ) -> View[TilingValues]:
-        """Show the traffic of a blocked product over its tile, for a buffer and a cache of one size.
+        """Return the view of the traffic of a blocked product over its tile, for a buffer and a cache of equal size.
 
         Parameters
         ----------
         size
             Edge of the three square matrices, at most 64.
         tile
-            Edge of the tile that is pointed out; cut to the matrix.
+            Edge of the marked tile; clipped to the matrix.
         buffers
-            1, or 2 with double buffering; it concerns the managed buffer.
+            1, or 2 for double buffering, of the managed buffer.
         words
             Words that buffer and cache hold; the cache is fully associative.
         line_words
@@ -75,7 +75,7 @@ class TilingScene(Scene):
         Raises
         ------
         ArgumentError
-            If a size is no positive whole number, too large, or lines do not divide the cache.
+            If a size is not a positive integer or too large, or lines do not divide the cache.
 
         Examples
         --------
@@ -113,7 +113,7 @@ An LRU cache of 1,024 words moves 46,944, 3.82× what is needed once and 1.27× 
         )
 
     def _move_points(self, tile: int, in_cache: int, in_buffer: int | None) -> None:
-        """Put the two points and their labels at the tile."""
+        """Move the two points and their labels to the tile."""
         right = tile > 24
         above = in_buffer is not None and in_cache >= in_buffer
         for point, label, name, moved, up in zip(

@@ -1,4 +1,4 @@
-"""What a view is: a figure, a summary in words, and a text alternative."""
+"""Views: a figure, a summary in words, and an alternative text."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -14,7 +14,7 @@ from mlsys.viz.words import number, percent, times
 __all__ = ["HALO", "Scene", "View", "decades", "new_figure", "number", "percent", "times"]
 
 SHARPNESS = 1.5
-"""Pixels of the picture for each pixel it is shown at: letters stay clear on dense screens."""
+"""Device pixel ratio of the figure, which keeps text sharp on dense screens."""
 DPI = 100 * SHARPNESS
 
 Values = TypeVar("Values")
@@ -22,18 +22,18 @@ Values = TypeVar("Values")
 
 @dataclass(frozen=True)
 class View(Generic[Values]):
-    """One state of a picture.
+    """One state of a figure.
 
     Attributes
     ----------
     figure
         The picture.
     summary
-        What it shows now, in one to three sentences that stand without the picture.
+        What it shows, in one to three self-contained sentences.
     alt
-        Text alternative: what kind of picture it is, then the summary.
+        Alternative text: the kind of figure, then the summary.
     values
-        The computed numbers behind the picture, by name.
+        The computed numbers behind the figure, by name.
     """
 
     figure: Figure
@@ -45,7 +45,7 @@ class View(Generic[Values]):
 class Scene:
     """A figure whose moving artists are made once and updated afterwards.
 
-    Each scene has an ``update`` with parameters of its own, which moves the artists and returns a
+    Each scene has an ``update`` method with its own parameters, which updates the artists and returns a
     :class:`View` of what they show.
 
     Attributes
@@ -55,7 +55,7 @@ class Scene:
     moving
         The artists that ``update`` moves.
     blank
-        Text alternative of the picture without them: what its axes are.
+        Alternative text of the figure without them: a description of its axes.
     """
 
     figure: Figure
@@ -64,6 +64,6 @@ class Scene:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure in matplotlib's own defaults, whatever the notebook has set."""
+    """Return an empty figure with Matplotlib's defaults, whatever the notebook has set."""
     with matplotlib.style.context("default"):
         return Figure(figsize=(width, height), dpi=DPI)
