@@ -138,7 +138,7 @@ def work_power(device: Device) -> WorkPower | None:
     if machine.has("idle_power"):
         static = min(machine.quantity("idle_power"), power)
         assumed = any(fact.confidence == "assumed" for fact in machine.quantity("idle_power").facts)
-        why += f"; idle power as {'assumed' if assumed else 'recorded'}"
+        why += f"; idle power {'assumed' if assumed else 'as recorded'}"
     else:
         share = float(fitted_powers().get(device.kind, fitted_powers()["SoC"])["static"])
         static = power * share
