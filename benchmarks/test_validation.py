@@ -6,8 +6,8 @@ pytest benchmarks/test_validation.py --benchmark-only
 import numpy as np
 
 from mlsys.hardware import Hardware
-from mlsys.models.calibrated import Parameters, Stack, calibrated_times
-from mlsys.models.calibrated.lowering import kernels_of
+from mlsys.models.estimate import Parameters, Stack, calibrated_times
+from mlsys.models.estimate.lowering import kernels_of
 from mlsys.models.roofline import roofline
 from mlsys.workloads import zoo
 from mlsys_evidence import validate
@@ -31,7 +31,7 @@ def test_one_evaluation_of_a_setting_in_the_fit(benchmark):
 
 def test_resnet_calibrated(benchmark):
     from mlsys.hardware import view
-    from mlsys.models.calibrated import snapshot
+    from mlsys.models.estimate import snapshot
 
     engine = snapshot(view(Hardware.Cloud.A100, "fp16"))
     work = kernels_of(zoo.network("resnet50", batch=32, precision="fp16"), number_format("fp16"))

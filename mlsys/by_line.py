@@ -21,7 +21,7 @@ class EntriesByLine(Mapping[str, V]):
 
     Examples
     --------
-    >>> from mlsys.models.calibrated.library import machines
+    >>> from mlsys.models.estimate.library import machines
     >>> machines()["ncnn network on CPU"]["RaspberryPi5"] > 0
     True
     """

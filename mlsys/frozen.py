@@ -71,7 +71,7 @@ class FrozenDict(Mapping[K, V], Generic[K, V]):
         return FrozenDict, (dict(self._items),)
 
 
-class Same(tuple[Any, ...]):
+class IdentityKey(tuple[Any, ...]):
     """Key of objects compared by identity instead of value.
 
     The key keeps its objects alive, so that their identities are not reused.
@@ -79,14 +79,14 @@ class Same(tuple[Any, ...]):
     Examples
     --------
     >>> first, second = [1], [1]
-    >>> Same([first]) == Same([first]), Same([first]) == Same([second])
+    >>> Same([first]) == Same([first]), Same([first]) == IdentityKey([second])
     (True, False)
     """
 
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
-        alike = isinstance(other, Same) and len(self) == len(other)
+        alike = isinstance(other, IdentityKey) and len(self) == len(other)
         return alike and all(own is its for own, its in zip(self, other, strict=True))  # type: ignore[call-overload]
 
     def __ne__(self, other: object) -> bool:

@@ -103,7 +103,7 @@ def summary(module: str, name: str, value: Any) -> str:
 
 def comment(module: str, name: str) -> str:
     """Return the text below the assignment of a value that a module has or offers from elsewhere, or what it holds."""
-    home = mlsys._HOMES.get(name, module) if module == "mlsys" else module
+    home = vars(mlsys)["_HOMES"].get(name, module) if module == "mlsys" else module
     return comments(home).get(name) or contents(getattr(importlib.import_module(module), name))
 
 
@@ -211,7 +211,7 @@ class Constants(Api):
         lines = [".. py:module:: mlsys.constants", "", ".. list-table::", "   :header-rows: 1", ""]
         lines += ["   * - Name", "     - Value", "     - Meaning"]
         for name, fact in constants.facts().items():
-            lines += [f"   * - ``{name}``", f"     - {fact:~P}", f"     - {fact.origin.meaning or fact.origin.label}"]
+            lines += [f"   * - ``{name}``", f"     - {fact:~P}", f"     - {getattr(fact.origin, 'meaning', '')}"]
         return self.parsed(lines)
 
 
@@ -336,7 +336,7 @@ class LinkCalls(SphinxPostTransform):
 
     def run(self, **_: Any) -> None:
         """Change the page."""
-        known = self.env.get_domain("py").objects  # type: ignore[attr-defined]
+        known = self.env.get_domain("py").objects
         linked: set[str] = set()
         for cell in list(self.document.findall(nodes.container)):
             if "cell" not in cell.get("classes", ()):

@@ -8,7 +8,7 @@ from typing import Any
 def machines() -> dict[str, tuple[Any, ...]]:
     """Return the rows of each machine, those of the blind evaluations included, by the name in their sources."""
     from mlsys_evidence import examination_rows
-    from mlsys_evidence.evaluate.examination import held_examinations
+    from mlsys_evidence.evaluate.blind_evaluation import held_examinations
     from mlsys_evidence.evaluate.report import by_machine
     from mlsys_evidence.rows import shipped_rows
 

@@ -20,12 +20,12 @@ from mlsys.hardware import Hardware
 from mlsys.hardware.view import view
 from mlsys.mapping.fusion import as_kernels
 from mlsys.models.analysis.model import timing_of
-from mlsys.models.calibrated import Snapshot, Stack, Work, kernel_times
-from mlsys.models.calibrated.library import machines, parameters_of
-from mlsys.models.calibrated.lowering import expert_by_expert, kernels_of
-from mlsys.models.calibrated.machine import snapshot
-from mlsys.models.calibrated.ranges import ALL_SOURCES, range_of
-from mlsys.models.calibrated.usual import machine_kind, setting_of
+from mlsys.models.estimate import CaseBatch, Snapshot, Work, kernel_times
+from mlsys.models.estimate.default_software import machine_kind, setting_of
+from mlsys.models.estimate.library import machines, parameters_of
+from mlsys.models.estimate.lowering import expert_by_expert, kernels_of
+from mlsys.models.estimate.machine import snapshot
+from mlsys.models.estimate.ranges import ALL_SOURCES, range_of
 from mlsys.precision import element_size
 from mlsys.workloads import load
 
@@ -91,7 +91,7 @@ def seconds(questions: Sequence[Question]) -> np.ndarray:
             timing = timing_of(Hardware[each.device], each.precision, parameters).as_used(setting, each.batch)
             engines[key] = timing.engine.settled(), parameters.vectorised(), timing.peak, timing.bandwidth
         requests.append((*engines[key], work))
-    stack = Stack.of([(engine, work, True) for engine, _, _, _, work in requests])
+    stack = CaseBatch.of([(engine, work, True) for engine, _, _, _, work in requests])
     peaks, bandwidths = (np.array([each[at] for each in requests])[stack.case] for at in (2, 3))
     times = kernel_times(stack, np.array([each[1] for each in requests]))
     return stack.total(times.at_least(stack.kernels["flops"], stack.kernels["moved"], peaks, bandwidths).seconds)

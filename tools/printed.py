@@ -18,7 +18,7 @@ from sphinx_exercise.nodes import exercise_enumerable_node, solution_node  # typ
 from claimsinprint import claims_of_a_page, facts_and_sources
 from mlsys.tables import is_numeric
 from pageparse import parse
-from unsolved import without_solutions
+from strip_solutions import without_solutions
 
 __all__ = ["Printed", "setup"]
 

@@ -2,7 +2,7 @@
 
 from mlsys.calibration.rows import Row, read_rows
 from mlsys_evidence.evaluate.answers import answer_table, class_scores
-from mlsys_evidence.evaluate.examination import (
+from mlsys_evidence.evaluate.blind_evaluation import (
     Examined,
     examination_rows,
     examination_table,
@@ -10,6 +10,7 @@ from mlsys_evidence.evaluate.examination import (
     examined,
     held_examinations,
 )
+from mlsys_evidence.evaluate.error_decomposition import parted, scale_table
 from mlsys_evidence.evaluate.predictors import (
     comparisons,
     operators_in_networks_table,
@@ -18,9 +19,8 @@ from mlsys_evidence.evaluate.predictors import (
     single_table,
 )
 from mlsys_evidence.evaluate.report import Prediction, Score, Validation, score, validate
-from mlsys_evidence.evaluate.scales import parted, scale_table
 from mlsys_evidence.evaluate.tables import bound_table, error_table, reason_table, worst_table
-from mlsys_evidence.evaluate.ten import ten_back, ten_table
+from mlsys_evidence.evaluate.ten_sample_study import ten_back, ten_table
 from mlsys_evidence.fit.cards import card_table
 from mlsys_evidence.fit.refit import held_out_predictions, held_out_scores
 from mlsys_evidence.rows import cited_rows, shipped_rows, sources

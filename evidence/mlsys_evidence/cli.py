@@ -66,7 +66,7 @@ def validate(
     beaten         rows faster than the least time, each with its reason below
     """  # noqa: D301
     from mlsys.calibration.rows import read_rows, unread_columns
-    from mlsys.calibration.sound import check_classes
+    from mlsys.calibration.sanity_checks import check_classes
     from mlsys.models.own import own_numbers, with_own
     from mlsys_evidence import validate as compare
     from mlsys_evidence.evaluate.sanity_checks import questioned
@@ -133,7 +133,7 @@ def _refit_powers() -> None:
 def _repeat_the_study() -> None:
     """Repeat the study of ten measurements with the new fit, and write its results and the excerpts of the rows."""
     from mlsys.files import together
-    from mlsys_evidence.evaluate.ten import save_ten, study_ten
+    from mlsys_evidence.evaluate.ten_sample_study import save_ten, study_ten
     from mlsys_evidence.excerpts import save_excerpts
 
     with (
@@ -182,7 +182,7 @@ def _records(validation: Validation, exams: Exams) -> list[dict[str, object]]:
 def _both(validation: Validation, exams: Exams) -> dict[str, tuple[Score, Score]]:
     """Return the scores now and at first, of all examinations together and of each."""
     from mlsys_evidence import score
-    from mlsys_evidence.evaluate.examination import first_answers
+    from mlsys_evidence.evaluate.blind_evaluation import first_answers
 
     first = {number: first_answers(number) for number in exams}
     whole = (score(validation.predictions), score(each for own in first.values() for each in own))

@@ -26,9 +26,9 @@ from mlsys_evidence.ingest import (
     training,
     transfers,
 )
-from mlsys_evidence.ingest.pages import on_fresh_pages
+from mlsys_evidence.ingest.metal_sync_overhead import crossing
+from mlsys_evidence.ingest.page_faults import on_fresh_pages
 from mlsys_evidence.ingest.shapes import usual_name
-from mlsys_evidence.ingest.waits import crossing
 
 Reader = Callable[[Row], Case]
 

@@ -8,12 +8,12 @@ import pytest
 from mlsys import Hardware
 from mlsys.calibration.case import Case
 from mlsys.hardware import view
-from mlsys.models.calibrated import Parameters, Stack, calibrated_times, snapshot
-from mlsys.models.calibrated.processors import plain_loops, scalar
-from mlsys_evidence.evaluate.examination import examination_rows
+from mlsys.models.estimate import CaseBatch, Parameters, calibrated_times, snapshot
+from mlsys.models.estimate.processors import plain_loops, scalar
+from mlsys_evidence.evaluate.blind_evaluation import examination_rows
 from mlsys_evidence.evaluate.report import validate
 from mlsys_evidence.fit.intervals import Left, intervals
-from mlsys_evidence.ingest.waits import CROSSING
+from mlsys_evidence.ingest.metal_sync_overhead import CROSSING
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
 
@@ -26,7 +26,7 @@ def cases_on(device: str, software: str = "", precision: str = "") -> list[Case]
 
 
 def seconds(cases: list[Case]) -> np.ndarray:
-    return calibrated_times(Stack.of([(case.engine, case.work, case.stays) for case in cases]), QUICK.vectorised())
+    return calibrated_times(CaseBatch.of([(case.engine, case.work, case.stays) for case in cases]), QUICK.vectorised())
 
 
 def test_plain_loops_are_told_by_their_instructions_alone() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mlsys.calibration.rows import Row
-from mlsys.models.calibrated.library import fitted, nearest
+from mlsys.models.estimate.library import fallback_stack, fitted
 from mlsys_evidence import validate
 from mlsys_evidence.ingest.attention import library_of
 from mlsys_evidence.questions import interpret
@@ -79,6 +79,6 @@ def test_fused_attention_that_nobody_fitted_is_the_best_of_its_generation() -> N
     (answer,) = validate([replace(row, device="NVIDIA H100 SXM5", **words)]).predictions
     assert answer.value == pytest.approx(582, rel=0.2)
     software = ("cuDNN SDPA", "cuDNN SDPA fp8", "FlashAttention-4", "Triton flash attention v3")
-    told = [nearest(f"{name} attention on GPU", fitted()) for name in software]
+    told = [fallback_stack(f"{name} attention on GPU", fitted()) for name in software]
     assert told == ["vLLM attention on GPU"] * 3 + ["Triton flash attention v2 attention on GPU"]
-    assert nearest("cuDNN SDPA decode attention on GPU", fitted()) == "vLLM decode attention on GPU"
+    assert fallback_stack("cuDNN SDPA decode attention on GPU", fitted()) == "vLLM decode attention on GPU"

@@ -7,7 +7,7 @@ import pytest
 from mlsys.calibration.bounds import explain
 from mlsys.calibration.case import Case
 from mlsys_evidence import examination_rows, validate
-from mlsys_evidence.evaluate.examination import EXAMINATIONS
+from mlsys_evidence.evaluate.blind_evaluation import EXAMINATIONS
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
 

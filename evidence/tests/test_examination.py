@@ -18,9 +18,9 @@ from mlsys.calibration.case import Inexpressible
 from mlsys.calibration.rows import Row
 from mlsys.cli.main import main
 from mlsys.errors import ArgumentError
-from mlsys.models.calibrated import Stack, calibrated_times
-from mlsys.models.calibrated.library import fitted, nearest
-from mlsys.models.calibrated.ranges import ALL_SOURCES, fitted_ranges, range_of
+from mlsys.models.estimate import CaseBatch, calibrated_times
+from mlsys.models.estimate.library import fallback_stack, fitted
+from mlsys.models.estimate.ranges import ALL_SOURCES, fitted_ranges, range_of
 from mlsys_evidence import (
     Prediction,
     examination_rows,
@@ -30,7 +30,7 @@ from mlsys_evidence import (
     score,
     validate,
 )
-from mlsys_evidence.evaluate.examination import EXAMINATIONS, examination_sources, first_answers, hold
+from mlsys_evidence.evaluate.blind_evaluation import EXAMINATIONS, examination_sources, first_answers, hold
 from mlsys_evidence.evaluate.pictures import examination_dots
 from mlsys_evidence.fit import refit
 from mlsys_evidence.questions import interpret
@@ -314,10 +314,10 @@ def test_four_in_five_lie_within_the_range_where_another_setting_stands_in() -> 
             case = interpret(row)
         except (ArgumentError, Inexpressible):
             continue
-        other = nearest(case.setting, [name for name in known if name != case.setting])
+        other = fallback_stack(case.setting, [name for name in known if name != case.setting])
         if other not in fitted_ranges():
             continue
-        stack = Stack.of([(case.engine, case.work, case.stays)])
+        stack = CaseBatch.of([(case.engine, case.work, case.stays)])
         told = max(float(calibrated_times(stack, known[other].vectorised()[None])[0]), case.at_least)
         apart = abs(math.log(case.seconds / told))
         reached.setdefault(case.setting, []).append(apart < float(fitted_ranges()[other]["lent"]))

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from mlsys.calibration.times import stack_of
-from mlsys.models.calibrated import MATMUL, Parameters, kernel_times
+from mlsys.models.estimate import MATMUL, Parameters, kernel_times
 from mlsys_evidence.fit.refit import settings
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mlsys.calibration.rows import Row
-from mlsys.models.calibrated.library import CALIBRATION
+from mlsys.models.estimate.library import CALIBRATION
 from mlsys.provenance import perturbed, recording
 from mlsys_evidence import Prediction, held_out_predictions, validate
 from mlsys_evidence.evaluate.report import predictions_on

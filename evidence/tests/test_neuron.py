@@ -10,7 +10,7 @@ from mlsys.calibration.case import Case
 from mlsys.calibration.rows import Row
 from mlsys.calibration.times import case_times
 from mlsys.models.analysis.assumed import whole_buckets
-from mlsys.models.calibrated import MATMUL, VECTOR, Parameters
+from mlsys.models.estimate import MATMUL, VECTOR, Parameters
 from mlsys_evidence.ingest.neuron import bucket_of
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import cited_rows

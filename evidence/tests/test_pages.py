@@ -7,10 +7,10 @@ import pytest
 
 from mlsys.calibration.case import Case
 from mlsys.calibration.rows import Row
-from mlsys.models.calibrated import Stack
-from mlsys.models.calibrated.limits import bound
+from mlsys.models.estimate import CaseBatch
+from mlsys.models.estimate.limits import bound
 from mlsys_evidence import examination_rows
-from mlsys_evidence.ingest.pages import MAPPED_FROM
+from mlsys_evidence.ingest.page_faults import MAPPED_FROM
 from mlsys_evidence.questions import interpret
 
 
@@ -49,7 +49,7 @@ def test_pages_raise_no_bound(row: Row) -> None:
     """A program that keeps its memory meets none of them."""
     elements = 2**26
     case = _of(row, elements)
-    least = float(np.sum(bound(Stack.of([(case.engine, case.work, False)]))[1])) * case.compulsory
+    least = float(np.sum(bound(CaseBatch.of([(case.engine, case.work, False)]))[1])) * case.compulsory
     assert least <= 2 * 4 * elements / case.engine.bandwidth * (1 + 1e-9)
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from mlsys import Hardware
 from mlsys.models.analysis import analyze
-from mlsys.models.calibrated.ranges import ALL_SOURCES, speed_range
+from mlsys.models.estimate.ranges import ALL_SOURCES, speed_range
 from mlsys.workloads import zoo
-from mlsys_evidence.evaluate.pairs import left_out_pairs, pairs_compared, pairs_of
+from mlsys_evidence.evaluate.pairwise_ranking import left_out_pairs, pairs_compared, pairs_of
 
 
 @pytest.mark.parametrize("shared", [0.0, 0.5])

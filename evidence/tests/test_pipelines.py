@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mlsys_evidence.ingest.pipelines import Stages
-from mlsys_evidence.ingest.slides import windows
+from mlsys_evidence.ingest.sliding_window import windows
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
 

@@ -9,11 +9,11 @@ import pytest
 from mlsys.calibration.case import Case
 from mlsys.hardware import Hardware
 from mlsys.models.analysis import analyze
-from mlsys.models.calibrated import Parameters
-from mlsys.models.calibrated.effects import CURVES, MOST, POOLS, effect_of, pool_of, spread, spread_of
-from mlsys.models.calibrated.features import hats
-from mlsys.models.calibrated.library import fitted, parameters_of, plain_of
-from mlsys.models.calibrated.ranges import range_of
+from mlsys.models.estimate import Parameters
+from mlsys.models.estimate.effects import CURVES, MOST, POOLS, effect_of, pool_of, spread, spread_of
+from mlsys.models.estimate.features import hats
+from mlsys.models.estimate.library import fitted, parameters_of, plain_of
+from mlsys.models.estimate.ranges import range_of
 from mlsys.workloads import zoo
 from mlsys_evidence import held_out_scores
 from mlsys_evidence.fit.fitting import Fit, machines_of, predicted

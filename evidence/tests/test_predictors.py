@@ -8,7 +8,7 @@ import pytest
 
 from mlsys.calibration.case import Inexpressible
 from mlsys.calibration.rows import Row
-from mlsys.models.calibrated import MATMUL
+from mlsys.models.estimate import MATMUL
 from mlsys_evidence import comparisons, held_out_predictions, single_operators
 from mlsys_evidence.evaluate.operators import OPERATORS, operator_parts, operators_left_out
 from mlsys_evidence.evaluate.predictors import NEW, NEW_GPU

@@ -6,9 +6,9 @@ import pytest
 
 from mlsys.calibration.estimates import estimated
 from mlsys.calibration.rows import Row
-from mlsys.models.calibrated import MATMUL, VECTOR, Stack
+from mlsys.models.estimate import MATMUL, VECTOR, CaseBatch
 from mlsys_evidence import validate
-from mlsys_evidence.evaluate.examination import examination_rows
+from mlsys_evidence.evaluate.blind_evaluation import examination_rows
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
 
@@ -55,7 +55,7 @@ def test_a_short_prompt_takes_the_calls_of_its_operators_and_a_long_one_its_prod
     """Operators queue while those before run: what the host takes and what the card takes are not added up."""
     eager = "PyTorch 2.1 eager (Hugging Face Transformers)"
     cases = [interpret(replace(_row(eager, shape=f"{tokens} prompt tokens"), source="")) for tokens in (16, 4096)]
-    short, long = estimated(cases, Stack.of([(case.engine, case.work, case.stays) for case in cases])).tolist()
+    short, long = estimated(cases, CaseBatch.of([(case.engine, case.work, case.stays) for case in cases])).tolist()
     assert short == cases[0].at_least == cases[1].at_least
     assert long > 10 * short
     products = 2.0 * 6.6e9 * 4096 / cases[1].engine.matmul

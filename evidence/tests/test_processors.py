@@ -12,13 +12,13 @@ from mlsys.calibration.case import Inexpressible
 from mlsys.calibration.engines import engine_for, on_threads
 from mlsys.hardware import Hardware, view
 from mlsys.models.analysis.model import analyze
-from mlsys.models.calibrated import MATMUL, Kernel, Parameters, Stack, Work, bound, calibrated_times, snapshot
-from mlsys.models.calibrated.effects import levels_of
-from mlsys.models.calibrated.library import fitted, machines
-from mlsys.models.calibrated.teams import waiting
-from mlsys.models.calibrated.usual import setting_of
+from mlsys.models.estimate import MATMUL, CaseBatch, Kernel, Parameters, Work, bound, calibrated_times, snapshot
+from mlsys.models.estimate.default_software import setting_of
+from mlsys.models.estimate.effects import levels_of
+from mlsys.models.estimate.library import fitted, machines
+from mlsys.models.estimate.thread_scaling import waiting
 from mlsys.workloads import zoo
-from mlsys_evidence.evaluate.examination import examination_rows
+from mlsys_evidence.evaluate.blind_evaluation import examination_rows
 from mlsys_evidence.fit.power import measured_powers
 from mlsys_evidence.ingest.energy import AT_WORK
 from mlsys_evidence.ingest.language import language_model_of
@@ -233,7 +233,7 @@ def test_a_core_that_issues_two_instructions_needs_about_half_the_cycles(network
         cycles.append(clock / float(rate.group(1)))
         case = interpret(row)
         plain = fitted()["microcontroller runtime on MCU"].vectorised()
-        told.append(clock * float(calibrated_times(Stack.of([(case.engine, case.work, True)]), plain)[0]))
+        told.append(clock * float(calibrated_times(CaseBatch.of([(case.engine, case.work, True)]), plain)[0]))
     assert told[0] / told[1] == pytest.approx(cycles[0] / cycles[1], rel=0.25)
 
 
@@ -259,7 +259,9 @@ def test_a_core_issues_what_its_loops_are_written_in(device: str, precision: str
     deep = 2**16
     product = Kernel(MATMUL, 2.0 * pixels * 64 * deep, 1.0, m=pixels, n=64, k=deep)
     best = Parameters(compute=1.0, reuse=30.0, launch=1e-12, ramp=1.0)
-    seconds = calibrated_times(Stack.of([(view(machine, precision), Work.of([product]), True)]), best.vectorised())[0]
+    seconds = calibrated_times(CaseBatch.of([(view(machine, precision), Work.of([product]), True)]), best.vectorised())[
+        0
+    ]
     cycles = seconds * machine.chip("clock").m_as("Hz") / (pixels * 64 * deep)
     assert cycles == pytest.approx(COUNTED[device, precision, pixels], rel=0.02)
 
@@ -371,7 +373,7 @@ def test_what_threads_wait_for_is_no_part_of_a_bound() -> None:
     for row in rows[:3]:
         case = interpret(row)
         alone = replace(case.engine, team=1.0, joining=1.0)
-        stacks = [Stack.of([(engine, case.work, case.stays)]) for engine in (case.engine, alone)]
+        stacks = [CaseBatch.of([(engine, case.work, case.stays)]) for engine in (case.engine, alone)]
         assert case.engine.team == 64
         for with_threads, without in zip(bound(stacks[0]), bound(stacks[1]), strict=True):
             assert with_threads == without
@@ -427,7 +429,7 @@ def test_what_an_interpreter_takes_is_cycles_of_its_core() -> None:
     case = interpret(replace(row, model="AD FC autoencoder"))
     slow = clocked(case.engine, case.engine.clock / 2, memory=True)
     mostly = replace(fitted()[case.setting], launch=1e-2).vectorised()
-    times = calibrated_times(Stack.of([(engine, case.work, True) for engine in (case.engine, slow)]), mostly)
+    times = calibrated_times(CaseBatch.of([(engine, case.work, True) for engine in (case.engine, slow)]), mostly)
     assert times[1] / times[0] == pytest.approx(2, rel=1e-6)
 
 
@@ -438,7 +440,7 @@ def test_helium_requantises_four_results_in_two_cycles() -> None:
 
     def each(device: str, precision: str) -> float:
         machine = Hardware[device]
-        seconds = float(calibrated_times(Stack.of([(view(machine, precision), product, True)]), results)[0])
+        seconds = float(calibrated_times(CaseBatch.of([(view(machine, precision), product, True)]), results)[0])
         return seconds * machine.chip("clock").m_as("Hz") / (64 * 64)
 
     assert each("STM32L4R5", "int8") == pytest.approx(1000, rel=0.01)
@@ -457,7 +459,7 @@ def test_a_token_from_weights_of_8_bits_takes_no_longer_than_from_those_of_32(de
         engine = snapshot(view(Hardware[device], precision)).changed(bandwidth=1e15)
         product = Work.of([Kernel(MATMUL, 2.0 * 4096 * 4096, 1.0, m=1, n=4096, k=4096)])
         alone = replace(Parameters(), launch=1e-12, ramp=1.0).vectorised()
-        times.append(float(calibrated_times(Stack.of([(engine, product, True)]), alone)[0]))
+        times.append(float(calibrated_times(CaseBatch.of([(engine, product, True)]), alone)[0]))
     assert times[0] <= times[1]
 
 
@@ -469,7 +471,7 @@ def test_cores_unpack_a_weight_of_4_bits_in_a_few_slots_of_their_vectors() -> No
     for stored in (0.5, 2.0):
         values = 4096.0 * 4096
         product = Work.of([Kernel(MATMUL, 2 * values, 1.0, weights=stored * values, m=1, n=4096, k=4096)])
-        stack = Stack.of([(engine, product, True)])
+        stack = CaseBatch.of([(engine, product, True)])
         seconds = float(calibrated_times(stack, replace(Parameters(), vector=0.4, launch=1e-12).vectorised())[0])
         cycles.append(seconds * engine.clock * engine.units / values)
     assert 1 / cycles[0] == pytest.approx(32 * 0.4 / 2, rel=0.05)
@@ -480,7 +482,7 @@ def test_no_run_of_paddle_lite_beats_a_bound_that_knows_winograd() -> None:
     """Without the algorithm, ResNet-50 on three phones took less than its multiplications do at the dense peak."""
     rows = [row for row in shipped_rows() if "Paddle-Lite" in row.software and row.precision != "int8"]
     cases = [interpret(row) for row in rows if row.model == "ResNet-50"]
-    arithmetic, traffic = bound(Stack.of([(case.engine, case.work, case.stays) for case in cases]))
+    arithmetic, traffic = bound(CaseBatch.of([(case.engine, case.work, case.stays) for case in cases]))
     assert len(cases) >= 5
     for case, least in zip(cases, np.maximum(arithmetic, traffic), strict=True):
         assert least < case.seconds, case.row

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mlsys.calibration.case import Case, Inexpressible
-from mlsys.models.calibrated import Parameters, Stack, kernel_times
+from mlsys.models.estimate import CaseBatch, Parameters, kernel_times
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
 
@@ -36,7 +36,7 @@ def _of(device: str, precision: str, shape: str = "", source: str = "") -> list[
 
 def _seconds(case: Case) -> float:
     """Return the time of a case at the peaks of its machine."""
-    stack = Stack.of([(case.engine, case.work, case.stays)])
+    stack = CaseBatch.of([(case.engine, case.work, case.stays)])
     times = kernel_times(stack, QUIET.vectorised())
     return max(float(stack.total(times.seconds)[0]), case.at_least)
 
@@ -165,7 +165,7 @@ def test_16_bit_products_start_sooner_on_blackwell() -> None:
         assert cases
         small = min(cases, key=lambda case: case.seconds)
         starts = replace(QUIET, launch=2.5e-6).vectorised()
-        told = kernel_times(Stack.of([(small.engine, small.work, small.stays)]), starts).launch
+        told = kernel_times(CaseBatch.of([(small.engine, small.work, small.stays)]), starts).launch
         least[device] = (small.seconds, float(told[0]))
     older = [least[device] for device in least if device != "B200"]
     assert all(2.4e-6 < seconds < 2.8e-6 and launch == 2.5e-6 for seconds, launch in older)

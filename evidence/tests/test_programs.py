@@ -8,9 +8,9 @@ from mlsys.calibration.case import Case
 from mlsys.calibration.engines import engine_for, summing_in_half
 from mlsys.calibration.rows import Row
 from mlsys.hardware import Hardware
-from mlsys.models.calibrated import MATMUL, Stack, Work, bound
-from mlsys.models.calibrated.library import parameters_of
-from mlsys_evidence.evaluate.examination import examination_rows
+from mlsys.models.estimate import MATMUL, CaseBatch, Work, bound
+from mlsys.models.estimate.library import parameters_of
+from mlsys_evidence.evaluate.blind_evaluation import examination_rows
 from mlsys_evidence.fit.refit import jobs_of
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
@@ -43,7 +43,7 @@ def test_programs_side_by_side_read_weights_of_their_own(note: str) -> None:
     assert many.engine.team == pytest.approx(one.engine.team)
     assert many.engine.clock == one.engine.clock
     # 138.4 million parameters in FP32, fourteen times, at 307.2 GB/s: no round is faster.
-    _, moving = bound(Stack.of([(many.engine, many.work, many.stays)]))
+    _, moving = bound(CaseBatch.of([(many.engine, many.work, many.stays)]))
     assert moving[0] >= 14 * 138.3e6 * 4 / 307.2e9
 
 
@@ -163,7 +163,9 @@ def test_what_onediff_does_cannot_be_done_with_sums_of_32_bits() -> None:
     for row in (row for row in rows if "RTX" in row.device):
         case, twin = interpret(row), Hardware[interpret(row).twin]
         summed = replace(case, engine=engine_for(twin, "fp16"))
-        own, into_single = (bound(Stack.of([(each.engine, each.work, each.stays)]))[0][0] for each in (case, summed))
+        own, into_single = (
+            bound(CaseBatch.of([(each.engine, each.work, each.stays)]))[0][0] for each in (case, summed)
+        )
         half = "OneDiff" in row.software
         assert (into_single > case.seconds) == half, row.device
         assert own == pytest.approx(into_single / (2 if half else 1), rel=1e-3)

@@ -3,7 +3,7 @@
 import pytest
 
 from mlsys.calibration.case import Inexpressible
-from mlsys.models.calibrated import MATMUL
+from mlsys.models.estimate import MATMUL
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
 

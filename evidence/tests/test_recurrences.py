@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from mlsys.models.calibrated import MATMUL
+from mlsys.models.estimate import MATMUL
 from mlsys_evidence.ingest.reading import number_format
 from mlsys_evidence.ingest.recurrences import recurrent_kernels
 from mlsys_evidence.questions import interpret

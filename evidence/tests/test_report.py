@@ -15,8 +15,8 @@ from mlsys.calibration.case import Case
 from mlsys.calibration.priors import PRIORS
 from mlsys.cli import main
 from mlsys.hardware import Hardware, view
-from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Parameters, Stack, Work, bound, calibrated_times, snapshot
-from mlsys.models.calibrated.library import fitted, parameters_of
+from mlsys.models.estimate import MATMUL, VECTOR, CaseBatch, Kernel, Parameters, Work, bound, calibrated_times, snapshot
+from mlsys.models.estimate.library import fitted, parameters_of
 from mlsys_evidence import Validation, held_out_scores, score, validate
 from mlsys_evidence.fit.fitting import fit, predicted
 from mlsys_evidence.fit.refit import settings
@@ -135,7 +135,7 @@ def test_a_setting_never_fitted_borrows_or_expects() -> None:
 
 def time_of(engine_name: str, kernel: Kernel, **changed: float) -> float:
     engine = snapshot(view(Hardware[engine_name], "fp16"))
-    stack = Stack.of([(engine, Work.of([kernel]), False)])
+    stack = CaseBatch.of([(engine, Work.of([kernel]), False)])
     return float(calibrated_times(stack, Parameters(**changed).vectorised())[0])
 
 
@@ -149,7 +149,7 @@ def test_the_model_never_beats_the_roofline_with_all_efficiencies_at_one(name: s
     ideal = {"compute": 1.0, "bandwidth": 1.0, "vector": 1.0, "launch": 1e-12, "ramp": 1e-9, "energy": 1e-30}
     engine = snapshot(view(Hardware[name], "fp16"))
     for kernel in (product(size, size, size), Kernel(VECTOR, 2.0 * size, 4.0 * size)):
-        stack = Stack.of([(engine, Work.of([kernel]), False)])
+        stack = CaseBatch.of([(engine, Work.of([kernel]), False)])
         floor = max(float(part[0]) for part in bound(stack))
         assert time_of(name, kernel, **ideal) >= floor * (1 - 1e-9)
 

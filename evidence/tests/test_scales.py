@@ -8,10 +8,10 @@ import pytest
 from mlsys import Hardware
 from mlsys.calibration.rows import Row
 from mlsys.hardware import view
-from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Parameters, Stack, Work, kernel_times
-from mlsys.models.calibrated.library import parameters_of
+from mlsys.models.estimate import MATMUL, VECTOR, CaseBatch, Kernel, Parameters, Work, kernel_times
+from mlsys.models.estimate.library import parameters_of
+from mlsys_evidence.evaluate.error_decomposition import FEWEST_IN_CLASS, _parted, without_scale
 from mlsys_evidence.evaluate.report import Prediction
-from mlsys_evidence.evaluate.scales import FEWEST_IN_CLASS, _parted, without_scale
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
 
@@ -71,7 +71,7 @@ def test_a_card_of_70_watts_cannot_pay_for_its_peak_in_single_precision() -> Non
     engine = interpret(_row_on("T4", "fp32")).engine
     product = Work.of([_product(size, size, size, 4.0)])
     parameters, _ = parameters_of("eager gemm on GPU", "T4")
-    times = kernel_times(Stack.of([(engine, product, True)]), parameters.vectorised())
+    times = kernel_times(CaseBatch.of([(engine, product, True)]), parameters.vectorised())
     # Long products of a T4 run at 3.3 to 4.5 TFLOP/s in NeuSight's rows; its peak is 8.1.
     assert 2.5e12 < product.flops / float(times.seconds.sum()) < 5.5e12
 
@@ -92,7 +92,7 @@ def test_units_that_share_operands_end_no_wave_half_empty() -> None:
         machine = view(Hardware[name], "bf16")
         columns = np.arange(40, 120)
         works = [Work.of([_product(256, 256 * n, 4096)]) for n in columns.tolist()]
-        each = kernel_times(Stack.of([(machine, work, True) for work in works]), quiet).seconds / columns
+        each = kernel_times(CaseBatch.of([(machine, work, True) for work in works]), quiet).seconds / columns
         steps[name] = float((each[1:] / each[:-1]).max())
     assert steps["A100"] > 1.02
     assert steps["H100"] < 1.005
@@ -100,5 +100,7 @@ def test_units_that_share_operands_end_no_wave_half_empty() -> None:
 
 def test_an_empty_kernel_costs_a_launch() -> None:
     machine = view(Hardware["A100"], "fp16")
-    times = kernel_times(Stack.of([(machine, Work.of([Kernel(VECTOR, 0.0, 0.0)]), True)]), Parameters().vectorised())
+    times = kernel_times(
+        CaseBatch.of([(machine, Work.of([Kernel(VECTOR, 0.0, 0.0)]), True)]), Parameters().vectorised()
+    )
     assert float(times.seconds[0]) == Parameters().launch

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlsys.calibration.case import Case
-from mlsys.models.calibrated import Stack, calibrated_times
-from mlsys.models.calibrated.library import fitted
-from mlsys.models.calibrated.ranges import ALL_SOURCES, Range, fitted_ranges, range_of, strangers_range
-from mlsys_evidence.evaluate.examination import first_answers, reached_again, strangers_missed
+from mlsys.models.estimate import CaseBatch, calibrated_times
+from mlsys.models.estimate.library import fitted
+from mlsys.models.estimate.ranges import ALL_SOURCES, Range, fitted_ranges, range_of, unknown_source_interval
+from mlsys_evidence.evaluate.blind_evaluation import first_answers, reached_again, strangers_missed
 from mlsys_evidence.evaluate.report import Prediction, score, validate
-from mlsys_evidence.fit.standins import stand_ins
+from mlsys_evidence.fit.substitutes import stand_ins
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
 
@@ -33,7 +33,7 @@ def case() -> Case:
 def test_a_stranger_is_never_expected_below_the_bound_nor_sooner_than_known_sources_are_late(
     seconds: float, over: float, spread: float
 ) -> None:
-    reach = strangers_range(KNOWN, spread, seconds, seconds / over)
+    reach = unknown_source_interval(KNOWN, spread, seconds, seconds / over)
     assert 1 / over <= reach.low * 1.000001 <= 1.000002
     assert reach.low**2 >= 1 / over / 1.000001, "in logarithms no more than half of the way down to the bound"
     assert reach.high > KNOWN.high
@@ -43,10 +43,10 @@ def test_a_stranger_is_never_expected_below_the_bound_nor_sooner_than_known_sour
 def test_what_is_less_known_shorter_or_farther_from_its_bound_is_told_no_narrower(
     seconds: float, over: float, times: float
 ) -> None:
-    here = strangers_range(KNOWN, 0.2, seconds, seconds / over)
-    farther = strangers_range(KNOWN, 0.2, seconds, seconds / over / times)
-    shorter = strangers_range(KNOWN, 0.2, seconds / times, seconds / times / over)
-    vaguer = strangers_range(KNOWN, 0.2 * times, seconds, seconds / over)
+    here = unknown_source_interval(KNOWN, 0.2, seconds, seconds / over)
+    farther = unknown_source_interval(KNOWN, 0.2, seconds, seconds / over / times)
+    shorter = unknown_source_interval(KNOWN, 0.2, seconds / times, seconds / times / over)
+    vaguer = unknown_source_interval(KNOWN, 0.2 * times, seconds, seconds / over)
     assert farther.low <= here.low and farther.high == pytest.approx(here.high)
     assert shorter.high >= here.high and shorter.low == pytest.approx(here.low)
     assert vaguer.high > here.high
@@ -144,7 +144,7 @@ def test_rows_of_another_source_are_answered_alike_with_a_wider_range() -> None:
 def test_what_a_stand_in_is_off_by_is_told_for_each_kind_of_work(case: Case) -> None:
     """Two settings whose rows take twice and half of what the other says; of a third kind, eight times."""
     own = fitted()[case.setting]
-    stack = Stack.of([(case.engine, case.work, case.stays)])
+    stack = CaseBatch.of([(case.engine, case.work, case.stays)])
     told = max(float(calibrated_times(stack, own.vectorised()[None])[0]), case.at_least)
     twice, half = (replace(case, seconds=told * times, kind="gemm") for times in (2.0, 0.5))
     many = {f"library {version} gemm on CPU": [twice, half] * 3 for version in range(8)}

@@ -5,8 +5,8 @@ from dataclasses import astuple, replace
 import pytest
 
 from mlsys.files import together
-from mlsys_evidence.evaluate import ten
-from mlsys_evidence.evaluate.ten import TenBack, save_ten, study_ten, ten_back
+from mlsys_evidence.evaluate import ten_sample_study
+from mlsys_evidence.evaluate.ten_sample_study import TenBack, save_ten, study_ten, ten_back
 from sampled import drawn
 
 STORED = {group.group: group for group in ten_back()}
@@ -29,7 +29,7 @@ def test_a_repeated_study_gives_the_stored_results(name: str) -> None:
 
 
 def test_every_class_with_enough_rows_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ten, "_results", lambda name, machines: name)
+    monkeypatch.setattr(ten_sample_study, "_results", lambda name, machines: name)
     assert list(study_ten()) == list(STORED)
 
 
@@ -38,7 +38,7 @@ def test_results_are_read_as_they_were_stored(tmp_path, monkeypatch: pytest.Monk
     moved = replace(group, after=1 / 3)
     with together() as files:
         save_ten([moved, replace(group, group="CPU: gemm")], files, path)
-    monkeypatch.setattr(ten, "_PLACE", path)
+    monkeypatch.setattr(ten_sample_study, "_PLACE", path)
     first, second = ten_back()
     assert (first.group, second.group) == ("CPU: gemm", group.group), "in the order of names"
     assert second.after == 0.3333, "four digits, which every CPU rounds alike"

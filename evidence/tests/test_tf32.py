@@ -9,7 +9,7 @@ import pytest
 from mlsys import Hardware
 from mlsys.calibration.rows import Row
 from mlsys.models.analysis.model import analyze
-from mlsys.models.calibrated import MATMUL
+from mlsys.models.estimate import MATMUL
 from mlsys.workloads import zoo
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows

@@ -6,7 +6,7 @@ import pytest
 
 from mlsys.calibration.case import Case
 from mlsys.calibration.rows import Row
-from mlsys.models.calibrated import ATTENTION, MATMUL
+from mlsys.models.estimate import ATTENTION, MATMUL
 from mlsys_evidence import validate
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows

@@ -7,10 +7,10 @@ import pytest
 
 from mlsys.calibration.case import Case
 from mlsys.calibration.rows import Row
-from mlsys.models.calibrated import VECTOR
-from mlsys.models.calibrated.effects import pool_of
+from mlsys.models.estimate import VECTOR
+from mlsys.models.estimate.effects import pool_of
 from mlsys_evidence import validate
-from mlsys_evidence.evaluate.examination import examination_rows
+from mlsys_evidence.evaluate.blind_evaluation import examination_rows
 from mlsys_evidence.fit.refit import fitted_with
 from mlsys_evidence.ingest.encoders import down_a_pipeline
 from mlsys_evidence.questions import interpret

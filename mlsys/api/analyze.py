@@ -9,7 +9,7 @@ from mlsys.hardware.device import Device
 from mlsys.models.analysis.answer import Analysis
 from mlsys.models.analysis.model import analyze as estimate
 from mlsys.models.analysis.network_run import DEFAULT_PRECISION
-from mlsys.models.calibrated.eager import run_as
+from mlsys.models.estimate.eager import run_as
 from mlsys.models.software import SoftwareStack, software_of
 from mlsys.workloads.operator import Network
 

@@ -13,7 +13,7 @@ from mlsys.formatting import natural
 from mlsys.hardware.device import Device
 from mlsys.models.analysis.answer import SAMPLES, Analysis
 from mlsys.models.analysis.record import analysis_summary
-from mlsys.models.calibrated.ranges import ALL_SOURCES
+from mlsys.models.estimate.ranges import ALL_SOURCES
 from mlsys.models.record import with_units
 from mlsys.models.software import SoftwareStack
 from mlsys.tables import Table

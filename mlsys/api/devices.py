@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from mlsys.api.arguments import device_of
-from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError
 from mlsys.hardware import Hardware
 from mlsys.hardware.compare import comparison, listing, records
 from mlsys.hardware.device import Device
 from mlsys.tables import Table
+from mlsys.unit_checks import checked_choice
 from mlsys.units import Quantity
 
 SortKey = Literal["peak", "bandwidth", "capacity", "ridge", "tdp", "year"]

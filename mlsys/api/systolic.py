@@ -1,10 +1,10 @@
 """``mlsys.systolic``: cycles and accesses of a matrix product on a systolic array."""
 
 from mlsys.choices import Convention, FoldOverlap, Stationary
-from mlsys.door import checked_count
 from mlsys.errors import ArgumentError
 from mlsys.faults import short
 from mlsys.models.systolic import ArrayCounts, count_systolic
+from mlsys.unit_checks import checked_count
 
 SRAM_KIB = 64
 """Size of each buffer where nobody says one, KiB."""

@@ -14,8 +14,8 @@ from mlsys.bench.predict import predict
 from mlsys.bench.probes import MachineRates, machine_rates, with_threads
 from mlsys.bench.result import CompileResult
 from mlsys.bench.timing import measure
-from mlsys.door import checked_count, checked_number, positive
 from mlsys.errors import ArgumentError
+from mlsys.unit_checks import checked_count, checked_number, positive
 from mlsys.units import Quantity
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from mlsys.door import checked_count
 from mlsys.errors import ArgumentError
+from mlsys.unit_checks import checked_count
 
 _SEED = 0
 _WORDS = 1000  # tokens are drawn from so many words; every vocabulary of the catalogue is larger

@@ -15,7 +15,7 @@ from mlsys.bench.machine import Machine, compiler, this_machine
 from mlsys.bench.probes import with_threads
 from mlsys.bench.result import timing_from, timing_record
 from mlsys.bench.timing import Ratio, Timing, measure, ratio_of_medians
-from mlsys.door import checked_count
+from mlsys.unit_checks import checked_count
 from mlsys.units import Quantity
 
 PASSES = ("eager", "normalisation folded", "channels last", "generated code", "weights frozen")

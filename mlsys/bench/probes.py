@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from mlsys.bench.timing import measure
-from mlsys.door import checked_count
+from mlsys.unit_checks import checked_count
 from mlsys.units import Q_, Quantity
 
 _EDGE = 1024  # of the matrices: large enough for a full rate, small enough for a few ms

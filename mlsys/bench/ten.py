@@ -11,7 +11,7 @@ from typing import Any, get_args
 from mlsys.bench.errors import MeasureError
 from mlsys.bench.timing import Timing, measure
 from mlsys.choices import Processor, TimedFormat
-from mlsys.door import checked_choice
+from mlsys.unit_checks import checked_choice
 from mlsys.units import ureg
 
 COLUMNS = (

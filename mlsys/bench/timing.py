@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from mlsys.door import checked_count, checked_number, positive
 from mlsys.errors import ArgumentError
+from mlsys.unit_checks import checked_count, checked_number, positive
 from mlsys.units import Q_, Quantity
 
 _LEAST_ROUNDS = 6  # fewer cannot give a 95 % interval for a median

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated.ranges import COVERAGE, FOUR_IN_FIVE
+from mlsys.models.estimate.ranges import COVERAGE, FOUR_IN_FIVE
 
 Array = NDArray[np.float64]
 TAILS, ROUNDS = 4.0, 6
@@ -42,7 +42,7 @@ def averaged(design: Array, y: Array, widths: Sequence[Array], scatters: Sequenc
     return part @ answers, math.sqrt((PRIOR_ROWS * known + len(y) * seen**2) / (PRIOR_ROWS + len(y)))
 
 
-def heard(design: Array, y: Array, widths: Sequence[Array], scatters: Sequence[float]) -> float:
+def shrinkage_weight(design: Array, y: Array, widths: Sequence[Array], scatters: Sequence[float]) -> float:
     """Return which part of what is learned counts, 0 to 1: each row is told from the others, or from none.
 
     Of many rows a part of them is told at a time.

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from mlsys.calibration.case import Case
 from mlsys.calibration.engines import clock_ratio, summing_in_half
 from mlsys.hardware import Hardware, view
-from mlsys.models.calibrated import Stack, bound
-from mlsys.models.calibrated.lowering import LARGER_WINOGRAD
+from mlsys.models.estimate import CaseBatch, bound
+from mlsys.models.estimate.lowering import LARGER_WINOGRAD
 
 # Sources print three digits or fewer; clocks above the one that a peak is stated at gain up to this, or, on processors,
 # up to the boost that is on record.
@@ -24,7 +24,7 @@ ROUNDING, BOOST = 1.005, 1.15
 BOTH_ENDS = 2.0
 
 
-def least_times(cases: Sequence[Case], stack: Stack) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def least_times(cases: Sequence[Case], stack: CaseBatch) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the bounds of the times of cases: dense arithmetic, and the bytes that no program of any kind saves.
 
     Parameters

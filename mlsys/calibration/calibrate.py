@@ -16,12 +16,12 @@ from mlsys.calibration.estimates import estimated, tuned
 from mlsys.calibration.learning import Learned, learn, sensitivities
 from mlsys.calibration.questions import interpret
 from mlsys.calibration.rows import COLUMNS, Row, read_rows, unread_columns
-from mlsys.calibration.sound import Seen, check_classes, check_times, contradiction, lines_of, what_was_measured
+from mlsys.calibration.sanity_checks import Seen, check_classes, check_times, contradiction, lines_of, what_was_measured
 from mlsys.calibration.times import stack_of
-from mlsys.models.calibrated import Parameters
-from mlsys.models.calibrated.library import parameters_of, scaled
-from mlsys.models.calibrated.likeness import ShapeEffects, shape_of_products
-from mlsys.models.calibrated.own import calibrated_by, save_calibration, uncalibrated
+from mlsys.models.estimate import Parameters
+from mlsys.models.estimate.library import parameters_of, scaled
+from mlsys.models.estimate.likeness import ShapeEffects, shape_of_products
+from mlsys.models.estimate.user_calibration import calibrated_by, save_calibration, uncalibrated
 
 FEWEST, MOST = 3, 200
 _WORDS = {

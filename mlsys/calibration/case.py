@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from mlsys.calibration.rows import Row
-from mlsys.models.calibrated import Snapshot, Work
+from mlsys.models.estimate import Snapshot, Work
 
 _TRAILING_ZEROS = re.compile(r"(\d)(\.0)+(?![.\d])")
 

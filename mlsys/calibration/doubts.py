@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mlsys.calibration.bounds import explain, least_times
 from mlsys.calibration.case import Case
-from mlsys.calibration.sound import lines_of
+from mlsys.calibration.sanity_checks import lines_of
 from mlsys.calibration.times import stack_of
 from mlsys.units import Q_
 

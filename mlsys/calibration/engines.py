@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from mlsys.hardware import Device, Hardware, view
-from mlsys.models.calibrated import Snapshot, snapshot
-from mlsys.models.calibrated.laws import MATRIX_UNITS
-from mlsys.models.calibrated.lowering import Format
-from mlsys.models.calibrated.teams import sharing_layers
+from mlsys.models.estimate import Snapshot, snapshot
+from mlsys.models.estimate.kernel_time import MATRIX_UNITS
+from mlsys.models.estimate.lowering import Format
+from mlsys.models.estimate.thread_scaling import sharing_layers
 from mlsys.provenance import as_recorded, comparing, remembered
 
 # What one core draws from the main memory, byte/s: its misses in flight over the latency, 16 × 64 B / 80 ns.

@@ -5,25 +5,25 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsys.calibration.bucketed_gemm import is_one_product, least_when_filled_up
 from mlsys.calibration.case import Case
-from mlsys.calibration.padding import is_one_product, least_when_filled_up
 from mlsys.calibration.times import case_times, stack_of
-from mlsys.models.calibrated import Stack, kernel_times
-from mlsys.models.calibrated.effects import curves_of
-from mlsys.models.calibrated.features import curve_factors
-from mlsys.models.calibrated.library import parameters_of, plain_of, scaled
-from mlsys.models.calibrated.likeness import Shape
-from mlsys.models.calibrated.own import shape_if_calibrated
+from mlsys.models.estimate import CaseBatch, kernel_times
+from mlsys.models.estimate.effects import curves_of
+from mlsys.models.estimate.features import curve_factors
+from mlsys.models.estimate.library import parameters_of, plain_of, scaled
+from mlsys.models.estimate.likeness import Shape
+from mlsys.models.estimate.user_calibration import shape_if_calibrated
 from mlsys.provenance import active_whatifs, as_recorded
 
 Array = NDArray[np.float64]
 
 
-def curved(cases: Sequence[Case], stack: Stack) -> Array:
+def curved(cases: Sequence[Case], stack: CaseBatch) -> Array:
     """Return the factor of time of each case's shape; 1 where its setting has no curves.
 
     A product of more rows is never faster: where a curve says so, one of fewer is filled up
-    (:mod:`mlsys.calibration.padding`).
+    (:mod:`mlsys.calibration.bucketed_gemm`).
 
     Read off the facts on record: a curve over shapes tells of the machine that was measured, and a what-if does not
     move along it, or less of a rate could shorten a time.
@@ -46,7 +46,7 @@ def curved(cases: Sequence[Case], stack: Stack) -> Array:
         factors[here], seconds = _on_curves(recorded, settings, plain)
         products = np.array([index for index, case in enumerate(own) if is_one_product(case)], dtype=np.intp)
 
-        def time(filled: Stack, which: NDArray[np.intp]) -> Array:
+        def time(filled: CaseBatch, which: NDArray[np.intp]) -> Array:
             return _on_curves(filled, settings[products[which]], plain[products[which]])[1]
 
         least = least_when_filled_up(recorded.of_cases(products), seconds[products], time)
@@ -54,14 +54,14 @@ def curved(cases: Sequence[Case], stack: Stack) -> Array:
     return factors
 
 
-def _on_curves(stack: Stack, settings: NDArray[np.object_], plain: Array) -> tuple[Array, Array]:
+def _on_curves(stack: CaseBatch, settings: NDArray[np.object_], plain: Array) -> tuple[Array, Array]:
     """Return the factor of each case's shape as its setting's curves have it, and its time by that, seconds."""
     times = kernel_times(stack, plain)
     factors = curve_factors(stack, times, settings.tolist())
     return factors, factors * stack.total(times.seconds)
 
 
-def estimated(cases: Sequence[Case], stack: Stack, parameters: Array | None = None) -> Array:
+def estimated(cases: Sequence[Case], stack: CaseBatch, parameters: Array | None = None) -> Array:
     """Return the estimate of each case, seconds.
 
     Parameters
@@ -79,7 +79,7 @@ def estimated(cases: Sequence[Case], stack: Stack, parameters: Array | None = No
     return case_times(cases, rows, stack)
 
 
-def tuned(cases: Sequence[Case], stack: Stack) -> Array:
+def tuned(cases: Sequence[Case], stack: CaseBatch) -> Array:
     """Return the parameters of each case, one row each: its setting's, and what is known of like things."""
     questions = [_question(case) for case in cases]
     known = {question: parameters_of(*question)[0] for question in dict.fromkeys(questions)}

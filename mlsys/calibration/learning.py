@@ -4,7 +4,7 @@ Let y be the logarithms of measured over predicted time of the rows. Then ``y = 
 says how each prediction follows the logarithms of the model's parameters, which move by m; a is the machine's own
 factor, s that of each kind of software, n that of each network, f that of networks in each number format, v that of
 each version of a software of which several were measured, g what networks of like shape are off alike
-(:mod:`mlsys.models.calibrated.likeness`), e what is left.
+(:mod:`mlsys.models.estimate.likeness`), e what is left.
 Each of them is drawn towards none by a variance that is known beforehand: half a prior's width for a parameter, a
 seventh to a half for factors. How wide they are, and how far rows scatter, is not known of a machine that nobody has
 seen: a few answers are worked out, and averaged by how likely each makes the rows
@@ -21,12 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.calibration.averaging import averaged, heard
+from mlsys.calibration.averaging import averaged, shrinkage_weight
 from mlsys.calibration.case import Case
 from mlsys.calibration.priors import PRIORS
 from mlsys.calibration.times import case_times
-from mlsys.models.calibrated import Parameters
-from mlsys.models.calibrated.likeness import Shape, ShapeEffects, likeness, shape_of_products
+from mlsys.models.estimate import Parameters
+from mlsys.models.estimate.likeness import Shape, ShapeEffects, likeness, shape_of_products
 
 Array = NDArray[np.float64]
 # Shapes that are the same are told apart by this part of a variance, or no number could say which is which.
@@ -261,7 +261,7 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
     scatters = SCATTER if networks else OF_KERNELS
     means, spread = averaged(design, y, widths, scatters)
     if not networks:  # a network's own factor is told by its own rows alone
-        means = means * heard(design, y, widths, scatters)
+        means = means * shrinkage_weight(design, y, widths, scatters)
     groups = (effects.settings, networks, effects.formats, effects.versions)
     sizes = [follows.shape[1], 1, *(len(group) for group in groups)]
     moves, machine, *factors, local = (part.tolist() for part in np.split(means, np.cumsum(sizes)))

@@ -8,10 +8,10 @@ from mlsys.calibration.advice import MOST, TEN, advised
 from mlsys.calibration.calibrate import check_columns, checked_cases
 from mlsys.calibration.estimates import estimated, tuned
 from mlsys.calibration.rows import COLUMNS, Row, columns_of, read_rows
-from mlsys.calibration.sound import check_classes, check_work, lines_of, what_was_measured
+from mlsys.calibration.sanity_checks import check_classes, check_work, lines_of, what_was_measured
 from mlsys.calibration.times import stack_of
 from mlsys.files import csv_text, write_text
-from mlsys.models.calibrated.own import uncalibrated
+from mlsys.models.estimate.user_calibration import uncalibrated
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from mlsys.calibration.values import bytes_a_second, seconds_each
 from mlsys.errors import ArgumentError, did_you_mean
 from mlsys.hardware import Device
 from mlsys.mapping.fusion import as_run, has_convolutions
-from mlsys.models.calibrated import VECTOR, Kernel, Work
-from mlsys.models.calibrated.eager import of_network, run_as
-from mlsys.models.calibrated.library import fitted
-from mlsys.models.calibrated.lowering import Format, part_in_convolutions
-from mlsys.models.calibrated.resident import resident
-from mlsys.models.calibrated.running import kernels_run, usual_running
+from mlsys.models.estimate import VECTOR, Kernel, Work
+from mlsys.models.estimate.eager import of_network, run_as
+from mlsys.models.estimate.library import fitted
+from mlsys.models.estimate.lowering import Format, part_in_convolutions
+from mlsys.models.estimate.running import kernels_run, usual_running
+from mlsys.models.estimate.weight_residency import resident
 from mlsys.provenance import remembered
 from mlsys.workloads import Network, load
 

@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.calibration.case import Case
-from mlsys.models.calibrated import Stack, calibrated_times
+from mlsys.models.estimate import CaseBatch, calibrated_times
 
 Array = NDArray[np.float64]
 
 
-def stack_of(cases: Sequence[Case]) -> Stack:
+def stack_of(cases: Sequence[Case]) -> CaseBatch:
     """Return cases side by side, as the model takes them."""
-    return Stack.of([(case.engine, case.work, case.stays) for case in cases])
+    return CaseBatch.of([(case.engine, case.work, case.stays) for case in cases])
 
 
 def with_latency(cases: Sequence[Case], seconds: Array) -> Array:
@@ -22,7 +22,7 @@ def with_latency(cases: Sequence[Case], seconds: Array) -> Array:
     return times
 
 
-def case_times(cases: Sequence[Case], parameters: Array, stack: Stack | None = None) -> Array:
+def case_times(cases: Sequence[Case], parameters: Array, stack: CaseBatch | None = None) -> Array:
     """Return the time of each case, seconds.
 
     Parameters

@@ -25,7 +25,7 @@ def _use(context: click.Context, _option: click.Parameter, path: Path | None) ->
     if path is not None:
         import os
 
-        from mlsys.models.calibrated.library import CALIBRATION, calibrated
+        from mlsys.models.estimate.library import CALIBRATION, calibrated
 
         before = os.environ.get(CALIBRATION, "")
         os.environ[CALIBRATION] = str(path)
@@ -86,7 +86,7 @@ def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None
         _plan(data, chosen, as_json)
         return
     from mlsys.calibration.calibrate import calibrate_file
-    from mlsys.models.calibrated.ranges import FOUR_IN_FIVE
+    from mlsys.models.estimate.ranges import FOUR_IN_FIVE
 
     calibration = calibrate_file(data, out)
     if as_json:

@@ -60,10 +60,10 @@ def run(
     samples taken so far. A backend that cannot run is named with its reason; one whose INT8 kernels saturate on this
     CPU is labelled, with the difference from exact sums in steps of the output grid.
     """
-    from mlsys.door import checked_choice
     from mlsys.explain.backends import BackendMissingError
     from mlsys.explain.protocol import LEAST, measure_backend
     from mlsys.explain.subjects import FORMATS, subject_of
+    from mlsys.unit_checks import checked_choice
 
     faults: list[str] = []
     serial = "serial" in names or (names == "all" and port)

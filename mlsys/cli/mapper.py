@@ -66,8 +66,8 @@ def mapper(
 
 
 def _rows(path: Path, as_csv: bool, as_json: bool) -> None:
-    from mlsys.door import checked_choice
     from mlsys.planner.mapper import TILE_SETS, best_two_level
+    from mlsys.unit_checks import checked_choice
 
     answers = []
     for number, row in enumerate(read_csv(path, _COLUMNS), start=2):

@@ -104,8 +104,8 @@ def _whole(row: dict[str, str], name: str) -> int:
 
 def _counted(row: dict[str, str], convention: Convention, fold_overlap: FoldOverlap, sram: int) -> Any:
     """Return what is counted of the product of a row."""
-    from mlsys.door import checked_choice
     from mlsys.models.systolic import DATAFLOWS, count_systolic
+    from mlsys.unit_checks import checked_choice
 
     m, n, k, height, width = (_whole(row, name) for name in ("M", "N", "K", "array_rows", "array_cols"))
     size = _whole(row, "word_bytes") if row.get("word_bytes") else 1

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from mlsys.door import checked_number, nonnegative, positive
+from mlsys.unit_checks import checked_number, nonnegative, positive
 from mlsys.units import Quantity
 
 

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from mlsys.door import Argument, checked_number, nonnegative, positive
 from mlsys.errors import ArgumentError
+from mlsys.unit_checks import Argument, checked_number, nonnegative, positive
 from mlsys.units import Q_, Quantity, ureg
 
 _SCALE = Argument("", low=0.0, low_is_allowed=False, high=1.0)

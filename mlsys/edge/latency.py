@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlsys.door import checked_number, count, nonnegative
 from mlsys.errors import ArgumentError
+from mlsys.unit_checks import checked_number, count, nonnegative
 
 LEAST_FOR = {50: 1, 95: 20, 99: 1000}
 """Samples that a percentile asks for at least: ten beyond it for the 99th, one for the 95th."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from mlsys.door import checked_number, count, positive
+from mlsys.unit_checks import checked_number, count, positive
 from mlsys.units import Quantity
 
 if TYPE_CHECKING:

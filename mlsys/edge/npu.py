@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mlsys.door import checked_number, positive
 from mlsys.edge.arena import weighted
 from mlsys.errors import ArgumentError
 from mlsys.hardware import Hardware
 from mlsys.hardware.view import view
 from mlsys.provenance import comparing
+from mlsys.unit_checks import checked_number, positive
 
 if TYPE_CHECKING:
     from mlsys.workloads.operator import Operator

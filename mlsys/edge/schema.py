@@ -112,7 +112,7 @@ def _together(data: Mapping[str, Any]) -> list[tuple[Place, str]]:
 
 def _network_faults(name: str) -> list[str]:
     from mlsys.workloads import zoo
-    from mlsys.workloads.asked import unknown_network
+    from mlsys.workloads.argument_checks import unknown_network
 
     entry = zoo.resolve(name)
     if entry is None:

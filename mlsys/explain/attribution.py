@@ -10,9 +10,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from mlsys.door import checked_number, positive
 from mlsys.errors import ArgumentError
 from mlsys.explain.log import LayerWork, Log
+from mlsys.unit_checks import checked_number, positive
 
 Cause = Literal["compute", "memory", "launch", "residual"]
 CAUSES: tuple[Cause, ...] = get_args(Cause)

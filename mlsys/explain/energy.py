@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mlsys.door import checked_number, count, nonnegative, positive
 from mlsys.errors import ArgumentError
+from mlsys.unit_checks import checked_number, count, nonnegative, positive
 from mlsys.units import Q_, Quantity
 
 _SHUNT_STEP, _BUS_STEP, _FULL_SCALE = 2.5e-6, 1.25e-3, 32768 * 2.5e-6

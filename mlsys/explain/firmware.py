@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError
 from mlsys.explain.backends.base import BackendMissingError
 from mlsys.explain.int8 import QuantizedNet, quantized
 from mlsys.explain.nets import net_of
 from mlsys.files import write_text
+from mlsys.unit_checks import checked_choice
 
 BOARDS = {"mps2-an385": "Cortex-M3", "mps2-an386": "Cortex-M4", "mps2-an500": "Cortex-M7"}
 """Boards of Arm's MPS2 that QEMU simulates, and their cores."""

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from mlsys.bench.timing import Timing
-from mlsys.door import plain_fields
 from mlsys.errors import LogFileError, UnreadableError
 from mlsys.explain.schema import VERSION, line_faults, whole_faults
 from mlsys.faults import by_line
 from mlsys.files import write_text
 from mlsys.inputs import read_text
+from mlsys.unit_checks import plain_fields
 
 _P99_SAMPLES = 1000
 _DIGITS = 6

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from mlsys.door import checked_number, count
 from mlsys.errors import ArgumentError
 from mlsys.explain.backends import Backend, BackendMissingError, Subject, Unmeasured
 from mlsys.explain.backends.base import timed
@@ -18,6 +17,7 @@ from mlsys.explain.log import Cold, LayerWork, Log, Sample
 from mlsys.explain.nets import Net, idle_chain
 from mlsys.explain.rates import five_digits, rates_here
 from mlsys.explain.serial import SerialDevice
+from mlsys.unit_checks import checked_number, count
 
 LEAST = 100
 """Iterations of a run, at least."""

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Literal, get_args
 
-from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError
 from mlsys.explain.backends import Subject
 from mlsys.explain.nets import NETS, net_of
 from mlsys.inputs import read_bytes
+from mlsys.unit_checks import checked_choice
 
 SubjectFormat = Literal["fp32", "int8"]
 FORMATS: tuple[SubjectFormat, ...] = get_args(SubjectFormat)

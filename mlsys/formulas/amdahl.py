@@ -7,14 +7,14 @@ is *not* serial in this sense: it belongs to the accelerated part.
 
 import numpy as np
 
-from mlsys.door import at_least, door, fraction
+from mlsys.unit_checks import at_least, fraction, quantity_function
 
 
 def _message_if(condition: object, text: str) -> str | None:
     return text if np.asarray(condition).any() else None
 
 
-@door("", parallel_fraction=fraction(), accelerator_speedup=at_least(1))
+@quantity_function("", parallel_fraction=fraction(), accelerator_speedup=at_least(1))
 def amdahl_speedup(parallel_fraction: float, accelerator_speedup: float) -> float:
     r"""Return the end-to-end speedup, :math:`1 / ((1-p) + p/S)`.
 
@@ -47,7 +47,7 @@ def amdahl_speedup(parallel_fraction: float, accelerator_speedup: float) -> floa
     return 1 / ((1 - parallel_fraction) + parallel_fraction / accelerator_speedup)
 
 
-@door("", parallel_fraction=fraction(below_one=True))
+@quantity_function("", parallel_fraction=fraction(below_one=True))
 def amdahl_ceiling(parallel_fraction: float) -> float:
     r"""Return the upper bound of the speedup with any accelerator, :math:`1/(1-p)`.
 
@@ -69,7 +69,7 @@ def amdahl_ceiling(parallel_fraction: float) -> float:
     return 1 / (1 - parallel_fraction)
 
 
-@door(
+@quantity_function(
     "",
     lambda target_speedup, accelerator_speedup: _message_if(
         target_speedup > accelerator_speedup,
@@ -109,7 +109,7 @@ def required_parallel_fraction(target_speedup: float, accelerator_speedup: float
     return required if required.ndim else float(required)
 
 
-@door(
+@quantity_function(
     "",
     lambda target_speedup, parallel_fraction: _message_if(
         target_speedup * (1 - parallel_fraction) >= 1,
@@ -147,7 +147,7 @@ def required_accelerator_speedup(target_speedup: float, parallel_fraction: float
     return parallel_fraction / (1 / target_speedup - (1 - parallel_fraction))
 
 
-@door("", accelerator_speedup=at_least(1))
+@quantity_function("", accelerator_speedup=at_least(1))
 def device_bound_fraction(accelerator_speedup: float) -> float:
     r"""Return the accelerated fraction above which the accelerator takes longer than the host, :math:`S/(S+1)`.
 
@@ -169,7 +169,7 @@ def device_bound_fraction(accelerator_speedup: float) -> float:
     return accelerator_speedup / (accelerator_speedup + 1)
 
 
-@door("", parallel_fraction=fraction(), accelerator_speedup=at_least(1))
+@quantity_function("", parallel_fraction=fraction(), accelerator_speedup=at_least(1))
 def serial_share(parallel_fraction: float, accelerator_speedup: float) -> float:
     r"""Return the fraction of the *new* run time that is spent on the host, :math:`(1-p)/((1-p)+p/S)`.
 
@@ -193,7 +193,7 @@ def serial_share(parallel_fraction: float, accelerator_speedup: float) -> float:
     return (1 - parallel_fraction) / ((1 - parallel_fraction) + parallel_fraction / accelerator_speedup)
 
 
-@door("", parallel_fraction=fraction(), processors=at_least(1))
+@quantity_function("", parallel_fraction=fraction(), processors=at_least(1))
 def gustafson_speedup(parallel_fraction: float, processors: float) -> float:
     r"""Return the scaled speedup, :math:`(1-p) + pN`, for a problem that grows with the machine.
 

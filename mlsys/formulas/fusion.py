@@ -1,9 +1,9 @@
 """Memory traffic of chains of operators and of attention, fused and unfused."""
 
-from mlsys.door import count, door, positive
+from mlsys.unit_checks import count, positive, quantity_function
 
 
-@door("byte", kernels=count(), tensor=positive("byte"))
+@quantity_function("byte", kernels=count(), tensor=positive("byte"))
 def chain_bytes(kernels: int, tensor: float) -> float:
     """Return the memory traffic of a chain of element-wise operators that is executed as ``kernels`` kernels.
 
@@ -32,7 +32,7 @@ def chain_bytes(kernels: int, tensor: float) -> float:
     return 2 * kernels * tensor
 
 
-@door("byte", tokens=count(), head_dim=count(), element_size=positive("byte"))
+@quantity_function("byte", tokens=count(), head_dim=count(), element_size=positive("byte"))
 def standard_attention_bytes(tokens: int, head_dim: int, element_size: float) -> float:
     """Return the memory traffic of one attention head in three kernels, (4·N·d + 4·N²) elements.
 
@@ -66,7 +66,9 @@ def standard_attention_bytes(tokens: int, head_dim: int, element_size: float) ->
     return 4 * (tokens * head_dim + tokens * tokens) * element_size
 
 
-@door("byte", tokens=count(), head_dim=count(), element_size=positive("byte"), fast_memory=positive("byte"))
+@quantity_function(
+    "byte", tokens=count(), head_dim=count(), element_size=positive("byte"), fast_memory=positive("byte")
+)
 def flash_attention_bytes(tokens: int, head_dim: int, element_size: float, fast_memory: float) -> float:
     """Return the memory traffic of one head of FlashAttention, which keeps blocks of the scores on the chip.
 

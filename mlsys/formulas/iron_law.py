@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mlsys.door import door, efficiency, nonnegative, positive
+from mlsys.unit_checks import efficiency, nonnegative, positive, quantity_function
 
 _ARGUMENTS = {
     "data": nonnegative("byte"),
@@ -14,7 +14,7 @@ _ARGUMENTS = {
 }
 
 
-@door("s", **_ARGUMENTS)
+@quantity_function("s", **_ARGUMENTS)
 def sequential_time(
     data: float, bandwidth: float, operations: float, peak: float, efficiency: float = 1.0, latency: float = 0.0
 ) -> float:
@@ -56,7 +56,7 @@ def sequential_time(
     return data / bandwidth + operations / (peak * efficiency) + latency
 
 
-@door("s", **_ARGUMENTS)
+@quantity_function("s", **_ARGUMENTS)
 def overlapped_time(
     data: float, bandwidth: float, operations: float, peak: float, efficiency: float = 1.0, latency: float = 0.0
 ) -> float:

@@ -2,15 +2,15 @@
 
 import numbers
 
-from mlsys.door import count, door, efficiency, nonnegative, positive
 from mlsys.errors import ArgumentUnitError
+from mlsys.unit_checks import count, efficiency, nonnegative, positive, quantity_function
 from mlsys.units import Quantity, Unit, ureg
 
 SPEED_OF_LIGHT = 299_792_458.0
 """Speed of light in vacuum, m/s; exact by the definition of the metre."""
 
 
-@door("byte", parameters=positive("param"), bytes_per_parameter=positive("byte"))
+@quantity_function("byte", parameters=positive("param"), bytes_per_parameter=positive("byte"))
 def weight_bytes(parameters: float, bytes_per_parameter: float) -> float:
     """Return the size of the weights of a model, in bytes.
 
@@ -77,7 +77,7 @@ def model_memory(parameters: Quantity | float, bytes_per_parameter: Quantity, un
     return float(weight_bytes(parameters, bytes_per_parameter).m_as(target))
 
 
-@door(
+@quantity_function(
     "byte",
     layers=count(),
     kv_heads=count(),
@@ -116,7 +116,7 @@ def kv_cache_bytes(
     return 2 * layers * kv_heads * head_dim * tokens * batch * element_size
 
 
-@door(
+@quantity_function(
     "token/s",
     weights=positive("byte"),
     bandwidth=positive("byte/s"),
@@ -151,7 +151,7 @@ def decode_rate_ceiling(weights: float, bandwidth: float, kv_cache: float = 0.0,
     return batch * bandwidth / (weights + kv_cache)
 
 
-@door("byte", bandwidth=positive("byte/s"), latency=positive("s"))
+@quantity_function("byte", bandwidth=positive("byte/s"), latency=positive("s"))
 def bytes_in_flight(bandwidth: float, latency: float) -> float:
     """Return the bytes in flight that are needed to sustain ``bandwidth``, bandwidth · latency.
 
@@ -186,7 +186,7 @@ def bytes_in_flight(bandwidth: float, latency: float) -> float:
     return bandwidth * latency
 
 
-@door("byte/s", in_flight=positive("byte"), latency=positive("s"))
+@quantity_function("byte/s", in_flight=positive("byte"), latency=positive("s"))
 def latency_bound_bandwidth(in_flight: float, latency: float) -> float:
     """Return the bandwidth that ``in_flight`` outstanding bytes can sustain, in_flight / latency.
 
@@ -211,7 +211,7 @@ def latency_bound_bandwidth(in_flight: float, latency: float) -> float:
     return in_flight / latency
 
 
-@door("s", length=positive("m"), delay_per_length=positive("s/m"))
+@quantity_function("s", length=positive("m"), delay_per_length=positive("s/m"))
 def wire_delay(length: float, delay_per_length: float) -> float:
     """Return the delay of a wire with repeaters, length · delay_per_length.
 
@@ -242,7 +242,7 @@ def wire_delay(length: float, delay_per_length: float) -> float:
     return length * delay_per_length
 
 
-@door("s", distance=positive("m"), share_of_light_speed=efficiency())
+@quantity_function("s", distance=positive("m"), share_of_light_speed=efficiency())
 def flight_time(distance: float, share_of_light_speed: float = 1.0) -> float:
     """Return the minimum time a signal needs to travel ``distance``.
 

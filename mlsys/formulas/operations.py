@@ -7,12 +7,12 @@ size that the caller gives.
 
 import numpy as np
 
-from mlsys.door import at_least, count, door, nonnegative, positive
+from mlsys.unit_checks import at_least, count, nonnegative, positive, quantity_function
 
 _SIZE = positive("byte")
 
 
-@door("MAC", m=count(), n=count(), k=count())
+@quantity_function("MAC", m=count(), n=count(), k=count())
 def gemm_macs(m: int, n: int, k: int) -> int:
     """Return the multiply-accumulates of an (m × k) by (k × n) product, m·n·k.
 
@@ -34,7 +34,7 @@ def gemm_macs(m: int, n: int, k: int) -> int:
     return m * n * k
 
 
-@door("byte", m=count(), n=count(), k=count(), element_size=_SIZE)
+@quantity_function("byte", m=count(), n=count(), k=count(), element_size=_SIZE)
 def gemm_bytes(m: int, n: int, k: int, element_size: float) -> float:
     """Return the compulsory traffic of a GEMM, (m·k + k·n + m·n) elements.
 
@@ -59,7 +59,7 @@ def gemm_bytes(m: int, n: int, k: int, element_size: float) -> float:
     return (m * k + k * n + m * n) * element_size
 
 
-@door("FLOP/byte", m=count(), n=count(), k=count(), element_size=_SIZE)
+@quantity_function("FLOP/byte", m=count(), n=count(), k=count(), element_size=_SIZE)
 def gemm_intensity(m: int, n: int, k: int, element_size: float) -> float:
     """Return the arithmetic intensity of a GEMM, 2·m·n·k over its compulsory bytes.
 
@@ -84,7 +84,7 @@ def gemm_intensity(m: int, n: int, k: int, element_size: float) -> float:
     return 2 * m * n * k / ((m * k + k * n + m * n) * element_size)
 
 
-@door(
+@quantity_function(
     "",
     lambda size, kernel, stride=1, padding=0, dilation=1: (
         "the kernel does not fit into the padded input. Increase `padding` or reduce `kernel`"
@@ -136,7 +136,7 @@ def _groups_fit(in_channels: int, out_channels: int, groups: int = 1, **_: objec
     return None
 
 
-@door("MAC", _groups_fit, **_CONV)
+@quantity_function("MAC", _groups_fit, **_CONV)
 def conv2d_macs(
     batch: int,
     in_channels: int,
@@ -173,7 +173,7 @@ def conv2d_macs(
     return batch * out_channels * out_height * out_width * (in_channels // groups) * kernel_height * kernel_width
 
 
-@door("byte", _groups_fit, **_CONV, in_height=count(), in_width=count(), element_size=_SIZE)
+@quantity_function("byte", _groups_fit, **_CONV, in_height=count(), in_width=count(), element_size=_SIZE)
 def conv2d_bytes(
     batch: int,
     in_channels: int,
@@ -218,7 +218,7 @@ def conv2d_bytes(
     return (inputs + filters + outputs) * element_size
 
 
-@door("FLOP", elements=count(), operations_per_element=nonnegative("FLOP"))
+@quantity_function("FLOP", elements=count(), operations_per_element=nonnegative("FLOP"))
 def elementwise_flops(elements: int, operations_per_element: float) -> float:
     """Return the work of an element-wise operator or a row reduction.
 
@@ -243,7 +243,7 @@ def elementwise_flops(elements: int, operations_per_element: float) -> float:
     return elements * operations_per_element
 
 
-@door("byte", elements=count(), tensors_read=at_least(0), tensors_written=at_least(0), element_size=_SIZE)
+@quantity_function("byte", elements=count(), tensors_read=at_least(0), tensors_written=at_least(0), element_size=_SIZE)
 def elementwise_bytes(elements: int, tensors_read: float, tensors_written: float, element_size: float) -> float:
     """Return the memory traffic of an element-wise operator, which reads and writes whole tensors.
 
@@ -279,7 +279,7 @@ _ATTENTION = {
 }
 
 
-@door("MAC", **_ATTENTION)
+@quantity_function("MAC", **_ATTENTION)
 def attention_macs(batch: int, heads: int, queries: int, keys: int, head_dim: int) -> int:
     """Return the multiply-accumulates of the two products of attention, 2·B·H·Nq·Nk·d.
 
@@ -306,7 +306,7 @@ def attention_macs(batch: int, heads: int, queries: int, keys: int, head_dim: in
     return 2 * batch * heads * queries * keys * head_dim
 
 
-@door("byte", **_ATTENTION, element_size=_SIZE, score_passes=at_least(0))
+@quantity_function("byte", **_ATTENTION, element_size=_SIZE, score_passes=at_least(0))
 def attention_bytes(
     batch: int, heads: int, queries: int, keys: int, head_dim: int, element_size: float, score_passes: float = 4
 ) -> float:

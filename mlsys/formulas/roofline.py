@@ -8,10 +8,10 @@ model for multicore architectures, CACM 52(4), 2009.
 
 import numpy as np
 
-from mlsys.door import door, nonnegative, positive
+from mlsys.unit_checks import nonnegative, positive, quantity_function
 
 
-@door("FLOP/byte", peak=positive("FLOP/s"), bandwidth=positive("byte/s"))
+@quantity_function("FLOP/byte", peak=positive("FLOP/s"), bandwidth=positive("byte/s"))
 def ridge_point(peak: float, bandwidth: float) -> float:
     """Return the ridge point, the intensity at which the compute and memory limits are equal: peak / bandwidth.
 
@@ -41,7 +41,7 @@ def ridge_point(peak: float, bandwidth: float) -> float:
     return peak / bandwidth
 
 
-@door("FLOP/byte", operations=positive("FLOP"), data=positive("byte"))
+@quantity_function("FLOP/byte", operations=positive("FLOP"), data=positive("byte"))
 def arithmetic_intensity(operations: float, data: float) -> float:
     """Return the arithmetic intensity: operations per byte moved, FLOP/byte.
 
@@ -66,7 +66,7 @@ def arithmetic_intensity(operations: float, data: float) -> float:
     return operations / data
 
 
-@door("FLOP/s", intensity=positive("FLOP/byte"), peak=positive("FLOP/s"), bandwidth=positive("byte/s"))
+@quantity_function("FLOP/s", intensity=positive("FLOP/byte"), peak=positive("FLOP/s"), bandwidth=positive("byte/s"))
 def attainable_performance(intensity: float, peak: float, bandwidth: float) -> float:
     r"""Return the attainable performance, :math:`\min(R, BW \cdot I)`.
 
@@ -94,7 +94,7 @@ def attainable_performance(intensity: float, peak: float, bandwidth: float) -> f
     return np.minimum(peak, bandwidth * intensity)  # type: ignore[no-any-return]
 
 
-@door("byte/s", performance=positive("FLOP/s"), intensity=positive("FLOP/byte"))
+@quantity_function("byte/s", performance=positive("FLOP/s"), intensity=positive("FLOP/byte"))
 def required_bandwidth(performance: float, intensity: float) -> float:
     """Return the bandwidth that sustains ``performance`` at ``intensity``, byte/s.
 
@@ -119,7 +119,7 @@ def required_bandwidth(performance: float, intensity: float) -> float:
     return performance / intensity
 
 
-@door("", intensity=positive("FLOP/byte"), ridge=positive("FLOP/byte"))
+@quantity_function("", intensity=positive("FLOP/byte"), ridge=positive("FLOP/byte"))
 def utilisation_ceiling(intensity: float, ridge: float) -> float:
     r"""Return the upper bound of utilisation, as a fraction of the peak, :math:`\min(1, I/I_{ridge})`.
 
@@ -144,7 +144,7 @@ def utilisation_ceiling(intensity: float, ridge: float) -> float:
     return np.minimum(1.0, intensity / ridge)  # type: ignore[no-any-return]
 
 
-@door(
+@quantity_function(
     "s",
     operations=nonnegative("FLOP"),
     data=nonnegative("byte"),

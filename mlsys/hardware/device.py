@@ -12,12 +12,12 @@ import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mlsys.door import checked_number, positive
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.parts import FactField, Link, MemoryLevel, OperandPaths, OperatingPoint, known, refuse_forged
 from mlsys.precision import precision_name
 from mlsys.provenance import Fact, read
+from mlsys.unit_checks import checked_number, positive
 from mlsys.units import Quantity
 
 __all__ = ["Device", "Link", "MemoryLevel"]

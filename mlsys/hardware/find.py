@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable
 
-from mlsys.door import checked_number, positive
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.hardware.device import Device
 from mlsys.precision import precision_name
+from mlsys.unit_checks import checked_number, positive
 from mlsys.units import Quantity
 
 

@@ -9,10 +9,10 @@ one instead lists it among its assumptions.
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
-from mlsys.door import checked_choice
 from mlsys.hardware.device import Device
 from mlsys.hardware.view_parts import Amount, ArrayShape, LevelView, LinkView, Part
 from mlsys.precision import precision_name
+from mlsys.unit_checks import checked_choice
 from mlsys.units import Quantity
 
 __all__ = ["ArrayShape", "LevelView", "LinkView", "MachineView", "Unit", "view"]

@@ -1,10 +1,10 @@
 """The named dataflows: which operand stays in the array, as loop nests of one level or two."""
 
-from mlsys.door import checked_count
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict
 from mlsys.mapping.iteration import IterationSpace
 from mlsys.mapping.loopnest import LoopNest, TileLevel
+from mlsys.unit_checks import checked_count
 
 # Short name, what stays, the loop of a matrix product that streams past it.
 DATAFLOWS = FrozenDict(

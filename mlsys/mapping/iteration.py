@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping as AnyMapping
 from dataclasses import dataclass
 
-from mlsys.door import checked_count
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
+from mlsys.unit_checks import checked_count
 from mlsys.workloads.operator import Operator
 
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping as AnyMapping
 from dataclasses import dataclass, field
 
-from mlsys.door import checked_count
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.mapping.iteration import IterationSpace
+from mlsys.unit_checks import checked_count
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from mlsys.door import Argument, checked_choice, checked_count, checked_number
 from mlsys.errors import ArgumentError
 from mlsys.provenance import traced
+from mlsys.unit_checks import Argument, checked_choice, checked_count, checked_number
 from mlsys.units import Q_, Quantity, ureg
 
 WARP = 32

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mlsys.door import checked_number, nonnegative, positive
 from mlsys.errors import ArgumentError
 from mlsys.provenance import traced
+from mlsys.unit_checks import checked_number, nonnegative, positive
 from mlsys.units import Quantity, ureg
 
 

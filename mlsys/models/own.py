@@ -27,7 +27,7 @@ def own_numbers(
     ()
     """
     from mlsys.hardware import Hardware
-    from mlsys.models.calibrated.library import CALIBRATION
+    from mlsys.models.estimate.library import CALIBRATION
     from mlsys.provenance import active_whatifs
 
     ids = None if twins is None else {twin.id for twin in twins}
@@ -47,7 +47,7 @@ def _of_calibration(file: str, ids: set[str] | None, asked: Collection[str]) -> 
     """Return what a calibration file does for the devices of an answer, or why it does nothing."""
     from mlsys.errors import UnknownNameError, did_you_mean
     from mlsys.hardware import Hardware
-    from mlsys.models.calibrated.library import calibrated_device, fitted
+    from mlsys.models.estimate.library import calibrated_device, fitted
 
     device, settings = calibrated_device()
     try:

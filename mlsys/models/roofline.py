@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from mlsys.door import checked_number, efficiency, nonnegative, positive, takes
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
@@ -10,6 +9,7 @@ from mlsys.mapping import Mapping
 from mlsys.models.result import Result
 from mlsys.precision import element_size
 from mlsys.provenance import Step
+from mlsys.unit_checks import check_types, checked_number, efficiency, nonnegative, positive
 from mlsys.units import Q_, Quantity, Unit, computed, total, ureg
 from mlsys.workloads.operator import Network, Operator
 
@@ -31,7 +31,7 @@ def _base(name: str, value: Quantity) -> float:
     return float(checked_number("roofline", label, value, _WANTED[name], _FACTORS[name]))
 
 
-@takes(
+@check_types(
     device=(Device, "a device, such as Hardware.Cloud.A100"),
     workload=((Operator, Network), "an operator or a network, such as gemm(64, 64, 64) or load('resnet50')"),
 )

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.faults import short
 from mlsys.hardware.device import Device
-from mlsys.models.calibrated.library import fitted
-from mlsys.models.calibrated.usual import setting_of
+from mlsys.models.estimate.default_software import setting_of
+from mlsys.models.estimate.library import fitted
 from mlsys.workloads.operator import NETWORK
 
 _WORK = (
@@ -121,7 +121,7 @@ def software_of(
     Parameters
     ----------
     device, kind, precision
-        As of :func:`mlsys.models.calibrated.usual.setting_of`.
+        As of :func:`mlsys.models.estimate.default_software.setting_of`.
     software
         A stack, its name, or None. Work and machine that it leaves open are those of the network and the device.
 

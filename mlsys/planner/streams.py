@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mlsys.door import checked_count, checked_number, nonnegative
 from mlsys.errors import ArgumentError, ArgumentUnitError
 from mlsys.models.result import Result
 from mlsys.planner.graphs import graph_of
 from mlsys.provenance import traced
+from mlsys.unit_checks import checked_count, checked_number, nonnegative
 from mlsys.units import Quantity, ureg
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.models.calibrated.alike import distinct_columns
-from mlsys.models.calibrated.running import Running, as_counted, kernels_run
-from mlsys.models.calibrated.work import Work
+from mlsys.models.estimate.dedupe import distinct_columns
+from mlsys.models.estimate.running import Running, as_counted, kernels_run
+from mlsys.models.estimate.work import Work
 from mlsys.precision import element_size
 from mlsys.workloads import Network
 
@@ -40,7 +40,7 @@ class CountedKernels:
     name
         Of the network.
     columns
-        Shape (fields of :class:`~mlsys.models.calibrated.work.Work`, kernels), in the order in which they run.
+        Shape (fields of :class:`~mlsys.models.estimate.work.Work`, kernels), in the order in which they run.
     precisions, kinds
         Of the operator that each kernel belongs to.
     names

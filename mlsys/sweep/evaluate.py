@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.collector import no_collection
 from mlsys.errors import ArgumentError
+from mlsys.gc_pause import gc_paused
 from mlsys.hardware import Hardware
 from mlsys.models.analysis.changes import TimingModel
-from mlsys.models.calibrated import Snapshot
-from mlsys.models.calibrated.eager import of_network
-from mlsys.models.calibrated.library import parameters_of
-from mlsys.models.calibrated.likeness import shape_of_products
-from mlsys.models.calibrated.model import KernelTimes, kernel_times
-from mlsys.models.calibrated.own import calibrated_device
-from mlsys.models.calibrated.ranges import RangeWithoutTime, range_without_time
-from mlsys.models.calibrated.resident import resident
-from mlsys.models.calibrated.stack import Stack
-from mlsys.models.calibrated.teams import as_used
-from mlsys.models.calibrated.work import Work
+from mlsys.models.estimate import Snapshot
+from mlsys.models.estimate.batch import CaseBatch
+from mlsys.models.estimate.eager import of_network
+from mlsys.models.estimate.library import parameters_of
+from mlsys.models.estimate.likeness import shape_of_products
+from mlsys.models.estimate.model import KernelTimes, kernel_times
+from mlsys.models.estimate.ranges import RangeWithoutTime, range_without_time
+from mlsys.models.estimate.thread_scaling import as_used
+from mlsys.models.estimate.user_calibration import calibrated_device
+from mlsys.models.estimate.weight_residency import resident
+from mlsys.models.estimate.work import Work
 from mlsys.sweep.networks import CaseWork, source_of, work_of
 from mlsys.sweep.points import Point, SweepCase, TimedDevice, code_digest
 from mlsys.sweep.spec import Variant
@@ -33,7 +33,7 @@ ROWS = 4096
 _CAUSES = ("compute", "memory", "launch")
 
 
-@no_collection()
+@gc_paused()
 def evaluate_points(points: Sequence[Point], code: str | None = None) -> dict[str, list[Any]]:
     """Return the rows of the points, as columns.
 
@@ -118,7 +118,7 @@ class _Timer:
         known = [self._of(point.target, network) for network, point in able]
         timings = [_timing(point.target) for _, point in able]
         engines = [self._engine(point.target, point.case.batch) for _, point in able]
-        stack = Stack.of([(engine, work, True) for engine, work in zip(engines, _works(able), strict=True)])
+        stack = CaseBatch.of([(engine, work, True) for engine, work in zip(engines, _works(able), strict=True)])
         kernels, case = stack.kernels, stack.case
         peaks, bandwidths = (np.array([getattr(timing, name) for timing in timings]) for name in ("peak", "bandwidth"))
         computing, moving = kernels["flops"] / peaks[case], kernels["moved"] / bandwidths[case]
@@ -199,7 +199,7 @@ def _held(times: KernelTimes) -> NDArray[np.int64]:
     return cause
 
 
-def _largest(stack: Stack, seconds: Array, cause: NDArray[np.int64]) -> NDArray[np.int64]:
+def _largest(stack: CaseBatch, seconds: Array, cause: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return, for each case, the cause with the most time."""
     shares = np.array([stack.total(np.where(cause == number, seconds, 0.0)) for number in range(len(_CAUSES))])
     largest: NDArray[np.int64] = shares.argmax(axis=0)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from mlsys.errors import ArgumentError
 from mlsys.mapping.fusion import as_run
-from mlsys.models.calibrated.running import Running
-from mlsys.models.calibrated.work import Work
+from mlsys.models.estimate.running import Running
+from mlsys.models.estimate.work import Work
 from mlsys.precision import element_size
 from mlsys.sweep.batches import AcrossBatches, CountedKernels
 from mlsys.sweep.points import SweepCase

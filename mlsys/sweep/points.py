@@ -12,14 +12,14 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mlsys.collector import no_collection
+from mlsys.gc_pause import gc_paused
 from mlsys.provenance import Fact, recording, used_facts
 from mlsys.sweep.spec import SweepSpec, Variant
 from mlsys.workloads.operator import DECODE, NETWORK, PREFILL
 
 if TYPE_CHECKING:
     from mlsys.models.analysis.changes import TimingModel
-    from mlsys.models.calibrated.running import Running
+    from mlsys.models.estimate.running import Running
 
 # Points that are evaluated and written together.
 CHUNK = 1024
@@ -215,7 +215,7 @@ def _target(name: str, precision: str, setting: str | None, kind: str) -> TimedD
     from mlsys.errors import UnknownNameError
     from mlsys.hardware import Hardware, view
     from mlsys.models.analysis.model import timing_of
-    from mlsys.models.calibrated.library import parameters_of
+    from mlsys.models.estimate.library import parameters_of
     from mlsys.models.software import software_of
 
     device = Hardware[name]
@@ -241,11 +241,11 @@ def _target(name: str, precision: str, setting: str | None, kind: str) -> TimedD
     )
 
 
-@no_collection()
+@gc_paused()
 def enumerate_points(spec: SweepSpec) -> list[Point]:
     """Return every point in order: networks, then fusion, precisions, batches, devices, settings."""
     from mlsys.hardware import Hardware
-    from mlsys.models.calibrated.running import usual_running
+    from mlsys.models.estimate.running import usual_running
     from mlsys.precision import precision_name
 
     precisions = [precision_name(name) for name in spec.precisions]

@@ -9,10 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mlsys.collector import no_collection
 from mlsys.deadline import Deadline
-from mlsys.door import checked_count, checked_number, positive, takes
 from mlsys.errors import ArgumentError
+from mlsys.gc_pause import gc_paused
 from mlsys.provenance import comparing
 from mlsys.sweep.points import (
     Point,
@@ -26,9 +25,10 @@ from mlsys.sweep.points import (
 from mlsys.sweep.spec import SweepSpec
 from mlsys.sweep.table import SweepRow, SweepTable
 from mlsys.sweep.workers import evaluated, nothing, usual_jobs
+from mlsys.unit_checks import check_types, checked_count, checked_number, positive
 
 
-@takes(
+@check_types(
     spec=((SweepSpec, str, Path), "a SweepSpec, such as SweepSpec(models=['resnet50'], devices=['A100']), or its file")
 )
 def sweep(
@@ -139,7 +139,7 @@ def _completed(
     answers = evaluated(pending, workers, scheduler, patience) if pending else nothing()
     with contextlib.closing(answers):  # also where a piece cannot be kept: nobody goes on computing
         for _, columns in answers:
-            with no_collection():
+            with gc_paused():
                 rows = list(zip(*(columns[name] for name in SweepRow._fields), strict=True))
                 done.update((row[0], row) for row in rows)
             if keep:
@@ -152,7 +152,7 @@ def _completed(
         stopped = f"{len(done):,} of {len(points):,} points"
         say(f"stopped by the time limit: {stopped}" + ("; run the same again to go on" if keep else ""))
         provenance = {**provenance, "stopped": stopped}
-    with no_collection():
+    with gc_paused():
         ordered = [done[point.id] for point in points if point.id in done]
         whole = dict(zip(SweepRow._fields, zip(*ordered, strict=True), strict=True))
         table = SweepTable.of(whole, provenance, facts_by_device(points))

@@ -167,7 +167,7 @@ def _filter_faults(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _setting_faults(keys: Place, entry: Any) -> list[tuple[Place, str]]:
-    from mlsys.models.calibrated.library import fitted
+    from mlsys.models.estimate.library import fitted
     from mlsys.models.software import SoftwareStack
 
     if not isinstance(entry, str):

@@ -10,13 +10,13 @@ from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.files import csv_text
 from mlsys.formatting import natural
 from mlsys.frozen import FrozenDict
 from mlsys.provenance import Fact, Step
 from mlsys.tables import Table
+from mlsys.unit_checks import checked_choice
 from mlsys.units import Q_, Quantity
 
 _FRONT = 40  # lines of a table

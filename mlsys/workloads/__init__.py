@@ -1,6 +1,7 @@
 """Workloads: operations and bytes, with shapes and number formats, no hardware."""
 
 from mlsys.workloads.arrays import NetworkArrays
+from mlsys.workloads.counted_operator import CountedOperator
 from mlsys.workloads.operator import Network, Operator, Products
 from mlsys.workloads.operators import (
     LAYER_NORM_OPERATIONS,
@@ -17,17 +18,16 @@ from mlsys.workloads.operators import (
     softmax,
 )
 from mlsys.workloads.resolve import load
-from mlsys.workloads.traced import TracedOperator
 from mlsys.workloads.workload import Workload
 
 __all__ = [
     "LAYER_NORM_OPERATIONS",
     "SOFTMAX_OPERATIONS",
+    "CountedOperator",
     "Network",
     "NetworkArrays",
     "Operator",
     "Products",
-    "TracedOperator",
     "Workload",
     "attention",
     "conv2d",

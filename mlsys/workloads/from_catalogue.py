@@ -12,7 +12,7 @@ from mlsys.choices import Phase
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict
 from mlsys.precision import PRECISIONS, precision_name
-from mlsys.workloads.asked import checked_size, refuse_others, unknown_network
+from mlsys.workloads.argument_checks import checked_size, refuse_others, unknown_network
 from mlsys.workloads.operator import NETWORK, PREFILL, Network
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _with_usual(entry: Entry, sizes: dict[str, int]) -> dict[str, int]:
 
 def _written_down(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | None) -> Workload:
     from mlsys.workloads.workload import Workload
-    from mlsys.workloads.zoo.tape import attention_in_one_kernel
+    from mlsys.workloads.zoo.layer_builder import attention_in_one_kernel
 
     sizes = _with_usual(entry, sizes)
     given: dict[str, Any] = {**sizes, "precision": precision, "phase": phase}

@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
-from mlsys.workloads.asked import checked_shape, checked_size
+from mlsys.workloads.argument_checks import checked_shape, checked_size
 from mlsys.workloads.factory import module_of
 from mlsys.workloads.torch_import.assemble import TORCH_DTYPES
 from mlsys.workloads.torch_import.batch_axis import batch_axes, with_batch_axis

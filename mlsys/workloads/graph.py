@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from mlsys.door import plain_fields
 from mlsys.errors import ArgumentError
+from mlsys.unit_checks import plain_fields
 from mlsys.workloads.operator import Operator
 
 ROLES = ("input", "weight", "constant", "made")

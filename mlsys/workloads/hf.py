@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlsys.door import checked_count
 from mlsys.errors import ArgumentError, UnknownNameError, UnreadableError, did_you_mean, first_line
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import read_json
+from mlsys.unit_checks import checked_count
 from mlsys.workloads.hf_faults import refuse_impossible_config, refuse_other_parts
 from mlsys.workloads.operator import NETWORK, PREFILL
 

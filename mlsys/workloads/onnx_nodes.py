@@ -11,7 +11,7 @@ from mlsys.workloads.onnx_tensors import TensorInfo, call_tensor
 from mlsys.workloads.onnx_topology import is_standard
 from mlsys.workloads.torch_import.calls import Call, Tensor
 from mlsys.workloads.torch_import.rules import counts_of
-from mlsys.workloads.torch_import.wiring import Ends, Look, Wire
+from mlsys.workloads.torch_import.wiring import Ends, View, Wire
 
 if TYPE_CHECKING:
     from mlsys.workloads.onnx_shapes import GraphShapes
@@ -40,7 +40,7 @@ class NodeWriter:
 
     def __init__(self, onnx: Any, template: Template) -> None:
         self._onnx, self._template = onnx, template
-        self._looks: dict[str, Look] = {}
+        self._looks: dict[str, View] = {}
         self._inputs: frozenset[str] = frozenset()
         self.branches = 0
 
@@ -85,14 +85,14 @@ class NodeWriter:
         target = f"{node.domain or 'ai.onnx'}.{node.op_type}"
         self._template.add(name, target if known else f"{target}, of unknown shape", "", call, Ends(taken, made))
 
-    def _look(self, name: str, scope: GraphShapes) -> Look:
+    def _look(self, name: str, scope: GraphShapes) -> View:
         """Return the look at a tensor; a weight in another shape or format is a look at what is stored."""
         if name not in self._looks:
             source = scope.tensors[name].source
             if source:
                 self._looks[name] = self._look(source, scope)._replace(view=-1)
             else:
-                self._looks[name] = Look(len(self._template.wires))
+                self._looks[name] = View(len(self._template.wires))
                 self._template.wires.append(Wire(name, self._tensor(name, scope, 0) or _NOTHING))
         return self._looks[name]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mlsys.errors import ArgumentError, first_line
-from mlsys.workloads.asked import MOST_ELEMENTS
+from mlsys.workloads.argument_checks import MOST_ELEMENTS
 from mlsys.workloads.onnx_checks import checked_shapes
 from mlsys.workloads.onnx_contrib import DOMAIN, SAME_IN_STANDARD, contrib_shapes
 from mlsys.workloads.onnx_node_view import Mismatch, text_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mlsys.door import checked_count
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.unit_checks import checked_count
 
 BATCH_NAMES = ("batch", "batch_size", "N", "n")
 SEQUENCE_NAMES = ("sequence", "sequence_length", "seq_len", "seq", "length")

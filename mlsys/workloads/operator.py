@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mlsys.door import plain_fields
 from mlsys.formulas import arithmetic_intensity
 from mlsys.frozen import FrozenDict
+from mlsys.unit_checks import plain_fields
 from mlsys.units import Q_, Quantity, computed, number_in, plain_number, total, ureg
 from mlsys.workloads.arrays import NetworkArrays
 

@@ -8,10 +8,10 @@ because the literature's counts differ and hide it.
 from dataclasses import replace
 
 from mlsys import formulas
-from mlsys.door import checked_count, checked_counts, plain_arguments
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.precision import element_size, precision_name
+from mlsys.unit_checks import checked_count, checked_counts, plain_arguments
 from mlsys.units import Q_, Quantity
 from mlsys.workloads.operator import Operator
 

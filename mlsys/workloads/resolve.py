@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mlsys.choices import Phase
 from mlsys.errors import ArgumentError
 from mlsys.precision import precision_name
-from mlsys.workloads.asked import checked_size, refuse_others, unknown_network
+from mlsys.workloads.argument_checks import checked_size, refuse_others, unknown_network
 from mlsys.workloads.from_catalogue import from_catalogue
 
 if TYPE_CHECKING:

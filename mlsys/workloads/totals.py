@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from mlsys.units import Quantity, ureg
+from mlsys.workloads.counted_operator import CountedOperator
 from mlsys.workloads.operator import Network
-from mlsys.workloads.traced import TracedOperator
 
 _BYTE, _FLOP, _MAC, _PARAM = (ureg.Unit(name) for name in ("byte", "FLOP", "MAC", "param"))
 
@@ -83,8 +83,8 @@ class TracedNetwork(Network):
         return tuple(sum(values) for values in zip(*(count[1:7] for count in counts), strict=True)) or (0,) * 6
 
     @property
-    def _traced(self) -> tuple[TracedOperator, ...]:
-        return tuple(operator for operator in self.operators if isinstance(operator, TracedOperator))
+    def _traced(self) -> tuple[CountedOperator, ...]:
+        return tuple(operator for operator in self.operators if isinstance(operator, CountedOperator))
 
     @property
     def macs(self) -> Quantity:
@@ -152,7 +152,7 @@ class TracedNetwork(Network):
         return ureg.Quantity(self._totals[5], _BYTE)
 
     @property
-    def unknown(self) -> tuple[TracedOperator, ...]:
+    def unknown(self) -> tuple[CountedOperator, ...]:
         """Operators without a rule, counted as pure traffic."""
         return tuple(operator for operator in self._traced if not operator.counts.known)
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.precision import element_size, precision_name
+from mlsys.workloads.counted_operator import CountedOperator, counts_by_hand
 from mlsys.workloads.masked import causal_attention
 from mlsys.workloads.operator import PREFILL, Network, Operator
 from mlsys.workloads.totals import AttentionCount, Held, TracedNetwork
-from mlsys.workloads.traced import TracedOperator, counts_by_hand
 
 if TYPE_CHECKING:
     from mlsys.units import Quantity
@@ -127,8 +127,8 @@ class Workload(TracedNetwork):
         """
         operators = tuple(
             operator
-            if isinstance(operator, TracedOperator)
-            else TracedOperator(
+            if isinstance(operator, CountedOperator)
+            else CountedOperator(
                 operator.name,
                 operator.kind,
                 operator.precision,

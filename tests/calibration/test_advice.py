@@ -8,7 +8,7 @@ import pytest
 
 from mlsys.calibration.advice import PARTS, SCATTER, advised, likely_errors, most_telling, parts_of
 from mlsys.calibration.case import Case
-from mlsys.models.calibrated.library import plain_of
+from mlsys.models.estimate.library import plain_of
 from mlsys_evidence.fit.refit import held_out_predictions
 
 

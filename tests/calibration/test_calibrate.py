@@ -22,9 +22,9 @@ from mlsys.hardware import Hardware
 from mlsys.inputs import yaml_of
 from mlsys.mapping.fusion import as_kernels
 from mlsys.models.analysis import analyze
-from mlsys.models.calibrated.library import CALIBRATION, calibrated, fitted, parameters_of
-from mlsys.models.calibrated.own import calibrated_by, calibrated_network, decimal
-from mlsys.models.calibrated.ranges import range_of
+from mlsys.models.estimate.library import CALIBRATION, calibrated, fitted, parameters_of
+from mlsys.models.estimate.ranges import range_of
+from mlsys.models.estimate.user_calibration import calibrated_by, calibrated_network, decimal
 from mlsys.sweep import SweepSpec, sweep
 from mlsys.units import Q_
 from mlsys.workloads import load

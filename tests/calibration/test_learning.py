@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from mlsys.calibration import averaging
-from mlsys.calibration.averaging import _solved, heard
+from mlsys.calibration.averaging import _solved, shrinkage_weight
 from mlsys.calibration.case import Case
 from mlsys.calibration.learning import OF_BUILDS, OF_POWERS, OF_VERSIONS, learn
-from mlsys.models.calibrated.library import plain_of
-from mlsys.models.calibrated.ranges import Range, after_ten
-from mlsys_evidence.evaluate.ten import _reach, _shapes, study_ten
+from mlsys.models.estimate.library import plain_of
+from mlsys.models.estimate.ranges import Range, after_ten
+from mlsys_evidence.evaluate.ten_sample_study import _reach, _shapes, study_ten
 from mlsys_evidence.fit.power import measured_powers
 from mlsys_evidence.fit.refit import held_out_predictions
 from mlsys_evidence.questions import interpret
@@ -83,7 +83,7 @@ def test_a_range_of_ones_own_lies_between_what_others_and_what_ones_own_rows_tel
 def _part(y: np.ndarray) -> float:
     """Return how much of a lesson about a scale and one shape of each row counts."""
     design = np.column_stack([np.ones(len(y)), np.linspace(-1, 1, len(y))])
-    return heard(design, y, [np.array([0.4, 0.4])], (0.1, 0.3))
+    return shrinkage_weight(design, y, [np.array([0.4, 0.4])], (0.1, 0.3))
 
 
 def test_a_lesson_that_tells_no_other_row_counts_for_little() -> None:

@@ -10,7 +10,7 @@ from mlsys.calibration.rows import Row
 from mlsys.calibration.times import stack_of
 from mlsys.mapping.fusion import as_run
 from mlsys.models.analysis import analyze
-from mlsys.models.calibrated.eager import run_as
+from mlsys.models.estimate.eager import run_as
 from mlsys.workloads import load, zoo
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows

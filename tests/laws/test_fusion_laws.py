@@ -11,9 +11,9 @@ from mlsys.frozen import FrozenDict
 from mlsys.mapping.fusion import DEFAULT_PATTERNS, FusionGroup, find_groups
 from mlsys.mapping.fusion.match import traffic_of
 from mlsys.units import Q_
+from mlsys.workloads.counted_operator import CountedOperator
 from mlsys.workloads.graph import OperatorGraph, Value
 from mlsys.workloads.torch_import.rules.counts import Counts
-from mlsys.workloads.traced import TracedOperator
 
 KINDS = {
     "conv": ("conv2d", "aten.conv2d.default", 1, True),
@@ -33,7 +33,7 @@ KEEPING = {pattern.name for pattern in DEFAULT_PATTERNS if pattern.keeps}
 EASY = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def operator(name: str, kind: str) -> TracedOperator:
+def operator(name: str, kind: str) -> CountedOperator:
     family, target, _, _ = KINDS[kind]
     shape = {"elements": 16}
     if family == "gemm":
@@ -42,7 +42,7 @@ def operator(name: str, kind: str) -> TracedOperator:
     macs = 64 if family in ("gemm", "conv2d") else 0
     counts = Counts(family, macs, work, 0, 0, 0, 0, 0, True, tuple(shape.items()))
     flops = Q_(2 * macs + work, "FLOP")
-    return TracedOperator(name, family, "fp32", flops, Q_(0, "byte"), FrozenDict(shape), counts=counts, target=target)
+    return CountedOperator(name, family, "fp32", flops, Q_(0, "byte"), FrozenDict(shape), counts=counts, target=target)
 
 
 @st.composite

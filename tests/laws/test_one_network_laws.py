@@ -11,7 +11,7 @@ from mlsys import Hardware
 from mlsys.mapping.fusion import as_kernels, fuse
 from mlsys.models.analysis import analyze
 from mlsys.workloads import Network, Workload, load, zoo
-from mlsys.workloads.carried import carried
+from mlsys.workloads.epilogue_fusion import fuse_epilogues
 from mlsys.workloads.torch_models import tiny
 from sampled import drawn
 
@@ -66,7 +66,7 @@ def test_layers_that_are_left_out_are_like_the_second(name: str) -> None:
     assert (loaded.operators, loaded.held, loaded.views) == (whole.operators, whole.held, whole.views)
     assert loaded.graph.reads == whole.graph.reads and loaded.graph.values == whole.graph.values
     assert short.at(batch=5).with_layers().operators == load(name, batch=5, precision="int4").operators
-    assert as_kernels(loaded).operators == carried(fuse(whole)).operators
+    assert as_kernels(loaded).operators == fuse_epilogues(fuse(whole)).operators
     assert bool(short.left_out) == name.startswith(("vit", "bert", "gpt", "llama", "mistral"))
 
 

@@ -9,8 +9,8 @@ from mlsys.calibration.estimates import estimated, tuned
 from mlsys.calibration.rows import Row
 from mlsys.mapping.fusion import as_run
 from mlsys.models.analysis import analyze
-from mlsys.models.calibrated import MATMUL, Stack, kernel_times
-from mlsys.models.calibrated.eager import run_as
+from mlsys.models.estimate import MATMUL, CaseBatch, kernel_times
+from mlsys.models.estimate.eager import run_as
 from mlsys.workloads import load, zoo
 from mlsys_evidence.questions import interpret
 from sampled import drawn
@@ -60,7 +60,7 @@ def asked(setting: str, precision: str, name: str, batch: int, note: str = "TF32
 
 def above_its_bound(case: Case) -> float:
     """Return what a case takes where no kernel beats the main memory, or the peak, as a reader is told."""
-    stack = Stack.of([(case.engine, case.work, case.stays)])
+    stack = CaseBatch.of([(case.engine, case.work, case.stays)])
     work = case.work
     left = 2 * work["m"] * work["n"] * work["k"] * work["batch"]  # of a convolution by Winograd's algorithms
     flops = np.where(work["kind"] == MATMUL, np.minimum(work["flops"], left), work["flops"])
@@ -76,7 +76,7 @@ def told_alike(case: Case, precision: str, name: str, batch: int) -> None:
     told = analyze(Hardware[case.twin], network, precision=precision, software=case.setting, samples=batch)
     assert case.setting == told.setting
     assert told.estimate.m_as("s") == pytest.approx(above_its_bound(case), rel=0.015)
-    plain = float(estimated([case], Stack.of([(case.engine, case.work, case.stays)]))[0])
+    plain = float(estimated([case], CaseBatch.of([(case.engine, case.work, case.stays)]))[0])
     assert told.estimate.m_as("s") >= 0.995 * plain
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mistold import MISTOLD, mistold
+from known_order_violations import MISTOLD, mistold
 from orderings import ORDERINGS, Pair, Question, both_measured, broken, seconds
 from sampled import drawn
 

@@ -13,7 +13,7 @@ from mlsys import Hardware
 from mlsys.calibration.case import Inexpressible
 from mlsys.calibration.estimates import estimated
 from mlsys.calibration.rows import Row
-from mlsys.models.calibrated import Stack
+from mlsys.models.estimate import CaseBatch
 from mlsys.provenance import perturbed
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
@@ -48,7 +48,7 @@ def _rates(twin: str) -> list[str]:
 
 def _seconds(rows: Sequence[Row]) -> NDArray[np.float64]:
     cases = [interpret(row) for row in rows]
-    return estimated(cases, Stack.of([(case.engine, case.work, case.stays) for case in cases]))
+    return estimated(cases, CaseBatch.of([(case.engine, case.work, case.stays) for case in cases]))
 
 
 def _hold(drawn: Sequence[Row], most: int, draw: random.Random) -> int:

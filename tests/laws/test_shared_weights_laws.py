@@ -4,8 +4,8 @@ import pytest
 
 from mlsys import Hardware
 from mlsys.hardware.view import view
-from mlsys.models.calibrated import MATMUL, Kernel, Parameters, Stack, Work, kernel_times, snapshot
-from mlsys.models.calibrated.machine import READ_FROM_STACKS
+from mlsys.models.estimate import MATMUL, CaseBatch, Kernel, Parameters, Work, kernel_times, snapshot
+from mlsys.models.estimate.machine import READ_FROM_STACKS
 from sampled import drawn
 
 MACHINES = (("Xeon_8480", "fp32"), ("RaspberryPi5", "fp32"), ("A100_80GB", "fp16"), ("H100_SXM", "bf16"))
@@ -24,7 +24,7 @@ def test_steps_that_share_weights_take_no_longer_than_with_an_operand_each(
     def seconds(weights: float, moved: float) -> float:
         flops = 2.0 * steps * m * 512 * 512
         kernel = Kernel(MATMUL, flops, inputs + moved, weights, m=m, n=512, k=512, further=steps - 1)
-        stack = Stack.of([(engine, Work.of([kernel]), False)])
+        stack = CaseBatch.of([(engine, Work.of([kernel]), False)])
         return float(kernel_times(stack, Parameters().vectorised()).seconds[0])
 
     # The same operations on no more bytes; weights alone are read from HBM a ninth slower.

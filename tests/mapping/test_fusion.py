@@ -14,7 +14,7 @@ from mlsys.mapping.fusion import DEFAULT_PATTERNS, FusedWorkload, Pattern, Patte
 from mlsys.models import roofline
 from mlsys.units import Q_
 from mlsys.workloads import Workload, load, zoo
-from mlsys.workloads.traced import TracedOperator
+from mlsys.workloads.counted_operator import CountedOperator
 from sampled import drawn
 
 
@@ -352,7 +352,7 @@ def test_every_operator_says_what_it_is_made_of() -> None:
     result = fuse(workload("resnet50"))
     assert [len(kernel.members) for kernel in result] == [len(group.members) for group in result.groups]
     assert sum(len(kernel.members) for kernel in result) == 174
-    single: TracedOperator = result.operators[-1]
+    single: CountedOperator = result.operators[-1]
     assert single.members == (single,)
 
 

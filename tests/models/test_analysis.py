@@ -19,9 +19,9 @@ from mlsys.models.analysis.changes import (
     weights_of_twice_the_batch,
 )
 from mlsys.models.analysis.parts import AT_PEAK, NO_TIME
-from mlsys.models.calibrated import Stack, Work, calibrated_times, kernel_times, snapshot
-from mlsys.models.calibrated.library import parameters_of
-from mlsys.models.calibrated.lowering import expert_by_expert, kernels_of
+from mlsys.models.estimate import CaseBatch, Work, calibrated_times, kernel_times, snapshot
+from mlsys.models.estimate.library import parameters_of
+from mlsys.models.estimate.lowering import expert_by_expert, kernels_of
 from mlsys.models.roofline import roofline
 from mlsys.provenance import perturbed
 from mlsys.units import Q_
@@ -106,7 +106,7 @@ def test_the_bound_is_the_roofline_and_the_estimate_the_validated_model() -> Non
     assert analysis.intensity.m_as("FLOP/byte") == pytest.approx(net.intensity.m_as("FLOP/byte"))
     parameters = parameters_of("compiled network on GPU", "A100_80GB", "resnet50")[0].vectorised()
     work = kernels_of(net, None)
-    times = kernel_times(Stack.of([(view(device, "fp16"), work, True)]), parameters)
+    times = kernel_times(CaseBatch.of([(view(device, "fp16"), work, True)]), parameters)
     below = 0
     for row, operator, child in zip(net.arrays.order, analysis.operators, analysis.roofline.children, strict=True):
         direct, least = times.seconds[row], child.time.m_as("s") + times.launch[row]
@@ -169,12 +169,14 @@ def test_half_the_bits_are_never_slower(device: str) -> None:
     engine, parameters = snapshot(view(twin, chosen)), parameters_of(f"compiled network on {twin.kind}")[0].vectorised()
     rng = np.random.default_rng(2)
     for stays in (True, False):
-        before = calibrated_times(Stack.of([(engine, work, stays)]), parameters)[0]
+        before = calibrated_times(CaseBatch.of([(engine, work, stays)]), parameters)[0]
         for _ in range(5):
             here = rng.random(len(work["count"])) < 0.5
             for change in ({"weights": 0.5}, {"other": 0.5}, {"weights": 0.5, "other": 0.5}):
                 assert (
-                    calibrated_times(Stack.of([(engine, scaled_traffic(work, here, **change), stays)]), parameters)[0]
+                    calibrated_times(CaseBatch.of([(engine, scaled_traffic(work, here, **change), stays)]), parameters)[
+                        0
+                    ]
                     <= before
                 )
 

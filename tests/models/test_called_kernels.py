@@ -8,11 +8,11 @@ import pytest
 from mlsys import Hardware
 from mlsys.calibration.rows import Row
 from mlsys.hardware import view
-from mlsys.models.calibrated import CALLED, QUEUED, VECTOR, Kernel, Parameters, Stack, Work, calibrated_times
-from mlsys.models.calibrated.effects import effect_of
-from mlsys.models.calibrated.library import parameters_of, plain_of, scaled
+from mlsys.models.estimate import CALLED, QUEUED, VECTOR, CaseBatch, Kernel, Parameters, Work, calibrated_times
+from mlsys.models.estimate.effects import effect_of
+from mlsys.models.estimate.library import parameters_of, plain_of, scaled
 from mlsys_evidence.fit.pooling import fit_pool
-from mlsys_evidence.ingest.calls import A_CALL
+from mlsys_evidence.ingest.eager_launch_overhead import A_CALL
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
 
@@ -23,7 +23,7 @@ PLAIN = Parameters(bandwidth=0.75, launch=3e-5)
 
 def seconds(moved: float, parameters: Parameters = PLAIN, called: float = CALLED) -> float:
     kernel = Kernel(VECTOR, flops=1.0, moved=moved, peers=called)
-    return float(calibrated_times(Stack.of([(T4, Work.of([kernel]), False)]), parameters.vectorised())[0])
+    return float(calibrated_times(CaseBatch.of([(T4, Work.of([kernel]), False)]), parameters.vectorised())[0])
 
 
 def test_a_kernel_shorter_than_the_rest_of_its_call_costs_nothing() -> None:
@@ -52,7 +52,7 @@ def test_a_queued_call_does_not_wait_for_its_host() -> None:
         for note in ("triton do_bench clears the L2", "")
     )
     times = [
-        calibrated_times(Stack.of([(case.engine, case.work, case.stays)]), PLAIN.vectorised())[0]
+        calibrated_times(CaseBatch.of([(case.engine, case.work, case.stays)]), PLAIN.vectorised())[0]
         for case in (queued, alone)
     ]
     assert times[0] < 4e-6 < PLAIN.launch < times[1]
@@ -65,7 +65,7 @@ def told(row: Row) -> float:
     """Return the seconds that the shipped fit says of a row, whoever measured it."""
     case = interpret(row)
     own = parameters_of(case.setting, case.twin)[0].vectorised()
-    stack = Stack.of([(case.engine, case.work, case.stays)])
+    stack = CaseBatch.of([(case.engine, case.work, case.stays)])
     return max(float(calibrated_times(stack, own)[0]), case.at_least)
 
 
@@ -140,5 +140,5 @@ def test_a_small_call_is_told_by_its_host_and_a_large_one_by_its_memory() -> Non
     values = sorted((interpret(row) for row in rows), key=lambda case: case.seconds)
     for case in (values[0], values[-1]):
         own = parameters_of(CALL, case.twin)[0]
-        time = calibrated_times(Stack.of([(case.engine, case.work, case.stays)]), own.vectorised())[0]
+        time = calibrated_times(CaseBatch.of([(case.engine, case.work, case.stays)]), own.vectorised())[0]
         assert time == pytest.approx(case.seconds, rel=0.15)

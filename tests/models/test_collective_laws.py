@@ -5,14 +5,14 @@ import pytest
 
 from mlsys import Hardware
 from mlsys.hardware import view
-from mlsys.models.calibrated import (
+from mlsys.models.estimate import (
     ALL_GATHER,
     ALL_REDUCE,
     COLLECTIVE,
     RING_REDUCE,
+    CaseBatch,
     Kernel,
     Parameters,
-    Stack,
     Work,
     calibrated_times,
 )
@@ -26,7 +26,7 @@ NCCL = Parameters(link=0.9, launch=6.6e-6, hop=1e-6)
 
 def seconds(size: float, peers: int, pattern: int = RING_REDUCE, parameters: Parameters = NCCL) -> float:
     work = Work.of([Kernel(COLLECTIVE, 0.0, size, k=pattern, peers=peers)])
-    return float(calibrated_times(Stack.of([(A100, work, False)]), parameters.vectorised())[0])
+    return float(calibrated_times(CaseBatch.of([(A100, work, False)]), parameters.vectorised())[0])
 
 
 def test_small_messages_take_as_long_as_their_steps() -> None:
@@ -75,7 +75,7 @@ def test_a_slower_step_or_link_never_shortens_a_message() -> None:
 
 def _gathered(twin: str, size: float, peers: int) -> float:
     work = Work.of([Kernel(COLLECTIVE, 0.0, size, k=ALL_GATHER, peers=peers)])
-    return float(calibrated_times(Stack.of([(view(Hardware[twin], "fp16"), work, False)]), NCCL.vectorised())[0])
+    return float(calibrated_times(CaseBatch.of([(view(Hardware[twin], "fp16"), work, False)]), NCCL.vectorised())[0])
 
 
 def test_a_bridge_joins_two_cards_and_no_third() -> None:

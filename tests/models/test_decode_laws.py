@@ -11,20 +11,20 @@ from mlsys import Hardware
 from mlsys.calibration.case import Case
 from mlsys.calibration.rows import Row
 from mlsys.hardware import view
-from mlsys.models.calibrated import (
+from mlsys.models.estimate import (
     COLLECTIVE,
     MATMUL,
+    CaseBatch,
     Kernel,
     Parameters,
     Snapshot,
-    Stack,
     Work,
     bound,
     kernel_times,
     snapshot,
 )
-from mlsys.models.calibrated.library import fitted
-from mlsys.models.calibrated.machine import READ_FROM_STACKS
+from mlsys.models.estimate.library import fitted
+from mlsys.models.estimate.machine import READ_FROM_STACKS
 from mlsys_evidence import held_out_predictions
 from mlsys_evidence.ingest.decoding import LANE, LOGIT, MIXED_BITS
 from mlsys_evidence.ingest.language import language_model_of
@@ -39,13 +39,13 @@ def _engine(device: str, precision: str = "fp16", **changes: float) -> Snapshot:
     return snapshot(view(Hardware[device], precision)).settled().changed(**changes).settled()
 
 
-def _stack(engine: Snapshot, bits: float, rows: int = 1) -> Stack:
+def _stack(engine: Snapshot, bits: float, rows: int = 1) -> CaseBatch:
     weights = SIDE * SIDE * bits / 8
     kernel = Kernel(MATMUL, 2.0 * rows * SIDE**2, weights + 4.0 * rows * SIDE, weights, m=rows, n=SIDE, k=SIDE)
-    return Stack.of([(engine, Work.of([kernel]), False)])
+    return CaseBatch.of([(engine, Work.of([kernel]), False)])
 
 
-def _seconds(stack: Stack) -> float:
+def _seconds(stack: CaseBatch) -> float:
     return float(kernel_times(stack, QUIET.vectorised()).seconds[0])
 
 
@@ -122,7 +122,7 @@ def test_a_product_by_a_vector_on_vector_units_streams_its_weights() -> None:
 def _all_reduce(link: float, peers: int) -> float:
     engine = _engine("A100_80GB", link=link, link_of_many=link)
     work = Work.of([Kernel(COLLECTIVE, 0.0, 64.0, peers=peers)])
-    return _seconds(Stack.of([(engine, work, False)]))
+    return _seconds(CaseBatch.of([(engine, work, False)]))
 
 
 def test_over_pcie_a_small_all_reduce_takes_longer_among_more_and_over_nvlink_one_shot_does_not() -> None:
@@ -207,7 +207,7 @@ def test_a_recurrent_layer_stored_in_fp16_on_a_p100_takes_longer_than_in_fp32() 
     for row in shipped_rows():
         if "P100" in row.device and row.seq_or_shape.startswith(shape):
             case = interpret(row)
-            stack = Stack.of([(case.engine, case.work, case.stays)])
+            stack = CaseBatch.of([(case.engine, case.work, case.stays)])
             factors[row.precision.split()[0]] = (
                 case.seconds,
                 float(stack.total(kernel_times(stack, Parameters().vectorised()).seconds)[0]),

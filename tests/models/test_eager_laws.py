@@ -8,8 +8,8 @@ import pytest
 from mlsys.calibration.case import Case
 from mlsys.hardware import Hardware
 from mlsys.mapping.fusion import as_loops
-from mlsys.models.calibrated import Parameters, Stack, calibrated_times
-from mlsys.models.calibrated.eager import (
+from mlsys.models.estimate import CaseBatch, Parameters, calibrated_times
+from mlsys.models.estimate.eager import (
     eager_kernels,
     image_by_image,
     looped_kernels,
@@ -17,11 +17,11 @@ from mlsys.models.calibrated.eager import (
     one_by_one,
     with_gradients,
 )
-from mlsys.models.calibrated.lowering import Format, kernels_of
-from mlsys.models.calibrated.reductions import norm_reads
-from mlsys.models.calibrated.work import ATTENTION, MATMUL, VECTOR, Work
+from mlsys.models.estimate.lowering import Format, kernels_of
+from mlsys.models.estimate.reductions import norm_reads
+from mlsys.models.estimate.work import ATTENTION, MATMUL, VECTOR, Work
 from mlsys.workloads import load, zoo
-from mlsys_evidence.evaluate.examination import examination_rows
+from mlsys_evidence.evaluate.blind_evaluation import examination_rows
 from mlsys_evidence.fit.fitting import fit, predicted
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
@@ -104,7 +104,7 @@ def test_gradients_share_a_step_as_single_operators_do() -> None:
     engine = SINGLE.on(Hardware.Cloud.H100)
     plain = Parameters(compute=0.88, bandwidth=0.8, launch=1e-6)
     each = [
-        float(calibrated_times(Stack.of([(engine, work, 0.0)]), plain.vectorised())[0])
+        float(calibrated_times(CaseBatch.of([(engine, work, 0.0)]), plain.vectorised())[0])
         for work in (forward, with_gradients(forward, SINGLE.value))
     ]
     measured = (126.8 + 25.4 + 38.3 + 30.7, 247.8 + 46.9 + 71.5 + 33.3)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import mlsys.models.calibrated as calibrated
-from mlsys.models.calibrated import counts
-from mlsys.models.calibrated.counts import count_fitted
-from mlsys.models.calibrated.library import fitted
+import mlsys.models.estimate as calibrated
+from mlsys.models.estimate import counts
+from mlsys.models.estimate.counts import count_fitted
+from mlsys.models.estimate.library import fitted
 
 FOLDER = Path(calibrated.__file__).parent
 NUMBER = re.compile(r": (-?[0-9.]+(?:e[-+]?[0-9]+)?)(?=[,}])")

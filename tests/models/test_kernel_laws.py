@@ -11,23 +11,23 @@ from mlsys import Hardware
 from mlsys.calibration.case import Case
 from mlsys.calibration.rows import Row
 from mlsys.hardware import Device, view
-from mlsys.models.calibrated import (
+from mlsys.models.estimate import (
     ATTENTION,
     MATMUL,
+    CaseBatch,
     Kernel,
     KernelTimes,
     Parameters,
     Snapshot,
-    Stack,
     Work,
-    alike,
+    dedupe,
     kernel_times,
     snapshot,
 )
-from mlsys.models.calibrated.blocks import in_blocks
-from mlsys.models.calibrated.laws import BLOCK_LATENCY, power_ceiling
-from mlsys.models.calibrated.library import parameters_of
-from mlsys.models.calibrated.lowering import Format
+from mlsys.models.estimate.blocks import in_blocks
+from mlsys.models.estimate.kernel_time import BLOCK_LATENCY, power_ceiling
+from mlsys.models.estimate.library import parameters_of
+from mlsys.models.estimate.lowering import Format
 from mlsys_evidence.fit.fitting import fit
 from mlsys_evidence.fit.refit import held_out_predictions
 from mlsys_evidence.ingest.experts import _busiest
@@ -50,7 +50,7 @@ def _unit(device: str, precision: str, **changes: float) -> Snapshot:
 
 
 def _times(engine: Snapshot, work: Work) -> KernelTimes:
-    return kernel_times(Stack.of([(engine, work, True)]), QUIET.vectorised())
+    return kernel_times(CaseBatch.of([(engine, work, True)]), QUIET.vectorised())
 
 
 def _product(m: int, n: int, k: int, block: float = 0.0) -> Work:
@@ -207,7 +207,7 @@ def test_a_product_takes_as_long_among_hundreds_as_alone() -> None:
     rng = random.Random(5)
     works = [_product(*(rng.randrange(1, 5000) for _ in "mnk")) for _ in range(600)]
     engine = snapshot(view(Hardware["H100"], "fp16")).settled()
-    together = kernel_times(Stack.of([(engine, work, True) for work in works]), QUIET.vectorised())
+    together = kernel_times(CaseBatch.of([(engine, work, True) for work in works]), QUIET.vectorised())
     for at in (0, 255, 256, 300, 511, 512, 599):
         alone = _times(engine, works[at])
         assert (together.seconds[at], together.fed[at]) == (alone.seconds[0], alone.fed[0])
@@ -218,11 +218,11 @@ def test_equal_products_are_told_once_and_all_the_same(device: str, monkeypatch:
     rng = random.Random(6)
     works = [_product(*(rng.choice((1, 3, 64, 100, 1000)) for _ in "mnk")) for _ in range(300)]
     engine = snapshot(view(Hardware[device], "bf16" if device == "TPUv5e" else "fp16")).settled()
-    together = kernel_times(Stack.of([(engine, work, True) for work in works]), QUIET.vectorised())
+    together = kernel_times(CaseBatch.of([(engine, work, True) for work in works]), QUIET.vectorised())
     assert together.seconds.tolist() == [float(_times(engine, work).seconds[0]) for work in works]
     # Different products whose bits add up alike are still told apart.
-    monkeypatch.setattr(alike, "_scattered", lambda rows: np.zeros((rows, 1), dtype=np.uint64))
-    again = kernel_times(Stack.of([(engine, work, True) for work in works]), QUIET.vectorised())
+    monkeypatch.setattr(dedupe, "_scattered", lambda rows: np.zeros((rows, 1), dtype=np.uint64))
+    again = kernel_times(CaseBatch.of([(engine, work, True) for work in works]), QUIET.vectorised())
     assert again.seconds.tolist() == together.seconds.tolist()
 
 
@@ -231,9 +231,12 @@ def test_some_cases_of_a_stack_are_the_stack_of_those_cases() -> None:
     networks = [row for row in shipped_rows() if "resnet50" in row.model.lower() and row.unit == "ms"]
     cases = [interpret(row) for row in (*products[::300], *networks[:60:10])]
     assert len(cases) > 10
-    whole = Stack.of([(case.engine, case.work, case.stays) for case in cases])
+    whole = CaseBatch.of([(case.engine, case.work, case.stays) for case in cases])
     chosen = [7, 0, 3, len(cases) - 1]
-    some, own = whole.of_cases(chosen), Stack.of([(cases[at].engine, cases[at].work, cases[at].stays) for at in chosen])
+    some, own = (
+        whole.of_cases(chosen),
+        CaseBatch.of([(cases[at].engine, cases[at].work, cases[at].stays) for at in chosen]),
+    )
     parameters = QUIET.vectorised()
     assert some.total(kernel_times(some, parameters).seconds) == pytest.approx(
         own.total(kernel_times(own, parameters).seconds), rel=1e-12
@@ -243,7 +246,7 @@ def test_some_cases_of_a_stack_are_the_stack_of_those_cases() -> None:
     # Twice the traffic is told of anew: what of it the cache holds is asked again.
     twice = whole.doing(moved=2 * whole.kernels["moved"])
     works = [case.work.changed(moved=2 * case.work["moved"]) for case in cases]
-    anew = Stack.of([(case.engine, work, case.stays) for case, work in zip(cases, works, strict=True)])
+    anew = CaseBatch.of([(case.engine, work, case.stays) for case, work in zip(cases, works, strict=True)])
     assert twice.main.tolist() == anew.main.tolist() and twice.near.tolist() == anew.near.tolist()
 
 
@@ -291,7 +294,7 @@ def test_power_pays_for_bytes_as_a_t4_does() -> None:
         large = [case for case in _of_deepbench("NVIDIA T4", name) if case.work.flops > 3e10 and case.work["n"][0] > 64]
         assert len(large) >= 5
         measured = np.median([case.work.flops / case.seconds for case in large])
-        engine = {key: np.array([float(getattr(large[0].engine, key))]) for key in Stack.RATES}
+        engine = {key: np.array([float(getattr(large[0].engine, key))]) for key in CaseBatch.RATES}
         rates[name] = measured, power_ceiling(engine, {"energy": np.array([1e-12])})[0]
     (slow, low), (fast, high) = rates["fp32"], rates["int8"]
     assert 4.5 < fast / slow < 6.5
@@ -315,7 +318,7 @@ def test_a_kernel_that_splits_no_sum_takes_time_in_proportion_to_depth() -> None
     works = [_product(8, 128, depth) for depth in (20_000, 40_000)]
 
     def working(depth: int, **own: float) -> float:
-        times = kernel_times(Stack.of([(engine, works[depth], True)]), replace(QUIET, **own).vectorised())
+        times = kernel_times(CaseBatch.of([(engine, works[depth], True)]), replace(QUIET, **own).vectorised())
         return float(times.working.sum())
 
     assert working(1, splits=1.0) == pytest.approx(2 * working(0, splits=1.0))
@@ -327,7 +330,7 @@ def test_layers_that_take_turns_push_each_other_out_of_the_cache() -> None:
     """Arithmetic: one layer of 20 MB fits an H100's 50 MB; of six, none is found there again."""
     engine = snapshot(view(Hardware["H100"], "fp8"))
     kernel = Kernel(MATMUL, 2.0 * 16 * 4096 * 5000, 20.48e6 + 1e5, weights=20.48e6, m=16, n=4096, k=5000)
-    single, six = (Stack.of([(engine, Work.of([kernel]), copies)]) for copies in (1, 6))
+    single, six = (CaseBatch.of([(engine, Work.of([kernel]), copies)]) for copies in (1, 6))
     assert (single.main[0], six.main[0]) == (0.0, 20.48e6)
     assert six.near[0] == pytest.approx(1e5), "the activations are found all the same"
 
@@ -366,7 +369,7 @@ def _part_of_the_peak(twin: Device, m: int, n: int, k: int, batch: int = 1) -> f
     work = in_blocks(work, twin, "fp32") if batch > 1 else work
     engine = fmt.on(twin)
     seconds = kernel_times(
-        Stack.of([(engine, work, 0.0)]), Parameters(compute=0.97, ramp=10, energy=1e-30).vectorised()
+        CaseBatch.of([(engine, work, 0.0)]), Parameters(compute=0.97, ramp=10, energy=1e-30).vectorised()
     )
     return 2.0 * m * n * k * batch / float(np.maximum(seconds.working, seconds.moving)[0]) / engine.matmul
 

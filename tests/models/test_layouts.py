@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from mlsys.calibration.rows import Row
-from mlsys.models.calibrated.layouts import BLOCKS, PLANES, layout_copies
-from mlsys.models.calibrated.library import fitted
-from mlsys.models.calibrated.lowering import Format
-from mlsys.models.calibrated.work import Work
+from mlsys.models.estimate.layouts import BLOCKS, PLANES, layout_copies
+from mlsys.models.estimate.library import fitted
+from mlsys.models.estimate.lowering import Format
+from mlsys.models.estimate.work import Work
 from mlsys.workloads import zoo
 from mlsys_evidence.fit.fitting import Fit, predicted
 from mlsys_evidence.questions import interpret

@@ -11,11 +11,11 @@ from mlsys import Hardware
 from mlsys.calibration import averaging, learning
 from mlsys.hardware import view
 from mlsys.models.analysis import analyze
-from mlsys.models.calibrated import Parameters, snapshot
-from mlsys.models.calibrated.library import parameters_of
-from mlsys.models.calibrated.likeness import APART, ShapeEffects, likeness, shape_of_products
-from mlsys.models.calibrated.own import CALIBRATION, save_calibration
-from mlsys.models.calibrated.running import as_counted, kernels_run, usual_running
+from mlsys.models.estimate import Parameters, snapshot
+from mlsys.models.estimate.library import parameters_of
+from mlsys.models.estimate.likeness import APART, ShapeEffects, likeness, shape_of_products
+from mlsys.models.estimate.running import as_counted, kernels_run, usual_running
+from mlsys.models.estimate.user_calibration import CALIBRATION, save_calibration
 from mlsys.workloads.zoo import network
 
 

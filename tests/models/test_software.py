@@ -5,7 +5,7 @@ import pytest
 import mlsys
 from mlsys import Hardware, SoftwareStack
 from mlsys.errors import ArgumentError, UnknownNameError
-from mlsys.models.calibrated.library import fitted
+from mlsys.models.estimate.library import fitted
 from mlsys.models.software import software_of
 
 

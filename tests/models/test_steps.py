@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mlsys.calibration.case import Case
-from mlsys.models.calibrated.lowering import Format
-from mlsys.models.calibrated.steps import ONCE, step_kernels
-from mlsys.models.calibrated.work import MATMUL, Work
+from mlsys.models.estimate.lowering import Format
+from mlsys.models.estimate.steps import ONCE, step_kernels
+from mlsys.models.estimate.work import MATMUL, Work
 from mlsys.workloads import zoo
 from mlsys_evidence.fit.fitting import fit, predicted
 from mlsys_evidence.questions import interpret

@@ -11,8 +11,8 @@ from mlsys import Hardware
 from mlsys.cli.main import main
 from mlsys.mapping.fusion import as_kernels
 from mlsys.models.analysis import analyze
-from mlsys.models.calibrated.library import fitted, machines
-from mlsys.models.calibrated.usual import machine_kind, setting_of
+from mlsys.models.estimate.default_software import machine_kind, setting_of
+from mlsys.models.estimate.library import fitted, machines
 from mlsys.sweep import SweepSpec, sweep
 from mlsys.workloads import Network, Workload, load, zoo
 from mlsys_evidence import validate

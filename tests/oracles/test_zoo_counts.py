@@ -11,7 +11,7 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from mlsys.workloads import Network, zoo
-from mlsys.workloads.zoo.picture import Picture
+from mlsys.workloads.zoo.cnn_builder import CnnBuilder
 
 DATA = Path(__file__).parent / "data"
 
@@ -252,7 +252,7 @@ def test_sizes_after_pooling(ceil: bool) -> None:
         for kernel in (2, 3):
             for stride in (1, 2, 3, 4):
                 for padding in range(kernel // 2 + 1):
-                    net = Picture(1, (1, size, size), "fp16", True)
+                    net = CnnBuilder(1, (1, size, size), "fp16", True)
                     net.pool(kernel, stride, padding, ceil)
                     theirs = functional.max_pool2d(meta(1, 1, size, size), kernel, stride, padding, ceil_mode=ceil)
                     assert net.shape == tuple(theirs.shape[1:]), (size, kernel, stride, padding)

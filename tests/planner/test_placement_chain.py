@@ -99,11 +99,11 @@ def ranking(data: dict[str, Any], goal: str) -> list[tuple[Fraction, int, tuple[
     allowed = enumerate_all(data)
     if not allowed:
         return []
-    quickest, thriftiest = min(costs[0] for costs in allowed), min(costs[1] for costs in allowed)
+    quickest, lowest_energy = min(costs[0] for costs in allowed), min(costs[1] for costs in allowed)
     score = {
         "latency": lambda costs: costs[0],
         "efficiency": lambda costs: costs[1],
-        "balanced": lambda costs: (costs[0] / quickest + costs[1] / thriftiest) / 2,
+        "balanced": lambda costs: (costs[0] / quickest + costs[1] / lowest_energy) / 2,
     }[goal]
     return sorted((score(costs), costs[2], costs[3]) for costs in allowed)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mlsys.mapping.fusion import as_kernels
-from mlsys.models.calibrated.running import Running
-from mlsys.models.calibrated.work import Work
+from mlsys.models.estimate.running import Running
+from mlsys.models.estimate.work import Work
 from mlsys.sweep.batches import AcrossBatches, CountedKernels
 from mlsys.workloads import load
 

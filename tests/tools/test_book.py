@@ -154,9 +154,9 @@ def test_the_digest_of_the_book_sees_pages_styles_and_package(monkeypatch, tmp_p
 
 
 def test_make_test_builds_the_tests_book() -> None:
-    import stages
+    import run_test_stages
 
-    commands = {part.name: list(part.command) for line in stages.lines() for part in line}
+    commands = {part.name: list(part.command) for line in run_test_stages.lines() for part in line}
     assert commands["book"][-2:] == ["tools/book.py", "test"]
 
 

@@ -362,7 +362,7 @@ def _forged() -> Iterator[Case]:
 
 def _formulas() -> Iterator[Case]:
     import mlsys.formulas as formulas
-    from mlsys.door import Formula
+    from mlsys.unit_checks import Formula
 
     values = read("python.yaml")["formulas"]
     for name in sorted(dir(formulas)):

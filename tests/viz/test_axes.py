@@ -15,7 +15,7 @@ from mlsys.viz.edge import clock_curves, tradeoff
 from mlsys.workloads import zoo
 from mlsys_evidence import validate
 from mlsys_evidence.evaluate import pictures
-from mlsys_evidence.evaluate.examination import Examined
+from mlsys_evidence.evaluate.blind_evaluation import Examined
 from mlsys_evidence.rows import shipped_rows
 
 matplotlib.use("Agg")

@@ -14,7 +14,7 @@ from mlsys import Hardware
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.models import roofline
 from mlsys.units import Q_
-from mlsys.workloads import Network, TracedOperator, Workload, attention, gemm, load, relu, zoo
+from mlsys.workloads import CountedOperator, Network, Workload, attention, gemm, load, relu, zoo
 from mlsys.workloads.torch_import.module_inputs import ModuleInputs
 from mlsys.workloads.zoo import ACTIVATION_OPERATIONS
 
@@ -32,7 +32,7 @@ def captured(function: object, *shapes: tuple[int, ...], dtype: torch.dtype = to
     return Workload.from_torch(Function(function), tuple(torch.zeros(shape, dtype=dtype) for shape in shapes))
 
 
-def only(network: Workload) -> TracedOperator:
+def only(network: Workload) -> CountedOperator:
     (operator,) = network.operators
     return operator
 

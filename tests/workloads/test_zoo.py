@@ -12,10 +12,10 @@ from mlsys.units import Q_
 from mlsys.workloads import Network, attention, conv2d, dense, elementwise, gemm, relu, zoo
 from mlsys.workloads.arrays import KINDS
 from mlsys.workloads.zoo.catalogue import CATALOGUE
+from mlsys.workloads.zoo.cnn_builder import CnnBuilder
 from mlsys.workloads.zoo.decoder_pass import scores_computed
+from mlsys.workloads.zoo.layer_builder import LayerBuilder
 from mlsys.workloads.zoo.names import _key
-from mlsys.workloads.zoo.picture import Picture
-from mlsys.workloads.zoo.tape import Tape
 from sampled import drawn
 
 NAMES = tuple(name for name in zoo.networks() if zoo.entry(name).written)
@@ -187,7 +187,7 @@ def test_fusing_saves_traffic_and_leaves_products_and_parameters(name: str) -> N
 
 def test_the_tape_counts_as_the_makers_do() -> None:
     """The quick integers of the tape against the checked makers, field by field."""
-    net = Picture(3, (8, 20, 20), "fp16", True)
+    net = CnnBuilder(3, (8, 20, 20), "fp16", True)
     net.conv("c", 16, 5, 2, 1, groups=4)
     net.shape = (16, 9, 9)
     net.dense("d", 3, 33, 44, bias=False)
@@ -206,7 +206,7 @@ def test_the_tape_counts_as_the_makers_do() -> None:
         assert_quantity_close(ours.data, theirs.data)
         assert_quantity_close(ours.weights, theirs.weights)
         assert {**theirs.shape, "copies": 1}.items() >= ours.shape.items()
-    apart = Tape(fused=False)
+    apart = LayerBuilder(fused=False)
     apart.attention("a", 2, 4, 5, 6, 7)
     apart.activation("r", 100, "relu")
     assert_quantity_close(apart.operators[0].data, attention(2, 4, 5, 6, 7).data)
@@ -241,10 +241,10 @@ def test_arrays_of_a_network_of_ones_own() -> None:
 
 
 def test_an_operator_that_only_moves_data_has_no_intensity() -> None:
-    tape = Tape()
-    tape.embedding("words", 4, 8, 1000)
-    assert tape.operators[0].intensity.m_as("FLOP/byte") == 0
-    assert "embedding words" in repr(tape.operators[0])
+    builder = LayerBuilder()
+    builder.embedding("words", 4, 8, 1000)
+    assert builder.operators[0].intensity.m_as("FLOP/byte") == 0
+    assert "embedding words" in repr(builder.operators[0])
 
 
 # --- language models --------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mlsys.provenance import remembered, traced
 from mlsys.tables import Table, tabled
-from mlsys_evidence.evaluate.examination import first_answers, held_examinations
+from mlsys_evidence.evaluate.blind_evaluation import first_answers, held_examinations
 from mlsys_evidence.evaluate.report import Prediction, Score, score, validate
 from mlsys_evidence.evaluate.tables import percent_cell
 from mlsys_evidence.fit.refit import held_out_predictions

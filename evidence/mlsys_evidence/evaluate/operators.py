@@ -16,8 +16,8 @@ from mlsys.calibration.case import Case
 from mlsys.calibration.times import stack_of
 from mlsys.files import Drafts
 from mlsys.inputs import csv_records
-from mlsys.models.calibrated import MATMUL, kernel_times
-from mlsys.models.calibrated.eager import one_by_one, score_kernels
+from mlsys.models.estimate import MATMUL, kernel_times
+from mlsys.models.estimate.eager import one_by_one, score_kernels
 from mlsys.workloads import LAYER_NORM_OPERATIONS
 from mlsys_evidence.evaluate.published import with_operators
 from mlsys_evidence.fit.fitting import Fit

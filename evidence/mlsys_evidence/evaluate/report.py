@@ -11,10 +11,10 @@ from mlsys.calibration.case import Case, Inexpressible
 from mlsys.calibration.estimates import estimated
 from mlsys.calibration.rows import Row
 from mlsys.calibration.times import stack_of
-from mlsys.collector import no_collection
-from mlsys.frozen import FrozenDict, Same
-from mlsys.models.calibrated.ranges import range_of
-from mlsys.models.calibrated.state import in_force
+from mlsys.frozen import FrozenDict, IdentityKey
+from mlsys.gc_pause import gc_paused
+from mlsys.models.estimate.cache_key import calibration_version
+from mlsys.models.estimate.ranges import range_of
 from mlsys.provenance import remembered, traced, unrecorded
 from mlsys_evidence.questions import interpret, kind_of
 
@@ -121,11 +121,11 @@ class Score:
 @traced
 def score(predictions: Iterable[Prediction]) -> Score:
     """Return the errors of a set of predictions; None where no row is expressible."""
-    return replace(_score(Same(predictions)))
+    return replace(_score(IdentityKey(predictions)))
 
 
 @functools.lru_cache(maxsize=512)
-def _score(chosen: Same) -> Score:
+def _score(chosen: IdentityKey) -> Score:
     done = [each for each in chosen if each.answered]
     beaten = [each for each in done if each.excuse]
     counts = (len(beaten), sum(each.excuse.startswith("not explained") for each in beaten))
@@ -263,8 +263,8 @@ def validate(rows: Sequence[Row]) -> Validation:
     50
     """
     predictions: dict[int, Prediction] = {}
-    state = in_force()
-    with unrecorded(), no_collection():
+    state = calibration_version()
+    with unrecorded(), gc_paused():
         for machine, places in by_machine(tuple(rows)).items():
             own = _kept(machine, tuple(rows[index] for index in places), state)
             predictions |= zip(places, own, strict=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mlsys.calibration.sound import Seen, contradiction, doubt_of, what_was_measured
+from mlsys.calibration.sanity_checks import Seen, contradiction, doubt_of, what_was_measured
 from mlsys_evidence.evaluate.report import Prediction
 
 

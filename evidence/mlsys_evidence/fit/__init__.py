@@ -1,1 +1,1 @@
-"""Fitting the parameters of :mod:`mlsys.models.calibrated`, its effects and its ranges, to the measurements."""
+"""Fitting the parameters of :mod:`mlsys.models.estimate`, its effects and its ranges, to the measurements."""

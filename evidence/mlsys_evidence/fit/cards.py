@@ -28,9 +28,9 @@ from mlsys.frozen import FrozenDict
 from mlsys.hardware import Hardware
 from mlsys.hardware.view import view
 from mlsys.inputs import read_text, yaml_of
-from mlsys.models.calibrated.work import COLLECTIVE
 from mlsys.models.energy.boards import fitted_powers
 from mlsys.models.energy.cards import CARD, demands, watts_drawn
+from mlsys.models.estimate.work import COLLECTIVE
 from mlsys.precision import precision_name
 from mlsys.provenance import remembered
 from mlsys.tables import Table, tabled

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from mlsys.calibration.case import Case
 from mlsys.calibration.priors import PRIORS, Prior
 from mlsys.calibration.times import case_times, stack_of, with_latency
-from mlsys.models.calibrated import Parameters, Stack, Work, kernel_times
-from mlsys.models.calibrated.alike import distinct_columns
-from mlsys.models.calibrated.eager import one_by_one
-from mlsys.models.calibrated.effects import tells_machines
-from mlsys.models.calibrated.library import scaled
+from mlsys.models.estimate import CaseBatch, Parameters, Work, kernel_times
+from mlsys.models.estimate.dedupe import distinct_columns
+from mlsys.models.estimate.eager import one_by_one
+from mlsys.models.estimate.effects import tells_machines
+from mlsys.models.estimate.library import scaled
 
 Array = NDArray[np.float64]
 # More parts than this are left out several at a time.
@@ -118,19 +118,19 @@ def predicted(cases: Sequence[Case], fitted: Fit) -> Array:
     return case_times(cases, rows)
 
 
-def _distinct(stack: Stack) -> tuple[Stack, NDArray[np.intp]]:
+def _distinct(stack: CaseBatch) -> tuple[CaseBatch, NDArray[np.intp]]:
     """Return the kernels that differ, and which of them each kernel of the stack is.
 
     The same layer on the same machine takes the same time in every case: half of all kernels are such, or more.
     """
     shapes = stack.kernels.columns[[name != "count" for name in Work.FIELDS]]
-    rates = [stack.engines[name] for name in Stack.RATES]
+    rates = [stack.engines[name] for name in CaseBatch.RATES]
     first, which = distinct_columns(np.concatenate([shapes, rates, [stack.main, stack.near]]))
     engines = {name: values[first] for name, values in stack.engines.items()}
     kernels = Work(stack.kernels.columns[:, first])
     case = np.zeros(len(first), dtype=np.intp)
     own = (stack.copies[first], stack.main[first], stack.near[first])
-    return Stack(case, kernels, engines, *own, 1), which
+    return CaseBatch(case, kernels, engines, *own, 1), which
 
 
 def _thinned(cases: Sequence[Case]) -> list[Case]:

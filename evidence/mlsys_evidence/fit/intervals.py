@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mlsys.calibration.averaging import PRIOR_ROWS
 from mlsys.calibration.case import Case
-from mlsys.models.calibrated.ranges import COVERAGE, UNKNOWN, setting_on, work_in
+from mlsys.models.estimate.ranges import COVERAGE, UNKNOWN, setting_on, work_in
 
 Array = NDArray[np.float64]
 # With so many sweeps and rows a setting speaks for itself; with so few its whole class does not.
@@ -109,7 +109,7 @@ def intervals(left: Sequence[Left], lent: Mapping[str, float]) -> dict[str, dict
     left
         Every row of the fit; NaN where leaving out left too little to fit.
     lent
-        How far off a setting's nearest is, by kind of work, as :func:`mlsys_evidence.fit.standins.stand_ins` says.
+        How far off a setting's nearest is, by kind of work, as :func:`mlsys_evidence.fit.substitutes.stand_ins` says.
     """
     by_key: dict[str, list[Left]] = {}
     for left_out in left:

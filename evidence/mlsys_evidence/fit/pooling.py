@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.calibration.case import Case
-from mlsys.models.calibrated.effects import MOST, POOLS, levels_of, spread
-from mlsys.models.calibrated.features import hats, knots
+from mlsys.models.estimate.effects import MOST, POOLS, levels_of, spread
+from mlsys.models.estimate.features import hats, knots
 
 Array = NDArray[np.float64]
 # Residuals beyond a factor of 4.5 say that something else was measured.
@@ -39,7 +39,7 @@ class Pooled:
     Attributes
     ----------
     effects
-        As :func:`mlsys.models.calibrated.effects.save_effects` writes them.
+        As :func:`mlsys.models.estimate.effects.save_effects` writes them.
     without_device, without_sweep
         Logarithm of time that the effects add to each case's prediction, fitted without its machine, or its sweep.
     spread_device, spread_sweep
@@ -184,11 +184,11 @@ def fit_pool(pool: str, cases: Sequence[Case], measures: Mapping[str, Array], wh
     Parameters
     ----------
     pool
-        A key of :data:`mlsys.models.calibrated.effects.POOLS`.
+        A key of :data:`mlsys.models.estimate.effects.POOLS`.
     cases
         Of all its settings.
     measures
-        Features of their shapes, as :func:`mlsys.models.calibrated.features.features` returns them.
+        Features of their shapes, as :func:`mlsys.models.estimate.features.features` returns them.
     whole, sweep_out
         Logarithm of measured over predicted time: by the parameters fitted to all rows, and by those fitted
         without the row's sweep, NaN where there are none.

@@ -18,19 +18,19 @@ from mlsys.calibration.case import Case, Inexpressible
 from mlsys.calibration.times import stack_of, with_latency
 from mlsys.files import Drafts, together
 from mlsys.frozen import FrozenDict
-from mlsys.models.calibrated import Parameters, kernel_times
-from mlsys.models.calibrated.effects import USUAL, fitted_effects, pool_of, save_effects
-from mlsys.models.calibrated.features import features
-from mlsys.models.calibrated.library import fitted, machines, save, scaled
-from mlsys.models.calibrated.ranges import fitted_ranges, range_at, save_ranges
-from mlsys.models.calibrated.state import in_force
+from mlsys.models.estimate import Parameters, kernel_times
+from mlsys.models.estimate.cache_key import calibration_version
+from mlsys.models.estimate.effects import USUAL, fitted_effects, pool_of, save_effects
+from mlsys.models.estimate.features import features
+from mlsys.models.estimate.library import fitted, machines, save, scaled
+from mlsys.models.estimate.ranges import fitted_ranges, range_at, save_ranges
 from mlsys.provenance import remembered, unrecorded
 from mlsys_evidence.evaluate.operators import operator_seconds, operators_apart, operators_left_out, save_operators
 from mlsys_evidence.evaluate.report import Prediction, Score, by_machine, score
 from mlsys_evidence.fit.fitting import Fit, fit, held_out, machines_of
 from mlsys_evidence.fit.intervals import Left, intervals
 from mlsys_evidence.fit.pooling import fit_pool
-from mlsys_evidence.fit.standins import stand_ins
+from mlsys_evidence.fit.substitutes import stand_ins
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import cited_rows, shipped_rows
 
@@ -63,7 +63,7 @@ def fitted_with(setting: str) -> str:
     PyTorch's operators on vector units are the same in prompts, encoders and training; of Megatron's steps launches and
     what lies between products are the same whichever units multiply.
     PyTorch calls cuBLAS and cuDNN for products and convolutions whether it compiles what lies between them or not.
-    ncnn's kernels are the same on one thread as on many, of which :mod:`mlsys.models.calibrated.teams` says what they
+    ncnn's kernels are the same on one thread as on many, of which :mod:`mlsys.models.estimate.thread_scaling` says what they
     lose; what is left of either is an effect.
 
     Examples
@@ -271,7 +271,7 @@ def held_out_predictions(which: str, machines: Iterable[str] | None = None) -> l
     predictions: dict[int, Prediction] = {}
     with unrecorded():
         for machine in _shipped_by_machine() if machines is None else machines:
-            predictions |= _left_out(machine, which, written, in_force())
+            predictions |= _left_out(machine, which, written, calibration_version())
     return [predictions[index] for index in sorted(predictions)]
 
 

@@ -9,8 +9,8 @@ from mlsys.calibration.case import Case
 from mlsys.calibration.engines import engine_for
 from mlsys.calibration.rows import Row
 from mlsys.hardware import Device, Hardware
-from mlsys.models.calibrated import ATTENTION, MATMUL, Kernel, Snapshot, Work
-from mlsys.models.calibrated.lowering import Format
+from mlsys.models.estimate import ATTENTION, MATMUL, Kernel, Snapshot, Work
+from mlsys.models.estimate.lowering import Format
 from mlsys.provenance import as_recorded
 from mlsys.workloads import SOFTMAX_OPERATIONS
 from mlsys_evidence.ingest.kernels import case_of, product, vector

@@ -7,9 +7,9 @@ from dataclasses import replace
 from mlsys.calibration.case import Case
 from mlsys.calibration.engines import engine_for
 from mlsys.calibration.rows import Row
-from mlsys.models.calibrated import VECTOR, Kernel, Snapshot, Work
-from mlsys.models.calibrated.blocks import batched_tiles
-from mlsys.models.calibrated.lowering import WINOGRAD_SAVING
+from mlsys.models.estimate import VECTOR, Kernel, Snapshot, Work
+from mlsys.models.estimate.blocks import batched_tiles
+from mlsys.models.estimate.lowering import WINOGRAD_SAVING
 from mlsys_evidence.ingest.cudnn import Convolution, quickest
 from mlsys_evidence.ingest.kernels import CUDA_8, case_of, kind_of_software
 from mlsys_evidence.ingest.reading import number_format, twin_of

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mlsys.calibration.case import Inexpressible
-from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Parameters, Snapshot, Stack, Work, calibrated_times
-from mlsys.models.calibrated.blocks import Tiles, batched_blocks
-from mlsys.models.calibrated.lowering import LARGER_WINOGRAD, WINOGRAD_SAVING, Format
+from mlsys.models.estimate import MATMUL, VECTOR, CaseBatch, Kernel, Parameters, Snapshot, Work, calibrated_times
+from mlsys.models.estimate.blocks import Tiles, batched_blocks
+from mlsys.models.estimate.lowering import LARGER_WINOGRAD, WINOGRAD_SAVING, Format
 from mlsys.provenance import as_recorded
 from mlsys_evidence.ingest.reading import numbers_in
 
@@ -270,6 +270,6 @@ def quickest(algorithms: Mapping[str, list[Kernel]], engine: Snapshot) -> list[K
     if len(algorithms) == 1:
         return next(iter(algorithms.values()))
     with as_recorded():  # a what-if does not move the choice, or less of a rate could shorten a time
-        stack = Stack.of([(engine, Work.of(kernels), True) for kernels in algorithms.values()])
+        stack = CaseBatch.of([(engine, Work.of(kernels), True) for kernels in algorithms.values()])
         times = calibrated_times(stack, NOMINAL.vectorised())
     return list(algorithms.values())[int(times.argmin())]

@@ -28,8 +28,8 @@ import numpy as np
 from mlsys.calibration.engines import summing_in_half
 from mlsys.calibration.rows import Row
 from mlsys.hardware import Device, Hardware, view
-from mlsys.models.calibrated import ALL_GATHER, ALL_REDUCE, COLLECTIVE, MATMUL, VECTOR, Kernel, Snapshot, Work
-from mlsys.models.calibrated.lowering import Format
+from mlsys.models.estimate import ALL_GATHER, ALL_REDUCE, COLLECTIVE, MATMUL, VECTOR, Kernel, Snapshot, Work
+from mlsys.models.estimate.lowering import Format
 from mlsys_evidence.ingest.stacks import as_ampere
 
 _PROGRAMS = (

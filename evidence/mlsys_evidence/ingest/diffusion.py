@@ -6,7 +6,7 @@ from functools import partial
 from mlsys.calibration.case import Case, Inexpressible
 from mlsys.calibration.rows import Row
 from mlsys.calibration.values import seconds_each
-from mlsys_evidence.ingest.built import GUIDED, batched, built
+from mlsys_evidence.ingest.network_lookup import GUIDED, batched, built
 from mlsys_evidence.ingest.networks import between_products, engine_as_run, multiplies_by_vectors, saving, settled
 from mlsys_evidence.ingest.reading import batch_of, number_format, whole_number
 

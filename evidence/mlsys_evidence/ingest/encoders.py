@@ -8,9 +8,9 @@ import numpy as np
 from mlsys.calibration.case import Case
 from mlsys.calibration.rows import Row
 from mlsys.calibration.values import seconds_each
-from mlsys.models.calibrated import MATMUL, Work
-from mlsys.models.calibrated.lowering import joined, messages, side_by_side
-from mlsys_evidence.ingest.built import batched, built
+from mlsys.models.estimate import MATMUL, Work
+from mlsys.models.estimate.lowering import joined, messages, side_by_side
+from mlsys_evidence.ingest.network_lookup import batched, built
 from mlsys_evidence.ingest.networks import between_products, engine_of, inference, settled, shape_of
 from mlsys_evidence.ingest.reading import batch_of, number_format, whole_number
 from mlsys_evidence.ingest.scores import scores_apart, writes_scores

@@ -7,8 +7,8 @@ import numpy as np
 
 from mlsys.calibration.case import Case, Inexpressible
 from mlsys.calibration.rows import Row
-from mlsys.models.calibrated import MATMUL, Kernel, Work
-from mlsys.models.calibrated.lowering import Format
+from mlsys.models.estimate import MATMUL, Kernel, Work
+from mlsys.models.estimate.lowering import Format
 from mlsys_evidence.ingest.kernels import case_of, vector
 from mlsys_evidence.ingest.reading import number_format, whole_number
 from mlsys_evidence.ingest.software import serving_stack

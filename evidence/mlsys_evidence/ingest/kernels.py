@@ -9,13 +9,13 @@ from mlsys.calibration.rows import Row
 from mlsys.calibration.values import seconds_each
 from mlsys.hardware import Device
 from mlsys.hardware.view import view
-from mlsys.models.calibrated import CALLED, MATMUL, QUEUED, RING_REDUCE, VECTOR, Kernel, Snapshot, Work
-from mlsys.models.calibrated.laws import MATRIX_UNITS
-from mlsys.models.calibrated.lowering import Format
-from mlsys.models.calibrated.reductions import few_rows, norm_reads
+from mlsys.models.estimate import CALLED, MATMUL, QUEUED, RING_REDUCE, VECTOR, Kernel, Snapshot, Work
+from mlsys.models.estimate.kernel_time import MATRIX_UNITS
+from mlsys.models.estimate.lowering import Format
+from mlsys.models.estimate.reductions import few_rows, norm_reads
 from mlsys.provenance import comparing
 from mlsys.workloads import LAYER_NORM_OPERATIONS, SOFTMAX_OPERATIONS
-from mlsys_evidence.ingest.calls import A_CALL
+from mlsys_evidence.ingest.eager_launch_overhead import A_CALL
 from mlsys_evidence.ingest.reading import (
     batch_of,
     number_format,

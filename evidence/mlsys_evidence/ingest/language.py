@@ -12,20 +12,11 @@ from mlsys.calibration.engines import engine_for, on_threads
 from mlsys.calibration.rows import Row
 from mlsys.calibration.values import seconds_each
 from mlsys.hardware import view
-from mlsys.models.calibrated import ALL_REDUCE, COLLECTIVE, MATMUL, RING_REDUCE, Snapshot, Work
-from mlsys.models.calibrated.blocks import in_blocks
-from mlsys.models.calibrated.eager import eager_kernels
-from mlsys.models.calibrated.lowering import Format, expert_by_expert, joined, kernels_of, messages, side_by_side
-from mlsys.models.calibrated.reductions import rows_read_again
-from mlsys_evidence.ingest.calls import (
-    called,
-    copied_cache,
-    dequantised,
-    dequantises,
-    graph_captured,
-    layer_by_layer,
-    small_steps,
-)
+from mlsys.models.estimate import ALL_REDUCE, COLLECTIVE, MATMUL, RING_REDUCE, Snapshot, Work
+from mlsys.models.estimate.blocks import in_blocks
+from mlsys.models.estimate.eager import eager_kernels
+from mlsys.models.estimate.lowering import Format, expert_by_expert, joined, kernels_of, messages, side_by_side
+from mlsys.models.estimate.reductions import rows_read_again
 from mlsys_evidence.ingest.decoding import (
     LLAMA_BENCH_TOKENS,
     by_rows,
@@ -44,6 +35,15 @@ from mlsys_evidence.ingest.decoding import (
     stored_format,
     token_program,
     visits_every_expert,
+)
+from mlsys_evidence.ingest.eager_launch_overhead import (
+    called,
+    copied_cache,
+    dequantised,
+    dequantises,
+    graph_captured,
+    layer_by_layer,
+    small_steps,
 )
 from mlsys_evidence.ingest.encoders import down_a_pipeline
 from mlsys_evidence.ingest.llamacpp import BLOCK, in_blocks_of_tokens, overlapped, whole_block

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from mlsys.calibration.rows import Row
-from mlsys.models.calibrated import Snapshot, Work
-from mlsys.models.calibrated.layouts import BLOCKS, HEADS, copied_beside, layout_copies
-from mlsys.models.calibrated.lowering import Format
-from mlsys.models.calibrated.work import NO_WORK
-from mlsys_evidence.ingest.built import unfused
+from mlsys.models.estimate import Snapshot, Work
+from mlsys.models.estimate.layouts import BLOCKS, HEADS, copied_beside, layout_copies
+from mlsys.models.estimate.lowering import Format
+from mlsys.models.estimate.work import NO_WORK
+from mlsys_evidence.ingest.network_lookup import unfused
 
 # timm writes the first two fully connected layers of VGG as convolutions (``ConvMlp`` of timm/models/vgg.py).
 TIMM, AS_CONVOLUTIONS = "huggingface/pytorch-image-models", ("linear", "linear_1")

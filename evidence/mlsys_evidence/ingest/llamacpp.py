@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from mlsys.calibration.rows import Row
 from mlsys.hardware import Device
-from mlsys.models.calibrated import ATTENTION, MATMUL, VECTOR, Kernel, Work
-from mlsys.models.calibrated.lowering import Format, joined
+from mlsys.models.estimate import ATTENTION, MATMUL, VECTOR, Kernel, Work
+from mlsys.models.estimate.lowering import Format, joined
 from mlsys_evidence.ingest.decoding import HALF, multiplies_integers, program
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from mlsys.calibration.engines import engine_for
 from mlsys.calibration.rows import Row
 from mlsys.calibration.values import seconds_each
 from mlsys.hardware import Device
-from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
-from mlsys.models.calibrated.lowering import Format, kernels_of
-from mlsys_evidence.ingest.built import built
+from mlsys.models.estimate import MATMUL, VECTOR, Kernel, Snapshot, Work
+from mlsys.models.estimate.lowering import Format, kernels_of
+from mlsys_evidence.ingest.network_lookup import built
 from mlsys_evidence.ingest.networks import inference
 from mlsys_evidence.ingest.reading import number_format, twin_of
 from mlsys_evidence.ingest.software import TENSORFLOW_LITE

@@ -10,31 +10,31 @@ from mlsys.calibration.engines import engine_for, on_threads, summing_in_half
 from mlsys.calibration.rows import Row
 from mlsys.calibration.values import seconds_each
 from mlsys.hardware import Hardware
-from mlsys.models.calibrated import MATMUL, Snapshot, Work
-from mlsys.models.calibrated.blocks import in_blocks
-from mlsys.models.calibrated.eager import (
+from mlsys.models.estimate import MATMUL, Snapshot, Work
+from mlsys.models.estimate.blocks import in_blocks
+from mlsys.models.estimate.eager import (
     WITHOUT_CONVOLUTIONS,
     image_by_image,
     loops_between_products,
     one_by_one,
 )
-from mlsys.models.calibrated.laws import MATRIX_UNITS
-from mlsys.models.calibrated.lowering import (
+from mlsys.models.estimate.kernel_time import MATRIX_UNITS
+from mlsys.models.estimate.lowering import (
     WINOGRAD_SAVING,
     Format,
     joined,
     kernels_of,
     part_in_convolutions,
 )
-from mlsys.models.calibrated.processors import plain_loops, scalar, widened
-from mlsys.models.calibrated.reductions import rows_read_again
-from mlsys.models.calibrated.resident import resident
-from mlsys.models.calibrated.running import saved_on
+from mlsys.models.estimate.processors import plain_loops, scalar, widened
+from mlsys.models.estimate.reductions import rows_read_again
+from mlsys.models.estimate.running import saved_on
+from mlsys.models.estimate.weight_residency import resident
 from mlsys.workloads import Network
-from mlsys_evidence.ingest.built import batched, built, picture_work, unfused
-from mlsys_evidence.ingest.calls import queued_up
+from mlsys_evidence.ingest.eager_launch_overhead import queued_up
 from mlsys_evidence.ingest.jetsons import as_submitted, part_of_the_gpu
 from mlsys_evidence.ingest.layouts import copies
+from mlsys_evidence.ingest.network_lookup import batched, built, picture_work, unfused
 from mlsys_evidence.ingest.programs import (
     in_bytes,
     leaves_tiles_idle,
@@ -47,7 +47,7 @@ from mlsys_evidence.ingest.programs import (
 from mlsys_evidence.ingest.reading import batch_of, number_format, operations_a_second, twin_of
 from mlsys_evidence.ingest.rewritten import batch_statistics, own_name
 from mlsys_evidence.ingest.scores import scores_apart, writes_scores
-from mlsys_evidence.ingest.slides import window_of, windows
+from mlsys_evidence.ingest.sliding_window import window_of, windows
 from mlsys_evidence.ingest.software import TENSORFLOW_LITE, network_software, saves_multiplications, unrolls
 from mlsys_evidence.ingest.tf32 import multiplied_in
 from mlsys_evidence.ingest.threads import (

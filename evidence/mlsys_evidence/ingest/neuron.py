@@ -36,9 +36,9 @@ from dataclasses import replace
 import numpy as np
 
 from mlsys.calibration.rows import Row
-from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Work
-from mlsys.models.calibrated.lowering import Format, joined
-from mlsys.models.calibrated.work import STREAMED
+from mlsys.models.estimate import MATMUL, VECTOR, Kernel, Work
+from mlsys.models.estimate.lowering import Format, joined
+from mlsys.models.estimate.work import STREAMED
 from mlsys.workloads.zoo.language import LanguageModel
 
 SMALLEST_BUCKET = 128

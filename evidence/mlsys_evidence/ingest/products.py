@@ -7,9 +7,9 @@ from mlsys.calibration.case import Case, Inexpressible
 from mlsys.calibration.rows import Row
 from mlsys.hardware import Device
 from mlsys.hardware.view import view
-from mlsys.models.calibrated import CALLED, QUEUED, VECTOR, Kernel, Work
-from mlsys.models.calibrated.blocks import in_blocks, layer_slower
-from mlsys.models.calibrated.lowering import Format
+from mlsys.models.estimate import CALLED, QUEUED, VECTOR, Kernel, Work
+from mlsys.models.estimate.blocks import in_blocks, layer_slower
+from mlsys.models.estimate.lowering import Format
 from mlsys.provenance import comparing
 from mlsys_evidence.ingest.kernels import (
     CUDA_8,

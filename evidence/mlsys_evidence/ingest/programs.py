@@ -4,9 +4,9 @@ import re
 
 from mlsys.calibration.rows import Row
 from mlsys.hardware import Device
-from mlsys.models.calibrated import Snapshot
-from mlsys.models.calibrated.lowering import LARGER_WINOGRAD
-from mlsys.models.calibrated.processors import integer_winograd
+from mlsys.models.estimate import Snapshot
+from mlsys.models.estimate.lowering import LARGER_WINOGRAD
+from mlsys.models.estimate.processors import integer_winograd
 from mlsys.provenance import as_recorded
 
 # Runtimes whose floating-point convolutions of 3 × 3 and stride 1 are Winograd's on Arm, besides ncnn: Paddle-Lite
@@ -24,7 +24,7 @@ def winograd_on(processor: Device, engine: Snapshot, software: str, computes: st
     Parameters
     ----------
     processor, engine
-        As :func:`mlsys.models.calibrated.processors.integer_winograd` wants them.
+        As :func:`mlsys.models.estimate.processors.integer_winograd` wants them.
     software
         In the words of a row.
     computes

@@ -11,7 +11,7 @@ from mlsys.errors import UnknownNameError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware import Device, Hardware
 from mlsys.inputs import read_text, yaml_of
-from mlsys.models.calibrated.lowering import Format
+from mlsys.models.estimate.lowering import Format
 
 __all__ = [
     "batch_of",

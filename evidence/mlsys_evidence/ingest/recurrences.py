@@ -2,8 +2,8 @@
 
 from mlsys.calibration.case import Case, Inexpressible
 from mlsys.calibration.rows import Row
-from mlsys.models.calibrated import Kernel, Work
-from mlsys.models.calibrated.lowering import Format
+from mlsys.models.estimate import Kernel, Work
+from mlsys.models.estimate.lowering import Format
 from mlsys_evidence.ingest.kernels import case_of, kind_of_software, product, vector
 from mlsys_evidence.ingest.reading import number_format, numbers_in
 

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from functools import partial
 
 from mlsys.calibration.rows import Row
-from mlsys.models.calibrated import VECTOR, Kernel, Work
-from mlsys.models.calibrated.lowering import Format
-from mlsys.models.calibrated.work import NO_WORK
+from mlsys.models.estimate import VECTOR, Kernel, Work
+from mlsys.models.estimate.lowering import Format
+from mlsys.models.estimate.work import NO_WORK
 from mlsys.workloads import Network
+from mlsys.workloads.zoo.cnn_builder import CnnBuilder
 from mlsys.workloads.zoo.entry import Entry
 from mlsys.workloads.zoo.mobile import MOBILENET_V2, inverted
-from mlsys.workloads.zoo.picture import Picture
 
 _SOURCE = "KernelBench"
 GROWTH = 32
@@ -29,7 +29,7 @@ EFFICIENTNET = (
 )  # fmt: skip
 
 
-def own_densenet(net: Picture, depth: int) -> None:
+def own_densenet(net: CnnBuilder, depth: int) -> None:
     """Draw a DenseNet whose layers are one convolution each."""
     net.conv("conv1", 64, 7, 2)
     net.pool(3, 2, 1)
@@ -49,12 +49,12 @@ def own_densenet(net: Picture, depth: int) -> None:
     net.classify(10)
 
 
-def _normed(net: Picture, name: str) -> None:
+def _normed(net: CnnBuilder, name: str) -> None:
     net.batch_norm(f"{name} norm")
     net.activation(f"{name} relu", net.elements, "relu")
 
 
-def own_efficientnet_b0(net: Picture) -> None:
+def own_efficientnet_b0(net: CnnBuilder) -> None:
     """Draw an EfficientNet-B0 without squeeze and excitation."""
     net.conv("conv1", 32, 3, 2)
     for index, (out, kernel, stride) in enumerate(EFFICIENTNET):
@@ -63,7 +63,7 @@ def own_efficientnet_b0(net: Picture) -> None:
     net.classify(1000)
 
 
-def own_mobilenet_v2(net: Picture) -> None:
+def own_mobilenet_v2(net: CnnBuilder) -> None:
     """Draw a MobileNet v2 without shortcuts."""
     net.conv("conv1", 32, 3, 2, act="relu6")
     for stage, (expansion, out, repeats, first) in enumerate(MOBILENET_V2):
@@ -77,7 +77,7 @@ def own_mobilenet_v2(net: Picture) -> None:
     net.classify(1000)
 
 
-_DRAWN: dict[str, Callable[[Picture], None]] = {
+_DRAWN: dict[str, Callable[[CnnBuilder], None]] = {
     **{f"DenseNet-{depth}": partial(own_densenet, depth=depth) for depth in DENSENETS},
     "EfficientNet-B0": own_efficientnet_b0,
     "MobileNet-v2": own_mobilenet_v2,

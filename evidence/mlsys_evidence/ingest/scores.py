@@ -2,8 +2,8 @@
 
 import re
 
-from mlsys.models.calibrated import VECTOR, Kernel, Work
-from mlsys.models.calibrated.lowering import Format
+from mlsys.models.estimate import VECTOR, Kernel, Work
+from mlsys.models.estimate.lowering import Format
 from mlsys.workloads import Network
 
 # Attention as two batched products of cuBLAS with a softmax between them: DeepSpeed-Inference (microsoft/DeepSpeed,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from mlsys.calibration.case import Case
 from mlsys.calibration.rows import Row
-from mlsys.models.calibrated import OVERLAPPED, VECTOR, Kernel, Snapshot, Work
-from mlsys.models.calibrated.lowering import Format
+from mlsys.models.estimate import OVERLAPPED, VECTOR, Kernel, Snapshot, Work
+from mlsys.models.estimate.lowering import Format
 from mlsys_evidence.ingest.kernels import case_of
 from mlsys_evidence.ingest.reading import twin_of
 
@@ -80,7 +80,7 @@ def as_ampere(engine: Snapshot) -> Snapshot:
     --------
     >>> from mlsys import Hardware
     >>> from mlsys.hardware import view
-    >>> from mlsys.models.calibrated import snapshot
+    >>> from mlsys.models.estimate import snapshot
     >>> h200, b200 = (snapshot(view(Hardware[name], "bf16")) for name in ("H200_SXM", "B200"))
     >>> f"{as_ampere(h200).matmul / h200.matmul:.2f}, {as_ampere(b200).matmul / b200.matmul:.2f}"
     '0.63, 0.32'

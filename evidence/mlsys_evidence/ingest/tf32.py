@@ -6,8 +6,8 @@ from collections.abc import Callable
 from mlsys.calibration.engines import tf32_gain, with_narrow_convolutions
 from mlsys.calibration.rows import Row
 from mlsys.hardware import Device
-from mlsys.models.calibrated.laws import MATRIX_UNITS
-from mlsys.models.calibrated.lowering import Format
+from mlsys.models.estimate.kernel_time import MATRIX_UNITS
+from mlsys.models.estimate.lowering import Format
 from mlsys_evidence.ingest.reading import number_format
 
 # All products: of TensorFlow since 2.4 (``enable_tensor_float_32_execution``: "enabled by default"; RFC 287), of

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from mlsys.calibration.rows import Row
 from mlsys.hardware import Device
-from mlsys.models.calibrated import Snapshot
-from mlsys.models.calibrated.teams import sharing_layers
+from mlsys.models.estimate import Snapshot
+from mlsys.models.estimate.thread_scaling import sharing_layers
 from mlsys.provenance import as_recorded
 from mlsys_evidence.ingest.software import network_software
 

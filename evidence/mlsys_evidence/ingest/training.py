@@ -4,7 +4,7 @@ Each product of the forward pass has two of the same size behind it, for the gra
 its inputs and of its weights. With activation checkpointing the forward pass runs twice.
 The optimiser and the exchange of gradients are taken as hidden behind the arithmetic of language models.
 What PyTorch runs between products, one operator after the other, has kernels and gradients of its own
-(:mod:`mlsys.models.calibrated.steps`); Megatron's kernels and compilers join it to the products.
+(:mod:`mlsys.models.estimate.steps`); Megatron's kernels and compilers join it to the products.
 TensorFlow's operators run one by one, or with XLA in loops, as they do forward.
 """
 
@@ -20,21 +20,20 @@ from mlsys.calibration.engines import engine_for
 from mlsys.calibration.rows import Row
 from mlsys.calibration.values import seconds_each
 from mlsys.hardware import Device, view
-from mlsys.models.calibrated import MATMUL, VECTOR, Kernel, Snapshot, Work
-from mlsys.models.calibrated.blocks import in_blocks
-from mlsys.models.calibrated.eager import eager_kernels, one_by_one, with_gradients
-from mlsys.models.calibrated.laws import MATRIX_UNITS
-from mlsys.models.calibrated.lowering import Format, joined, kernels_of, messages, part_in_convolutions, side_by_side
-from mlsys.models.calibrated.reductions import rows_read_again
-from mlsys.models.calibrated.steps import BACKWARD, step_kernels
-from mlsys.models.calibrated.work import NO_WORK
+from mlsys.models.estimate import MATMUL, VECTOR, Kernel, Snapshot, Work
+from mlsys.models.estimate.blocks import in_blocks
+from mlsys.models.estimate.eager import eager_kernels, one_by_one, with_gradients
+from mlsys.models.estimate.kernel_time import MATRIX_UNITS
+from mlsys.models.estimate.lowering import Format, joined, kernels_of, messages, part_in_convolutions, side_by_side
+from mlsys.models.estimate.reductions import rows_read_again
+from mlsys.models.estimate.steps import BACKWARD, step_kernels
+from mlsys.models.estimate.work import NO_WORK
 from mlsys.provenance import as_recorded
 from mlsys_evidence.ingest.attention import trained_in_one_kernel
-from mlsys_evidence.ingest.built import batched, built
-from mlsys_evidence.ingest.fed import OF_LOGITS, as_fed, batch_of_each, fed, sequences_of_each
 from mlsys_evidence.ingest.kernels import product
 from mlsys_evidence.ingest.language import USABLE_MEMORY, language_model_of
 from mlsys_evidence.ingest.layouts import copies
+from mlsys_evidence.ingest.network_lookup import batched, built
 from mlsys_evidence.ingest.networks import (
     attention_of,
     between_products,
@@ -46,6 +45,7 @@ from mlsys_evidence.ingest.networks import (
 from mlsys_evidence.ingest.pipelines import Stages
 from mlsys_evidence.ingest.reading import batch_of, number_format, twin_of, whole_number
 from mlsys_evidence.ingest.tf32 import multiplied_in
+from mlsys_evidence.ingest.training_inputs import OF_LOGITS, as_fed, batch_of_each, fed, sequences_of_each
 
 if TYPE_CHECKING:
     from mlsys.workloads.zoo.language import LanguageModel

@@ -7,7 +7,7 @@ from mlsys.calibration.engines import engine_for, moving_engine
 from mlsys.calibration.rows import Row
 from mlsys.calibration.values import bytes_a_second
 from mlsys.hardware import Device, view
-from mlsys.models.calibrated import (
+from mlsys.models.estimate import (
     ALL_GATHER,
     ALL_REDUCE,
     ALL_TO_ALL,

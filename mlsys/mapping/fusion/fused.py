@@ -11,7 +11,7 @@ from mlsys.mapping.fusion.kernel import fused_graph, kernel_of
 from mlsys.mapping.fusion.match import FusionGroup, find_groups
 from mlsys.mapping.fusion.pattern import LOOP_PATTERNS, PATTERNS, Pattern, PatternRegistry
 from mlsys.units import Quantity, ureg
-from mlsys.workloads.carried import carried
+from mlsys.workloads.epilogue_fusion import fuse_epilogues
 from mlsys.workloads.graph import OperatorGraph
 from mlsys.workloads.operator import Network
 from mlsys.workloads.workload import Workload
@@ -222,7 +222,7 @@ def as_kernels(workload: Workload) -> Network:
     """Return a network as the kernels that its time is estimated from, whichever way it came.
 
     They are products, convolutions, attention and look-ups, each with all that rides along. A captured network is
-    brought to this form along its edges (:mod:`mlsys.workloads.carried`). One of the catalogue that is written
+    brought to this form along its edges (:mod:`mlsys.workloads.epilogue_fusion`). One of the catalogue that is written
     down says itself what rides along; one made by hand, or fused already, is taken to be kernels.
 
     Examples
@@ -234,7 +234,7 @@ def as_kernels(workload: Workload) -> Network:
     if isinstance(workload, FusedWorkload):
         return workload
     if workload.has_graph:
-        return replace(carried(fuse(workload.abridged())), views=workload.views).with_layers()
+        return replace(fuse_epilogues(fuse(workload.abridged())), views=workload.views).with_layers()
     return workload.written_kernels()
 
 

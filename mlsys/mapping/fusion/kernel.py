@@ -10,16 +10,16 @@ from mlsys.frozen import FrozenDict
 from mlsys.mapping.fusion.match import FusionGroup, GroupTraffic, traffic_of
 from mlsys.mapping.fusion.steps import is_elementwise
 from mlsys.units import ureg
+from mlsys.workloads.counted_operator import CountedOperator
 from mlsys.workloads.graph import Access, OperatorGraph, Value
 from mlsys.workloads.operator import Operator
 from mlsys.workloads.torch_import.rules.counts import Counts
-from mlsys.workloads.traced import TracedOperator
 
 _BYTE, _FLOP = ureg.Unit("byte"), ureg.Unit("FLOP")
 
 
 @dataclass(frozen=True, repr=False)
-class FusedOperator(TracedOperator):
+class FusedOperator(CountedOperator):
     """Several operators that run as one kernel.
 
     Its work is that of its members. Kind, shape, number format and products are those of its
@@ -35,18 +35,18 @@ class FusedOperator(TracedOperator):
     """
 
     pattern: str = field(kw_only=True)
-    parts: tuple[TracedOperator, ...] = field(kw_only=True)
+    parts: tuple[CountedOperator, ...] = field(kw_only=True)
 
     @property
-    def members(self) -> tuple[TracedOperator, ...]:
+    def members(self) -> tuple[CountedOperator, ...]:
         """The operators that it is made of, in the order in which they ran."""
         return self.parts
 
 
-def kernel_of(graph: OperatorGraph, group: FusionGroup) -> TracedOperator:
+def kernel_of(graph: OperatorGraph, group: FusionGroup) -> CountedOperator:
     """Return the operators of a group as one kernel; one alone stays as it is."""
     parts = [graph.operators[member] for member in group.members]
-    members = tuple(part for part in parts if isinstance(part, TracedOperator))
+    members = tuple(part for part in parts if isinstance(part, CountedOperator))
     if len(members) < len(parts):
         raise ArgumentError(f"fuse(): {graph.name!r} has operators that were not captured. Use a captured network")
     if len(members) == 1:
@@ -71,12 +71,12 @@ def kernel_of(graph: OperatorGraph, group: FusionGroup) -> TracedOperator:
     )
 
 
-def _name(members: Sequence[TracedOperator]) -> str:
+def _name(members: Sequence[CountedOperator]) -> str:
     names = [member.name for member in members]
     return " + ".join(names) if len(names) <= 4 else f"{names[0]} + … + {names[-1]} ({len(names)})"
 
 
-def _kind(graph: OperatorGraph, group: FusionGroup, anchor: TracedOperator) -> tuple[str, FrozenDict[str, int]]:
+def _kind(graph: OperatorGraph, group: FusionGroup, anchor: CountedOperator) -> tuple[str, FrozenDict[str, int]]:
     if all(is_elementwise(graph, member) for member in group.members):
         return "elementwise", FrozenDict({"elements": graph.operators[group.members[-1]].shape.get("elements", 0)})
     first, last = graph.operators[group.members[0]].products, graph.operators[group.members[-1]].products
@@ -88,7 +88,7 @@ def _kind(graph: OperatorGraph, group: FusionGroup, anchor: TracedOperator) -> t
 
 def _counts(
     graph: OperatorGraph,
-    members: Sequence[TracedOperator],
+    members: Sequence[CountedOperator],
     crossing: GroupTraffic,
     kind: str,
     shape: FrozenDict[str, int],

@@ -20,7 +20,7 @@ def as_run(workload: Network, way: str) -> Network:
         software without a compiler of its own for products, operators are those that the catalogue lists.
     way
         ``"kernels"``, ``"loops"``, ``"one by one"`` or ``"with convolutions"``, as
-        :func:`mlsys.models.calibrated.eager.run_as` says of a setting.
+        :func:`mlsys.models.estimate.eager.run_as` says of a setting.
 
     Examples
     --------

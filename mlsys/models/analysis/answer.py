@@ -12,9 +12,9 @@ from mlsys.hardware.device import Device
 from mlsys.models.analysis.memory import MemoryNeed
 from mlsys.models.analysis.network_run import NetworkRun
 from mlsys.models.analysis.parts import AT_PEAK, NO_TIME, BottleneckGroup, OperatorTime, Repeated, WhatIf
-from mlsys.models.calibrated.ranges import Range, speed_range
 from mlsys.models.energy.boards import InferenceEnergy, inference_energy
 from mlsys.models.energy.cards import card_power
+from mlsys.models.estimate.ranges import Range, speed_range
 from mlsys.models.result import Result
 from mlsys.models.software import SoftwareStack
 from mlsys.provenance import Fact, origin_of, used_facts

@@ -4,13 +4,13 @@ from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
 from mlsys.mapping.fusion import has_convolutions
 from mlsys.models.analysis.changes import fastest_rate
-from mlsys.models.calibrated.effects import effect_of
-from mlsys.models.calibrated.laws import MATRIX_UNITS
-from mlsys.models.calibrated.layouts import BLOCKS, PLANES
-from mlsys.models.calibrated.library import calibrated
-from mlsys.models.calibrated.machine import Snapshot
-from mlsys.models.calibrated.resident import Residence
-from mlsys.models.calibrated.running import Running
+from mlsys.models.estimate.effects import effect_of
+from mlsys.models.estimate.kernel_time import MATRIX_UNITS
+from mlsys.models.estimate.layouts import BLOCKS, PLANES
+from mlsys.models.estimate.library import calibrated
+from mlsys.models.estimate.machine import Snapshot
+from mlsys.models.estimate.running import Running
+from mlsys.models.estimate.weight_residency import Residence
 from mlsys.models.result import Result
 from mlsys.precision import precision_name
 from mlsys.provenance import comparing

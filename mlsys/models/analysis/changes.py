@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from mlsys.hardware.view import MachineView
 from mlsys.models.analysis.parts import AT_PEAK, NO_TIME, BottleneckGroup, WhatIf
-from mlsys.models.calibrated.machine import Snapshot
-from mlsys.models.calibrated.model import KernelTimes, kernel_times
-from mlsys.models.calibrated.parameters import Parameters
-from mlsys.models.calibrated.stack import Stack
-from mlsys.models.calibrated.teams import as_used, with_twice_the_samples
-from mlsys.models.calibrated.work import MATMUL, Work
+from mlsys.models.estimate.batch import CaseBatch
+from mlsys.models.estimate.machine import Snapshot
+from mlsys.models.estimate.model import KernelTimes, kernel_times
+from mlsys.models.estimate.parameters import Parameters
+from mlsys.models.estimate.thread_scaling import as_used, with_twice_the_samples
+from mlsys.models.estimate.work import MATMUL, Work
 from mlsys.precision import element_size
 from mlsys.units import ureg
 from mlsys.workloads import Network
@@ -91,12 +91,12 @@ class TimingModel:
     def decisive(self, work: Work) -> tuple[str, ...]:
         """Return the rates of the engine that the time of the whole comes from: those that move it at once."""
         whole = self.seconds(work)
-        return tuple(name for name in Stack.RECORDED if self._with_more(name).seconds(work) != whole)
+        return tuple(name for name in CaseBatch.RECORDED if self._with_more(name).seconds(work) != whole)
 
     def idle(self, work: Work) -> tuple[str, ...]:
         """Return the rates of the engine that the time never comes from: far less of them and far more leave it."""
         whole = self.seconds(work)
-        names = (*Stack.RECORDED, "cache")
+        names = (*CaseBatch.RECORDED, "cache")
         return tuple(
             name for name in names if all(self._with_more(name, far).seconds(work) == whole for far in (1e-3, 1e3))
         )
@@ -109,7 +109,7 @@ class TimingModel:
 
     def times(self, work: Work) -> KernelTimes:
         """Return what one launch of each kernel takes."""
-        times = kernel_times(Stack.of([(self.engine, work, self.stays)]), self.parameters.vectorised())
+        times = kernel_times(CaseBatch.of([(self.engine, work, self.stays)]), self.parameters.vectorised())
         return times.at_least(work["flops"], work["moved"], self.peak, self.bandwidth)
 
     def seconds(self, work: Work) -> float:
@@ -180,7 +180,7 @@ def weights_of_twice_the_batch(network: Network, work: Work) -> Array:
     Parameters
     ----------
     network, work
-        Kernels as :func:`mlsys.models.calibrated.lowering.expert_by_expert` has them.
+        Kernels as :func:`mlsys.models.estimate.lowering.expert_by_expert` has them.
     """
     times = np.ones(len(work["count"]))
     several = (work["kind"] == MATMUL) & (work["weights"] > 0) & (work["batch"] > 1)

@@ -7,7 +7,6 @@ from types import NoneType
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.door import checked_count, takes
 from mlsys.errors import ArgumentError
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
@@ -28,22 +27,23 @@ from mlsys.models.analysis.changes import TimingModel, changes_tried, fastest_ra
 from mlsys.models.analysis.memory import memory_need
 from mlsys.models.analysis.network_run import NetworkRun, in_format, precision_of
 from mlsys.models.analysis.parts import BottleneckGroup, OperatorTime
-from mlsys.models.calibrated.eager import Ran, of_network, run_as
-from mlsys.models.calibrated.library import parameters_of
-from mlsys.models.calibrated.machine import Snapshot, snapshot
-from mlsys.models.calibrated.own import shape_if_calibrated
-from mlsys.models.calibrated.parameters import Parameters
-from mlsys.models.calibrated.processors import widened
-from mlsys.models.calibrated.ranges import Range, range_of
-from mlsys.models.calibrated.resident import Residence, held_on, resident, sent_bytes
-from mlsys.models.calibrated.running import as_counted, kernels_run, usual_running
-from mlsys.models.calibrated.stack import Stack
-from mlsys.models.calibrated.work import MATMUL, Work
+from mlsys.models.estimate.batch import CaseBatch
+from mlsys.models.estimate.eager import Ran, of_network, run_as
+from mlsys.models.estimate.library import parameters_of
+from mlsys.models.estimate.machine import Snapshot, snapshot
+from mlsys.models.estimate.parameters import Parameters
+from mlsys.models.estimate.processors import widened
+from mlsys.models.estimate.ranges import Range, range_of
+from mlsys.models.estimate.running import as_counted, kernels_run, usual_running
+from mlsys.models.estimate.user_calibration import shape_if_calibrated
+from mlsys.models.estimate.weight_residency import Residence, held_on, resident, sent_bytes
+from mlsys.models.estimate.work import MATMUL, Work
 from mlsys.models.result import Result
 from mlsys.models.roofline import roofline
 from mlsys.models.software import SoftwareStack, software_of
 from mlsys.precision import element_size, precision_name
 from mlsys.provenance import Seen, Step, comparing, recording, traced, unrecorded, used_facts
+from mlsys.unit_checks import check_types, checked_count
 from mlsys.units import Q_, computed, number_in, ureg
 from mlsys.workloads.operator import Network, Operator
 from mlsys.workloads.used_sizes import network_batch
@@ -52,7 +52,7 @@ _S, _FLOP = ureg.Unit("s"), ureg.Unit("FLOP")
 
 
 @traced
-@takes(
+@check_types(
     device=(Device, "a device, such as Hardware.Cloud.A100"),
     workload=(Network, "a network, such as load('resnet50'); mlsys.analyze() takes a name"),
     mapping=((Network, NoneType), "the workload as kernels, such as fuse(workload), or None"),
@@ -95,7 +95,7 @@ def analyze(
         fitted. False sends all of it to the main memory, as the roofline does. Either way the
         estimate of no operator is below its bound.
     source
-        Who measures, as for :func:`mlsys.models.calibrated.ranges.range_of`; ``ALL_SOURCES`` of that module for
+        Who measures, as for :func:`mlsys.models.estimate.ranges.range_of`; ``ALL_SOURCES`` of that module for
         several analyses that are set side by side, because whoever measures them all brings the same habits to each.
 
     Returns
@@ -232,7 +232,7 @@ def _origin(network: Network, timing: TimingModel, work: Work, read: Seen) -> St
         for name in idle:
             getattr(timing.engine, name)
     with unrecorded(), recording() as kept:  # a fact may stand behind a rate that matters and one that never does
-        for name in (name for name in (*Stack.RECORDED, "cache") if name not in idle):
+        for name in (name for name in (*CaseBatch.RECORDED, "cache") if name not in idle):
             getattr(timing.engine, name)
     for name in unused.keys() - held.keys() - kept.keys():
         read.pop(name, None)

@@ -2,7 +2,6 @@
 
 from typing import Literal, get_args
 
-from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
@@ -11,6 +10,7 @@ from mlsys.models.architecture.arrays import KpuTiling, TpuTiling
 from mlsys.models.architecture.cpu import CpuTiling
 from mlsys.models.architecture.gpu import GpuTiling, has_shared_memory
 from mlsys.models.architecture.strategy import TilingStrategy
+from mlsys.unit_checks import checked_choice
 
 StrategyName = Literal["cpu", "gpu", "tpu", "kpu"]
 STRATEGIES: dict[StrategyName, type[TilingStrategy]] = {

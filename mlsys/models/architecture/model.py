@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from mlsys.door import checked_number, nonnegative, takes
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
@@ -17,6 +16,7 @@ from mlsys.models.architecture.spending import ENERGY_PARTS, Spending
 from mlsys.models.architecture.strategy import TilingStrategy
 from mlsys.models.energy import Energies
 from mlsys.provenance import Step, traced
+from mlsys.unit_checks import check_types, checked_number, nonnegative
 from mlsys.units import Quantity, computed, ureg
 from mlsys.workloads.operator import Network, Operator
 
@@ -42,7 +42,7 @@ class _Spent(NamedTuple):
 
 
 @traced
-@takes(
+@check_types(
     device=(Device, "a device, such as Hardware.Cloud.A100"),
     workload=((Operator, Network), "an operator or a network, such as gemm(64, 64, 64) or load('resnet50')"),
 )

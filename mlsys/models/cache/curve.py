@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlsys.door import Argument, checked_number
 from mlsys.errors import ArgumentError
 from mlsys.models.cache.geometry import whole_bytes
 from mlsys.models.cache.simulate import dense_lines
 from mlsys.models.cache.trace import Trace
 from mlsys.provenance import traced
+from mlsys.unit_checks import Argument, checked_number
 from mlsys.units import Quantity, ureg
 
 _MISSES = Argument("", low=0, whole=True)

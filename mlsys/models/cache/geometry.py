@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from mlsys.door import Argument, checked_count, checked_number
 from mlsys.errors import ArgumentError
+from mlsys.unit_checks import Argument, checked_count, checked_number
 from mlsys.units import Quantity
 
 _BYTES = Argument("byte", low=1, whole=True)

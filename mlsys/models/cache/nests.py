@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mlsys.door import Argument, checked_count, checked_number
 from mlsys.errors import ArgumentError
 from mlsys.models.access import Layout, layout_strides
 from mlsys.models.cache.geometry import whole_bytes
 from mlsys.models.cache.trace import Trace, refuse_long, trace_of
 from mlsys.models.tiling.traffic import ConvTile, gemm_tile, loop_order
+from mlsys.unit_checks import Argument, checked_count, checked_number
 from mlsys.units import Quantity
 
 _ALIGNMENT = 4096

@@ -17,12 +17,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from mlsys.door import checked_number, positive
 from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
 from mlsys.inputs import read_text, yaml_of
+from mlsys.unit_checks import checked_number, positive
 from mlsys.units import Q_, Quantity
 
 _PLACE = Path(__file__).parent / "powers.yaml"

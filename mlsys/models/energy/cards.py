@@ -14,11 +14,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from mlsys.door import checked_number, positive
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import MachineView, view
 from mlsys.models.energy.boards import WorkPower, fitted_powers
 from mlsys.models.energy.prices import Energies
+from mlsys.unit_checks import checked_number, positive
 from mlsys.units import Quantity, ureg
 
 # The kind of device that the law was fitted to, and the name of the law.

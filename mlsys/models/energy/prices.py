@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from mlsys.door import checked_number, positive
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
@@ -16,6 +15,7 @@ from mlsys.hardware.view import LevelView, MachineView, view
 from mlsys.models.energy.rules import NEW, OLD, RULES, WORD, Reader, price_grows
 from mlsys.precision import precision_name
 from mlsys.provenance import Fact, Step
+from mlsys.unit_checks import checked_number, positive
 from mlsys.units import Quantity, Unit, computed, number_in, ureg
 
 Bound = Literal["low", "central", "high"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mlsys.door import checked_number, positive
 from mlsys.errors import UnknownNameError
 from mlsys.hardware.device import Device
 from mlsys.models.systolic.folds import exact_count
 from mlsys.precision import element_size
+from mlsys.unit_checks import checked_number, positive
 from mlsys.units import Q_, Quantity
 
 _GIGAHERTZ = Q_(1.0, "GHz")

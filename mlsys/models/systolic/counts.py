@@ -7,11 +7,11 @@ The formulas are plain arithmetic and broadcast over NumPy arrays of shapes.
 from typing import Any
 
 from mlsys.choices import Convention, FoldOverlap, Stationary
-from mlsys.door import checked_choice
 from mlsys.models.systolic.accesses import Accesses, ArrayCounts
 from mlsys.models.systolic.folds import CONVENTIONS, OVERLAPS, Folds, choose, exact_count, folds
 from mlsys.models.systolic.scalesim import Window, scalesim_counts
 from mlsys.provenance import traced
+from mlsys.unit_checks import checked_choice
 
 
 @traced

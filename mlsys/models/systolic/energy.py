@@ -9,13 +9,13 @@ by default for 45 nm, as is customary.
 from dataclasses import dataclass
 from typing import Literal
 
-from mlsys.door import checked_choice, checked_number, positive
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.technology import Technology
 from mlsys.models.energy import WORD, Energies
 from mlsys.models.systolic.accesses import ArrayCounts
 from mlsys.models.systolic.folds import exact_count
 from mlsys.precision import PRECISIONS, precision_name
+from mlsys.unit_checks import checked_choice, checked_number, positive
 from mlsys.units import Q_, Quantity
 
 Levels = Literal["customary", "all"]

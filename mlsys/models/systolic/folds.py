@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from mlsys.choices import Convention, FoldOverlap, Stationary
-from mlsys.door import checked_choice, checked_number, count
 from mlsys.errors import ArgumentError
+from mlsys.unit_checks import checked_choice, checked_number, count
 
 __all__ = [
     "CONVENTIONS",

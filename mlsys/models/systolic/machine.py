@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mlsys.choices import FoldOverlap, Stationary
-from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError
 from mlsys.models.systolic.accesses import Accesses
 from mlsys.models.systolic.folds import OVERLAPS, Folds, folds
 from mlsys.provenance import traced
+from mlsys.unit_checks import checked_choice
 
 Array = npt.NDArray[Any]
 

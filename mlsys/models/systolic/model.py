@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mlsys.choices import Convention, FoldOverlap, Stationary
-from mlsys.door import checked_choice, checked_number, positive
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
@@ -29,6 +28,7 @@ from mlsys.models.systolic.scalesim import scalesim_counts
 from mlsys.models.systolic.stalls import stalled_cycles
 from mlsys.precision import element_size
 from mlsys.provenance import Step, traced
+from mlsys.unit_checks import checked_choice, checked_number, positive
 from mlsys.units import Quantity, computed, total, ureg
 from mlsys.workloads.operator import Network, Operator
 

@@ -3,7 +3,6 @@
 import math
 from fractions import Fraction
 
-from mlsys.door import Argument, checked_count, checked_number, positive
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
@@ -11,6 +10,7 @@ from mlsys.hardware.view import view
 from mlsys.models.tiling.traffic import gemm_tile
 from mlsys.precision import element_size as size_of
 from mlsys.provenance import traced
+from mlsys.unit_checks import Argument, checked_count, checked_number, positive
 from mlsys.units import Quantity
 
 _BUFFERS = Argument("", low=1, high=2, whole=True)

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-from mlsys.door import takes
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
@@ -13,6 +12,7 @@ from mlsys.models.tiling.capacity import checked_buffers, gemm_tile_words, large
 from mlsys.models.tiling.traffic import gemm_tile, gemm_traffic, loop_order
 from mlsys.precision import element_size
 from mlsys.provenance import Step, traced
+from mlsys.unit_checks import check_types
 from mlsys.units import Q_, computed, ureg
 from mlsys.workloads.operator import Operator
 
@@ -53,7 +53,7 @@ class Tiling:
 
 
 @traced
-@takes(
+@check_types(
     device=(Device, "a device, such as Hardware.Cloud.A100"),
     mapping=(Tiling, "a tiling, such as Tiling(96, 'L1')"),
 )

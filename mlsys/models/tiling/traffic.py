@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from mlsys.door import Argument, checked_count, checked_number, positive
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.provenance import traced
+from mlsys.unit_checks import Argument, checked_count, checked_number, positive
 from mlsys.units import Quantity, ureg
 
 GEMM_OPERANDS = FrozenDict({"A": "mk", "B": "kn", "C": "mn"})

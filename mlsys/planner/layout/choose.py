@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from mlsys.door import checked_choice, checked_number, positive
 from mlsys.errors import ArgumentError
 from mlsys.formatting import compact
 from mlsys.frozen import FrozenDict
@@ -16,6 +15,7 @@ from mlsys.planner.graphs import graph_of
 from mlsys.planner.layout.formats import checked_layout
 from mlsys.planner.layout.problem import LayoutProblem, TrafficRule, members, turning_bytes
 from mlsys.provenance import traced
+from mlsys.unit_checks import checked_choice, checked_number, positive
 from mlsys.units import Quantity, ureg
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 
-from mlsys.door import checked_count
 from mlsys.errors import ArgumentError
+from mlsys.unit_checks import checked_count
 
 _BLOCKED = re.compile(r"NCHW([1-9][0-9]*)c")
 

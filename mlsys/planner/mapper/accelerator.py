@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware import Device, Hardware
 from mlsys.hardware.view import LevelView, view
+from mlsys.unit_checks import checked_choice
 
 ACCELERATORS = ("edge_tpu_like", "eyeriss_like", "gemm_l1_l3", "tpu_like")
 

@@ -9,7 +9,6 @@ from typing import Any, get_args
 import numpy as np
 
 from mlsys.choices import Objective
-from mlsys.door import checked_choice, checked_number, positive, takes
 from mlsys.errors import ArgumentError
 from mlsys.hardware.device import Device
 from mlsys.mapping.iteration import IterationSpace, iteration_space
@@ -24,6 +23,7 @@ from mlsys.planner.mapper.costs import costs_of
 from mlsys.planner.mapper.hierarchy import Best, search
 from mlsys.planner.mapper.two_level import safe_bound
 from mlsys.provenance import traced
+from mlsys.unit_checks import check_types, checked_choice, checked_number, positive
 from mlsys.workloads.operator import Network, Operator
 
 __all__ = ["OBJECTIVES", "MappedLayer", "Objective", "best_mapping", "map_network"]
@@ -133,7 +133,7 @@ def _count(number: int) -> str:
 
 
 @traced
-@takes(
+@check_types(
     device=((Device, Hierarchy), "a device, such as Hardware.Cloud.A100, or a Hierarchy"),
     workload=((Operator, IterationSpace), "an operator, such as gemm(64, 64, 64), or an IterationSpace"),
 )

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
 
-from mlsys.door import checked_choice, checked_count, plain_arguments
 from mlsys.errors import ArgumentError
 from mlsys.provenance import traced
+from mlsys.unit_checks import checked_choice, checked_count, plain_arguments
 
 TileSet = Literal["all", "div"]
 TILE_SETS: tuple[TileSet, ...] = get_args(TileSet)

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from mlsys.door import checked_number, nonnegative, takes
 from mlsys.errors import ArgumentError
 from mlsys.formatting import compact
 from mlsys.hardware.device import Device
 from mlsys.hardware.parts import MemoryLevel
 from mlsys.planner.memory.plan import MemoryPlan
 from mlsys.provenance import traced
+from mlsys.unit_checks import check_types, checked_number, nonnegative
 from mlsys.units import Quantity, total
 
 
@@ -68,7 +68,7 @@ class MemoryFit:
 
 
 @traced
-@takes(
+@check_types(
     device=(Device, "a device, such as Hardware.Cloud.A100"),
     plan=(MemoryPlan, "what plan_memory returns"),
 )

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from mlsys.door import checked_count
 from mlsys.planner.graphs import graph_of
 from mlsys.planner.memory.liveness import liveness
+from mlsys.unit_checks import checked_count
 from mlsys.units import Quantity
 
 if TYPE_CHECKING:

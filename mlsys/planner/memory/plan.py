@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 from mlsys.choices import PackingStrategy
-from mlsys.door import Argument, checked_number
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.formatting import compact
 from mlsys.planner.memory.liveness import Buffer, Liveness, live_bytes, liveness
@@ -18,6 +17,7 @@ from mlsys.planner.memory.offsets import STRATEGIES, peak_of
 from mlsys.planner.memory.smallest import smallest_offsets
 from mlsys.provenance import traced
 from mlsys.tables import Table
+from mlsys.unit_checks import Argument, checked_number
 from mlsys.units import Q_, Quantity, ureg
 
 if TYPE_CHECKING:

@@ -252,8 +252,8 @@ def plan_graph(
         "throughput": (0.0, 0.0, switch_penalty, 1.0),
     }.get(goal)
     if weights is None:
-        quickest, thriftiest = best((1.0, 0, 0, 0), caps, 1).ranked(), best((0, 1.0, 0, 0), caps, 1).ranked()
-        least = [float(best[0][0]) if best else 1.0 for best in (quickest, thriftiest)]
+        quickest, lowest_energy = best((1.0, 0, 0, 0), caps, 1).ranked(), best((0, 1.0, 0, 0), caps, 1).ranked()
+        least = [float(best[0][0]) if best else 1.0 for best in (quickest, lowest_energy)]
         weights = (weight / least[0], (1 - weight) / least[1], switch_penalty, 0.0)
     search = best(weights, caps, top)
     ranked = search.ranked()

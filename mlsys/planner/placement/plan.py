@@ -9,7 +9,6 @@ import numpy as np
 
 from mlsys.choices import Goal, Strategy
 from mlsys.deadline import Deadline
-from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError
 from mlsys.planner.placement.balance import balanced
 from mlsys.planner.placement.chain import Found, search_chain
@@ -18,6 +17,7 @@ from mlsys.planner.placement.layers import Layers, Steps, Weights, bottleneck_bo
 from mlsys.planner.placement.milp import solve_chain, solver_needs
 from mlsys.planner.placement.result import PlanResult, Ranked
 from mlsys.planner.placement.scenario import Scenario, exact
+from mlsys.unit_checks import checked_choice
 
 _UNKNOWN = "not known: no placement was found in {seconds:g} s, and no proof that there is none. Give more seconds"
 _LATENCY, _ENERGY = Weights(Fraction(1), Fraction(0)), Weights(Fraction(0), Fraction(1))
@@ -181,10 +181,10 @@ def _weights(search: _Search, caps: Caps, goal: str, weight: Fraction, penalty: 
         return Weights(Fraction(1), Fraction(0), penalty)
     if goal == "efficiency":
         return Weights(Fraction(0), Fraction(1), penalty)
-    quickest, thriftiest = search(_LATENCY, caps, 1, share=0.3), search(_ENERGY, caps, 1, share=0.4)
-    if not quickest.best or not thriftiest.best:
+    quickest, lowest_energy = search(_LATENCY, caps, 1, share=0.3), search(_ENERGY, caps, 1, share=0.4)
+    if not quickest.best or not lowest_energy.best:
         return None
-    return Weights(weight / quickest.best[0][0], (1 - weight) / thriftiest.best[0][0], penalty)
+    return Weights(weight / quickest.best[0][0], (1 - weight) / lowest_energy.best[0][0], penalty)
 
 
 def _throughput(search: _Search, caps: Caps, top: int) -> tuple[Found, list[Fraction]]:

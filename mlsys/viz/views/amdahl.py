@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from mlsys.door import at_least, checked_number, fraction
 from mlsys.formulas import amdahl_ceiling, amdahl_speedup, device_bound_fraction, serial_share
+from mlsys.unit_checks import at_least, checked_number, fraction
 from mlsys.viz.amdahl import SpeedupCurve, TimeBars
 from mlsys.viz.style import COLORS, HALO, decades
 from mlsys.viz.views.view import Scene, View, new_figure

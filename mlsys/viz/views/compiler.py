@@ -9,7 +9,7 @@ from matplotlib.patches import Patch, Rectangle
 from mlsys.bench.passes import PASSES, PassResult
 from mlsys.bench.result import CompileResult
 from mlsys.bench.stored import stored_compile_results, stored_pass_results
-from mlsys.door import checked_choice
+from mlsys.unit_checks import checked_choice
 from mlsys.viz.compiler import LOOKS, Waterfall, dress, time_text
 from mlsys.viz.style import COLORS, apply_style
 from mlsys.viz.views.view import Scene, View, new_figure

@@ -7,10 +7,10 @@ import matplotlib.style
 from matplotlib.patches import Rectangle
 
 from mlsys.choices import Stationary
-from mlsys.door import checked_choice, checked_count
 from mlsys.mapping import DATAFLOWS, dataflow, gemm_space
 from mlsys.models.dataflow import buffer_words, movements
 from mlsys.planner.mapper import best_two_level
+from mlsys.unit_checks import checked_choice, checked_count
 from mlsys.viz.mapping import OPERANDS, DataflowBars
 from mlsys.viz.style import COLORS, HALO
 from mlsys.viz.views.view import Scene, View, new_figure

@@ -7,11 +7,11 @@ import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
-from mlsys.door import checked_choice
 from mlsys.edge.config import EdgeVariant
 from mlsys.edge.points import EdgePoint
 from mlsys.edge.schema import FORMATS
 from mlsys.edge.stored import stored_run
+from mlsys.unit_checks import checked_choice
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import number, percent, times

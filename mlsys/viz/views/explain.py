@@ -10,9 +10,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
-from mlsys.door import checked_choice
 from mlsys.explain import CAUSES, Attribution, Cause, Log, attribute, stored_logs
 from mlsys.explain.whatif import amdahl
+from mlsys.unit_checks import checked_choice
 from mlsys.viz.explain import LOOKS
 from mlsys.viz.style import COLORS, apply_style
 from mlsys.viz.views.view import Scene, View, new_figure, number, percent, times

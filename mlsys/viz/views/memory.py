@@ -8,11 +8,11 @@ import matplotlib.style
 import numpy as np
 from matplotlib.axes import Axes
 
-from mlsys.door import checked_count
 from mlsys.formulas import bytes_in_flight, latency_bound_bandwidth
 from mlsys.hardware.device import Device
 from mlsys.models.access import strided_access
 from mlsys.precision import element_size
+from mlsys.unit_checks import checked_count
 from mlsys.units import Quantity
 from mlsys.viz.memory import InFlight
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, decades

@@ -8,10 +8,10 @@ from typing import Any, Literal, TypedDict
 import matplotlib.style
 from matplotlib.patches import Rectangle
 
-from mlsys.door import checked_number, count, positive
 from mlsys.errors import UnknownNameError
 from mlsys.planner.placement import Scenario, example, plan
 from mlsys.planner.placement.costs import Placed, price
+from mlsys.unit_checks import checked_number, count, positive
 from mlsys.viz.style import COLORS, CYCLE, HALO
 from mlsys.viz.views.view import Scene, View, new_figure
 from mlsys.viz.words import times

@@ -5,11 +5,11 @@ from typing import Literal, TypedDict, get_args
 import matplotlib.style
 from matplotlib.axes import Axes
 
-from mlsys.door import checked_choice, plain_arguments
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.mapping import Mapping
 from mlsys.models import Result, roofline
+from mlsys.unit_checks import checked_choice, plain_arguments
 from mlsys.units import Q_, Quantity
 from mlsys.viz.roofline import Roof
 from mlsys.viz.style import COLORS, CYCLE, HALO, MARKERS, decades

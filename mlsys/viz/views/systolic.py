@@ -7,8 +7,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from mlsys.choices import FoldOverlap, Stationary
-from mlsys.door import checked_choice
 from mlsys.models.systolic import DATAFLOWS, ArrayCounts, count_systolic
+from mlsys.unit_checks import checked_choice
 from mlsys.viz.style import COLORS, HALO, apply_style
 from mlsys.viz.systolic import over_size, teeth_axes
 from mlsys.viz.views.view import Scene, View, new_figure

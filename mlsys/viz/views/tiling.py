@@ -5,9 +5,9 @@ from typing import TypedDict
 
 import matplotlib.style
 
-from mlsys.door import checked_count
 from mlsys.errors import ArgumentError
 from mlsys.models.tiling import gemm_tile_words, gemm_traffic
+from mlsys.unit_checks import checked_count
 from mlsys.viz.lru import lru_cliff, lru_words
 from mlsys.viz.style import COLORS, HALO, decades
 from mlsys.viz.tiling import TILES, TileTraffic

@@ -6,7 +6,7 @@ from typing import Any
 from mlsys.workloads.torch_import.assemble import Place, Template
 from mlsys.workloads.torch_import.calls import Call, Tensor, Unknown
 from mlsys.workloads.torch_import.symbolic import Expressions
-from mlsys.workloads.torch_import.wiring import Ends, Look, Wire
+from mlsys.workloads.torch_import.wiring import Ends, View, Wire
 from mlsys.workloads.totals import Held
 
 
@@ -95,7 +95,7 @@ def from_text(text: str) -> Template:
     template.wires = [Wire(name, tensors[number], overwrites) for name, number, overwrites in record["wires"]]
     words = record["words"]
     template.places = [
-        Place(name, words[target], words[path], call, Ends(tuple([Look(*look) for look in takes]), tuple(makes)))
+        Place(name, words[target], words[path], call, Ends(tuple([View(*look) for look in takes]), tuple(makes)))
         for name, target, path, call, takes, makes in record["places"]
     ]
     return template

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from mlsys.door import checked_count
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict
 from mlsys.precision import PRECISIONS as FORMATS
 from mlsys.precision import element_size
+from mlsys.unit_checks import checked_count
 from mlsys.units import Quantity, ureg
+from mlsys.workloads.counted_operator import CountedOperator
 from mlsys.workloads.graph import OperatorGraph
 from mlsys.workloads.operator import Operator
 from mlsys.workloads.torch_import.calls import Call, Filling, Tensor
@@ -21,7 +22,6 @@ from mlsys.workloads.torch_import.rules import counts_of as counted
 from mlsys.workloads.torch_import.symbolic import Expressions
 from mlsys.workloads.torch_import.wiring import Ends, Wire, operator_graph
 from mlsys.workloads.totals import AttentionCount, Held
-from mlsys.workloads.traced import TracedOperator
 from mlsys.workloads.workload import Workload
 
 PRECISIONS = {
@@ -117,7 +117,7 @@ class Template:
             operations, data, weights, shape = shared[number]
             if count.read or count.written:
                 operators.append(
-                    TracedOperator(
+                    CountedOperator(
                         name,
                         count.kind,
                         precisions[number],

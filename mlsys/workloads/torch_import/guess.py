@@ -7,7 +7,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from mlsys.errors import ArgumentError
-from mlsys.workloads.asked import checked_shape
+from mlsys.workloads.argument_checks import checked_shape
 
 
 def guessed_inputs(

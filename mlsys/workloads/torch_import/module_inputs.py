@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from mlsys.workloads.asked import checked_shape
+from mlsys.workloads.argument_checks import checked_shape
 from mlsys.workloads.torch_import.build import arguments_of
 from mlsys.workloads.torch_import.capture import placed
 from mlsys.workloads.torch_import.probe import Probe, Shape, probe

@@ -24,7 +24,7 @@ from mlsys.workloads.torch_import.tensors import (
     storage,
     unpacked_weights,
 )
-from mlsys.workloads.torch_import.wiring import Ends, Look, Wire
+from mlsys.workloads.torch_import.wiring import Ends, View, Wire
 
 # Arithmetic and assertions on sizes: they touch no data.
 _HUGE = 2**40  # torch's bound for what it cannot bound
@@ -107,13 +107,13 @@ class _Reader:
         self._looks[wire] = {layout_of(tensor): 0} if over < 0 else dict(self._looks[over])
         return wire
 
-    def _look(self, tensor: torch.Tensor, name: str) -> Look:
+    def _look(self, tensor: torch.Tensor, name: str) -> View:
         wire = self._current.get(storage(tensor))
         if wire is None:
             wire = self._lay(tensor, name)
         looks, layout = self._looks[wire], layout_of(tensor)
         first = next(iter(looks))
-        return Look(wire, looks.setdefault(layout, len(looks)), last_stride(layout) != last_stride(first))
+        return View(wire, looks.setdefault(layout, len(looks)), last_stride(layout) != last_stride(first))
 
     def nodes(self, module: torch.fx.GraphModule, prefix: str) -> Iterator[Node]:
         for node in module.graph.nodes:
@@ -208,7 +208,7 @@ class _Reader:
         except Exception:  # it stays one unknown operator, which is reported
             return None
 
-    def _call(self, name: str, node: torch.fx.Node) -> tuple[Call, tuple[Look, ...]]:
+    def _call(self, name: str, node: torch.fx.Node) -> tuple[Call, tuple[View, ...]]:
         target: Any = node.target
         value = node.meta.get("val")
         overload, in_place, is_pointwise = "", False, False
@@ -216,7 +216,7 @@ class _Reader:
             overload = target._overloadname
             in_place = target._schema.is_mutable and name not in _LOOKS
             is_pointwise = torch.Tag.pointwise in target.tags
-        takes: dict[Any, tuple[int, Look]] = {}
+        takes: dict[Any, tuple[int, View]] = {}
         arguments = tuple(
             (label, self._value(given, takes))
             for label, given in self._named(target, node)
@@ -270,7 +270,7 @@ class _Reader:
             *((name, node.kwargs.get(name, default)) for name, default in named),
         ]
 
-    def _value(self, given: Any, takes: dict[Any, tuple[int, Look]]) -> Any:
+    def _value(self, given: Any, takes: dict[Any, tuple[int, View]]) -> Any:
         if isinstance(given, torch.fx.Node):
             value = given.meta.get("val")
             if isinstance(value, torch.Tensor):
@@ -286,7 +286,7 @@ class _Reader:
             return tuple(self._value(item, takes) for item in given)
         return self._plain(given)
 
-    def _taken(self, tensor: torch.Tensor, key: Any, name: str, takes: dict[Any, tuple[int, Look]]) -> Tensor:
+    def _taken(self, tensor: torch.Tensor, key: Any, name: str, takes: dict[Any, tuple[int, View]]) -> Tensor:
         """Return a tensor that a node takes, numbered among those that it takes."""
         if key not in takes:
             takes[key] = (len(takes), self._look(tensor, name))

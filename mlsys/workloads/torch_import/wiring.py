@@ -18,7 +18,7 @@ class Wire(NamedTuple):
     overwrites: int = -1
 
 
-class Look(NamedTuple):
+class View(NamedTuple):
     """One input of a node: the wire, which view of it, and whether its last axis is another one."""
 
     wire: int
@@ -29,7 +29,7 @@ class Look(NamedTuple):
 class Ends(NamedTuple):
     """What a node takes, in the order of its call's inputs, and the wires that it makes."""
 
-    takes: tuple[Look, ...] = ()
+    takes: tuple[View, ...] = ()
     makes: tuple[int, ...] = ()
 
 

@@ -126,7 +126,7 @@ def recipe(name: str) -> Recipe:
     ((3, 'image', 'image'), 384)
     """
     from mlsys.workloads import zoo
-    from mlsys.workloads.asked import unknown_network
+    from mlsys.workloads.argument_checks import unknown_network
 
     entry = zoo.resolve(name)
     if entry is None:

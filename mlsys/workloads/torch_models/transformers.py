@@ -4,8 +4,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from mlsys.workloads.drawn import DrawnTape
-from mlsys.workloads.torch_models.drawn import Drawn
+from mlsys.workloads.graph_builder import NetworkBuilder
+from mlsys.workloads.torch_models.built import Drawn
 from mlsys.workloads.torch_models.parts import split_heads
 from mlsys.workloads.zoo.residual import resnet_stages
 
@@ -50,7 +50,7 @@ class DETR(nn.Module):
 
     def __init__(self, width: int = 256, heads: int = 8, inner: int = 2048, queries: int = 100) -> None:
         super().__init__()
-        stages = DrawnTape("resnet50", 1, (3, 800, 800), "fp32")
+        stages = NetworkBuilder("resnet50", 1, (3, 800, 800), "fp32")
         resnet_stages(stages, 50)
         self.backbone, self.project = Drawn(stages), nn.Conv2d(stages.channels, width, 1)
         self.encoder = nn.ModuleList(_DETRLayer(width, heads, inner, decodes=False) for _ in range(6))

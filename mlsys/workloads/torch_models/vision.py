@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from mlsys.workloads.torch_models.parts import SqueezeExcite, conv_norm
-from mlsys.workloads.zoo.picture import divisible
+from mlsys.workloads.zoo.cnn_builder import divisible
 
 # Convolutions of 3 × 3 in the five stages, Simonyan & Zisserman 2015, table 1: columns A, B, D, E.
 _VGG = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}

@@ -10,15 +10,15 @@ True
 """
 
 from mlsys.choices import Phase
-from mlsys.door import checked_choice
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.unit_checks import checked_choice
 from mlsys.workloads.operator import Network
 from mlsys.workloads.zoo.catalogue import CATALOGUE
 from mlsys.workloads.zoo.entry import Entry
 from mlsys.workloads.zoo.language import LanguageModel
+from mlsys.workloads.zoo.layer_builder import ACTIVATION_OPERATIONS
 from mlsys.workloads.zoo.names import resolve
 from mlsys.workloads.zoo.recurrent import recurrent_layer
-from mlsys.workloads.zoo.tape import ACTIVATION_OPERATIONS
 from mlsys.workloads.zoo.weight_formats import WEIGHT_FORMATS, weight_bits
 
 __all__ = [

@@ -10,28 +10,28 @@ from mlsys.workloads.zoo import (
     detection,
     diffusion,
     diffusion_transformers,
+    encoder_decoder,
     encoders,
+    lprnet,
     maxvit,
     mobile,
-    other,
+    nas,
     perceiver,
-    plates,
+    recommenders,
     recurrent,
     residual,
-    scenes,
-    searched,
     segmentation,
-    sequences,
+    semantic_segmentation,
     transformer_xl,
     yolo,
-    yolo_later,
-    yolo_plain,
+    yolo_v4_v7,
+    yolo_v10_v11,
 )
+from mlsys.workloads.zoo.cnn_builder import Shape
 from mlsys.workloads.zoo.detectors import detectors
 from mlsys.workloads.zoo.entry import Entry
 from mlsys.workloads.zoo.language_models import LANGUAGE_MODELS
-from mlsys.workloads.zoo.picture import Shape
-from mlsys.workloads.zoo.tape import Tape
+from mlsys.workloads.zoo.layer_builder import LayerBuilder
 
 CATALOGUE: dict[str, Entry] = {}
 _RGB224: Shape = (3, 224, 224)
@@ -105,13 +105,13 @@ _MCUNET = {"in": "mit-han-lab/tinyml, mcunet/assets/configs", "vww1": "mit-han-l
 for _name, _side in {"in0": 48, "in1": 96, "in2": 160, "in3": 176, "in4": 160, "vww1": 80, "vww2": 144}.items():
     _picture(f"mcunet_{_name}", f"MCUNet {_name.upper()}",
              f"Lin et al. 2020, NeurIPS; {_MCUNET.get(_name, _MCUNET['in'])}",
-             partial(searched.mcunet, name=_name, classes=1000 if _name.startswith("in") else 2),
+             partial(nas.mcunet, name=_name, classes=1000 if _name.startswith("in") else 2),
              f"mcunet-{_name}", side=_side)  # fmt: skip
 _PROXYLESS = "Cai et al. 2019, ICLR; mit-han-lab/tinyml, mcunet/assets/configs"
-_picture("proxyless_mobile", "ProxylessNAS Mobile", _PROXYLESS, partial(searched.proxyless_mobile, width="1.0"))
+_picture("proxyless_mobile", "ProxylessNAS Mobile", _PROXYLESS, partial(nas.proxyless_mobile, width="1.0"))
 for _side in (176, 64):
     _picture(f"proxyless_mobile_0.3_{_side}", f"ProxylessNAS Mobile 0.3 at {_side}", _PROXYLESS,
-             partial(searched.proxyless_mobile, width="0.3"), f"proxyless-w0.3-r{_side}", side=_side)  # fmt: skip
+             partial(nas.proxyless_mobile, width="0.3"), f"proxyless-w0.3-r{_side}", side=_side)  # fmt: skip
 for _size in mobile.MOBILENET_V3:
     _picture(f"mobilenet_v3_{_size}", f"MobileNet v3 {_size}", "Howard et al. 2019, ICCV, tables 1 and 2",
              partial(mobile.mobilenet_v3, size=_size), f"mobilenetv3_{_size}_100")  # fmt: skip
@@ -196,25 +196,25 @@ for _size in yolo.SIZES:
                  partial(yolo.yolox, size=_size), side=640, family="detector",
                  note="80 classes; without non-maximum suppression")  # fmt: skip
 
-for _size in yolo_later.SIZES_11:
-    _picture(f"yolo11{_size}", f"YOLO11{_size} at 640", _YOLO.format("11"), partial(yolo_later.yolo_11, size=_size),
+for _size in yolo_v10_v11.SIZES_11:
+    _picture(f"yolo11{_size}", f"YOLO11{_size} at 640", _YOLO.format("11"), partial(yolo_v10_v11.yolo_11, size=_size),
              f"yolov11{_size}", side=640, family="detector",
              note="80 classes; without non-maximum suppression")  # fmt: skip
 _picture("yolov10n", "YOLOv10n at 640", "Wang et al. 2024, arXiv:2405.14458; ultralytics, yolov10n.yaml",
-         yolo_later.yolo_v10_nano, side=640, family="detector",
+         yolo_v10_v11.yolo_v10_nano, side=640, family="detector",
          note="80 classes; the one-to-one head used in deployment")  # fmt: skip
-_picture("yolov4_tiny", "YOLOv4-tiny at 416", "WongKinYiu/ScaledYOLOv4, cfg/yolov4-tiny.cfg", yolo_plain.yolo_v4_tiny,
+_picture("yolov4_tiny", "YOLOv4-tiny at 416", "WongKinYiu/ScaledYOLOv4, cfg/yolov4-tiny.cfg", yolo_v4_v7.yolo_v4_tiny,
          "tiny_yolov4", side=416, family="detector", note="80 classes; without non-maximum suppression")  # fmt: skip
-_picture("yolov7_tiny", "YOLOv7-tiny at 640", "WongKinYiu/yolov7, cfg/deploy/yolov7-tiny.yaml", yolo_plain.yolo_v7_tiny,
+_picture("yolov7_tiny", "YOLOv7-tiny at 640", "WongKinYiu/yolov7, cfg/deploy/yolov7-tiny.yaml", yolo_v4_v7.yolo_v7_tiny,
          side=640, family="detector", note="80 classes; without non-maximum suppression")  # fmt: skip
 for _size, _side, _also in (("a0", 416, "nanodet_repvgg"), ("a1", 640, "nanodet_repvgg_a1_640")):
     _picture(f"nanodet_repvgg_{_size}", f"NanoDet, RepVGG-{_size.upper()}, at {_side}",
              "RangiLyu/nanodet, config/RepVGG; hailo-ai/hailo_model_zoo",
-             partial(yolo_plain.nanodet_repvgg, size=_size), _also, side=_side, family="detector",
+             partial(yolo_v4_v7.nanodet_repvgg, size=_size), _also, side=_side, family="detector",
              note="width of the last stage inferred from published totals")  # fmt: skip
 for _size, _width in {"n": 0.25, "s": 0.5}.items():
     _picture(f"yolov6{_size}", f"YOLOv6{_size} at 640", "Li et al. 2022, arXiv:2209.02976; meituan/YOLOv6, release 0.2",
-             partial(yolo_plain.yolo_v6, width=_width), side=640, family="detector",
+             partial(yolo_v4_v7.yolo_v6, width=_width), side=640, family="detector",
              note="80 classes; branches folded, without non-maximum suppression")  # fmt: skip
 
 CATALOGUE.update({each.name: each for each in detectors()})
@@ -234,23 +234,23 @@ _picture("sd_decoder", "Decoder of Stable Diffusion's latents at 1024", "hugging
 for _depth, _stride in ((18, 8), (50, 8), (101, 8), (50, 32)):
     _picture(f"pspnet_resnet{_depth}_stride{_stride}", f"PSPNet, ResNet-{_depth}, stride {_stride}",
              "Zhao et al. 2017, CVPR; open-mmlab/mmsegmentation, configs/pspnet",
-             partial(scenes.pspnet, depth=_depth, stride=_stride), f"PSPNet (ResNet-{_depth}, stride {_stride})",
+             partial(semantic_segmentation.pspnet, depth=_depth, stride=_stride), f"PSPNet (ResNet-{_depth}, stride {_stride})",
              shape=(3, 1024, 2048), family="segmentation",
              note="19 classes; output not upsampled to the input size")  # fmt: skip
 _picture("unet_5_64", "U-Net of torchgpipe, five convolutions a level, 64 channels",
          "Kim et al. 2020, arXiv:2004.09910; kakaobrain/torchgpipe, benchmarks/models/unet",
-         partial(scenes.unet_of_gpipe, convs=5, width=64), "U-Net (5, 64)", side=192,
+         partial(semantic_segmentation.unet_of_gpipe, convs=5, width=64), "U-Net (5, 64)", side=192,
          family="segmentation")  # fmt: skip
 _picture("lprnet", "LPRNet at 24 × 94", "Zherzdev & Gruzdev 2018, arXiv:1806.10447; sirius-ai/LPRNet_Pytorch",
-         plates.lprnet, "LPRNet", shape=(3, 24, 94))  # fmt: skip
-_picture("tpu_cnn0", "CNN0 of the first TPU", "Jouppi et al. 2017, ISCA, table 1", other.tpu_cnn0,
+         lprnet.lprnet, "LPRNet", shape=(3, 24, 94))  # fmt: skip
+_picture("tpu_cnn0", "CNN0 of the first TPU", "Jouppi et al. 2017, ISCA, table 1", recommenders.tpu_cnn0,
          "CNN0 (16 conv layers, 8M weights)", shape=(236, 19, 19), family="production", normalised=False,
          note="shape inferred from three published totals")  # fmt: skip
 
 
 def _rows(name: str, title: str, family: str, source: str, write: Any, *aliases: str, note: str = "") -> None:
     CATALOGUE[name] = Entry(
-        name, title, family, source, aliases, write=lambda tape, batch, _: write(tape, batch), note=note
+        name, title, family, source, aliases, write=lambda builder, batch, _: write(builder, batch), note=note
     )
 
 
@@ -268,7 +268,7 @@ for _name, _layers, _weights, _spelled in (
     ("lstm1", 37, 34_000_000, "LSTM1 (37 FC + 19 vector layers, 34M weights)"),
 ):
     _rows(f"tpu_{_name}", f"{_name.upper()} of the first TPU", "production", "Jouppi et al. 2017, ISCA, table 1",
-          partial(other.tpu_dense, layers=_layers, weights=_weights), _spelled,
+          partial(recommenders.tpu_dense, layers=_layers, weights=_weights), _spelled,
           note="equal square layers with the published total of weights")  # fmt: skip
 _rows("unet3d_kits19", "3D-UNet on a window of 128³", "segmentation",
       "Isensee et al. 2021, Nature Methods; mlcommons/training", segmentation.unet3d, "3d-unet", "unet3d",
@@ -298,17 +298,17 @@ CATALOGUE["switch_xl_4"] = Entry(
     "switch_xl_4", "Switch Transformer XL, 4 experts", "text",
     "Fedus et al. 2022, JMLR 23:120; sitar-lab/NeuSight, DLmodel_configs/switchxl4.json",
     ("Switch Transformer XL, 4 experts (encoder-decoder MoE)",), sequence=512,
-    write=sequences.writer(sequences.SWITCH_XL_4),
+    write=encoder_decoder.writer(encoder_decoder.SWITCH_XL_4),
     note="encoder and decoder with equal token counts; experts compute their whole capacity of 64 tokens",
 )  # fmt: skip
 _rows("dlrm", "DLRM, MLPerf v1", "recommender", "Naumov et al. 2019, arXiv:1906.00091; MLPerf Training v0.7 to v2.0",
-      other.dlrm)  # fmt: skip
+      recommenders.dlrm)  # fmt: skip
 _rows("dlrm_dcnv2", "DLRM-DCNv2", "recommender", "Wang et al. 2021, WWW; MLPerf Training v2.1 and later",
-      partial(other.dlrm, crossed=True), "DLRM-DCNv2")  # fmt: skip
+      partial(recommenders.dlrm, crossed=True), "DLRM-DCNv2")  # fmt: skip
 
 
-def _write_bert(tape: Tape, batch: int, tokens: int, shape: encoders.TextEncoder) -> None:
-    encoders.bert(tape, batch, tokens, shape)
+def _write_bert(builder: LayerBuilder, batch: int, tokens: int, shape: encoders.TextEncoder) -> None:
+    encoders.bert(builder, batch, tokens, shape)
 
 
 for _name, _text in yaml_of(shipped_text("mlsys.workloads.zoo", "encoders.yaml"))["encoders"].items():

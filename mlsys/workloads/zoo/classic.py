@@ -1,9 +1,9 @@
 """The first convolutional networks: AlexNet, VGG, GoogLeNet, SqueezeNet, the Inceptions."""
 
-from mlsys.workloads.zoo.picture import Picture
+from mlsys.workloads.zoo.cnn_builder import CnnBuilder
 
 
-def alexnet_convolutions(net: Picture) -> None:
+def alexnet_convolutions(net: CnnBuilder) -> None:
     """Append AlexNet's convolutions (Krizhevsky et al., NeurIPS 2012, section 3.5): two towers, hence two groups."""
     net.conv("conv1", 96, 11, 4, 0)
     net.pool(3, 2)
@@ -14,7 +14,7 @@ def alexnet_convolutions(net: Picture) -> None:
     net.conv("conv5", 256, 3, groups=2)
 
 
-def vgg16_convolutions(net: Picture) -> None:
+def vgg16_convolutions(net: CnnBuilder) -> None:
     """Append only the convolutions of VGG-16 (Simonyan & Zisserman, ICLR 2015, table 1, column D)."""
     for stage, (convolutions, out) in enumerate(zip((2, 2, 3, 3, 3), (64, 128, 256, 512, 512), strict=True), 1):
         for index in range(1, convolutions + 1):
@@ -26,7 +26,7 @@ def vgg16_convolutions(net: Picture) -> None:
 VGGS = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
 
 
-def vgg_normalised(net: Picture, depth: int) -> None:
+def vgg_normalised(net: CnnBuilder, depth: int) -> None:
     """Append VGG with batch normalisation after each convolution, as in torchvision (not in the paper)."""
     for stage, (convolutions, out) in enumerate(zip(VGGS[depth], (64, 128, 256, 512, 512), strict=True), 1):
         for index in range(1, convolutions + 1):
@@ -56,7 +56,7 @@ INCEPTION_V1 = {
 }
 
 
-def googlenet(net: Picture, five: int = 5) -> None:
+def googlenet(net: CnnBuilder, five: int = 5) -> None:
     """Append GoogLeNet (Szegedy et al., CVPR 2015, table 1) without the auxiliary classifiers.
 
     ``five=3`` replaces the 5 × 5 convolutions by 3 × 3, as the code of Google and torchvision does.
@@ -79,7 +79,7 @@ def googlenet(net: Picture, five: int = 5) -> None:
 
 # A branch is a list of (channels, kernel); a kernel may be a pair, and a third number is the stride of
 # an unpadded reduction. A tuple of branches inside a branch forks its end.
-def _branches(net: Picture, name: str, branches: list[list[tuple]], keep: int = 0) -> None:
+def _branches(net: CnnBuilder, name: str, branches: list[list[tuple]], keep: int = 0) -> None:
     """Append branches that read the same image and are concatenated, with ``keep`` channels pooled through."""
     start, out, end = net.shape, keep, net.shape
     for index, branch in enumerate(branches, start=1):
@@ -103,7 +103,7 @@ def _branches(net: Picture, name: str, branches: list[list[tuple]], keep: int = 
 _FORK = ((1, 3), (3, 1))
 
 
-def inception_v3(net: Picture) -> None:
+def inception_v3(net: CnnBuilder) -> None:
     """Append Inception v3 (Szegedy et al., CVPR 2016, table 1, figures 5 to 7) without the auxiliary classifier."""
     net.conv("conv1", 32, 3, 2, 0)
     net.conv("conv2", 32, 3, 1, 0)
@@ -132,7 +132,7 @@ def inception_v3(net: Picture) -> None:
     net.classify(1000)
 
 
-def inception_v4(net: Picture) -> None:
+def inception_v4(net: CnnBuilder) -> None:
     """Append Inception v4 (Szegedy et al., AAAI 2017, figures 3 to 9)."""
     net.conv("stem 1", 32, 3, 2, 0)
     net.conv("stem 2", 32, 3, 1, 0)

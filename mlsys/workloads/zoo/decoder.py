@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, Self
 
-from mlsys.door import checked_count
 from mlsys.precision import element_size
+from mlsys.unit_checks import checked_count
 from mlsys.units import Q_, Quantity
 from mlsys.workloads.operator import DECODE, NETWORK, PREFILL, Network
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer
 from mlsys.workloads.zoo.decoder_pass import write_pass
-from mlsys.workloads.zoo.tape import Tape
+from mlsys.workloads.zoo.layer_builder import LayerBuilder
 from mlsys.workloads.zoo.weight_formats import weight_bits
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class Decoder(ABC):
         last_logits
             Whether to compute logits for the last token only, as generation needs.
         fused, whole
-            As in :class:`~mlsys.workloads.zoo.tape.Tape`.
+            As in :class:`~mlsys.workloads.zoo.layer_builder.LayerBuilder`.
 
         Raises
         ------
@@ -221,10 +221,10 @@ class Decoder(ABC):
         experts that at least one token is expected to visit under uniform routing.
         """
         batch, prompt = checked_count("prefill", "batch", batch), checked_count("prefill", "prompt", prompt)
-        tape = self._tape(precision, weight_format, None, fused, whole)
-        write_pass(self, tape, batch, prompt, prompt, causal, batch if last_logits else batch * prompt)
+        builder = self._tape(precision, weight_format, None, fused, whole)
+        write_pass(self, builder, batch, prompt, prompt, causal, batch if last_logits else batch * prompt)
         return Network(
-            f"{self.name}, prefill of {batch} × {prompt}", tuple(tape.operators), PREFILL if self.head else NETWORK
+            f"{self.name}, prefill of {batch} × {prompt}", tuple(builder.operators), PREFILL if self.head else NETWORK
         )
 
     def decode(
@@ -249,7 +249,7 @@ class Decoder(ABC):
         weight_format, cache_precision
             Formats in which weights and the key-value cache are stored; by default the model's own, or ``precision``.
         fused, whole
-            As in :class:`~mlsys.workloads.zoo.tape.Tape`.
+            As in :class:`~mlsys.workloads.zoo.layer_builder.LayerBuilder`.
 
         Raises
         ------
@@ -266,14 +266,16 @@ class Decoder(ABC):
         4.68 GB, 3.32 FLOP/B
         """
         batch, context = checked_count("decode", "batch", batch), checked_count("decode", "context", context)
-        tape = self._tape(precision, weight_format, cache_precision, fused, whole)
-        write_pass(self, tape, batch, 1, context, True, batch)
-        return Network(f"{self.name}, decode step of {batch} at {context}", tuple(tape.operators), DECODE)
+        builder = self._tape(precision, weight_format, cache_precision, fused, whole)
+        write_pass(self, builder, batch, 1, context, True, batch)
+        return Network(f"{self.name}, decode step of {batch} at {context}", tuple(builder.operators), DECODE)
 
-    def write(self, tape: Tape, batch: int, prompt: int) -> None:
+    def write(self, builder: LayerBuilder, batch: int, prompt: int) -> None:
         """Append one pass over prompts of equal length to a builder, counting all scores."""
-        write_pass(self, tape, batch, prompt, prompt, False, batch * prompt)
+        write_pass(self, builder, batch, prompt, prompt, False, batch * prompt)
 
-    def _tape(self, precision: str, weight_format: str | None, cache: str | None, fused: bool, whole: bool) -> Tape:
+    def _tape(
+        self, precision: str, weight_format: str | None, cache: str | None, fused: bool, whole: bool
+    ) -> LayerBuilder:
         bits = None if weight_format is None else weight_bits(weight_format)
-        return Tape(precision, fused, bits, cache or self.cache_format, whole)
+        return LayerBuilder(precision, fused, bits, cache or self.cache_format, whole)

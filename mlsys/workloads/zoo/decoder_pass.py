@@ -7,13 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer
-from mlsys.workloads.zoo.tape import Tape
+from mlsys.workloads.zoo.layer_builder import LayerBuilder
 
 if TYPE_CHECKING:
     from mlsys.workloads.zoo.decoder import Decoder
 
 
-def write_pass(model: Decoder, tape: Tape, batch: int, queries: int, keys: int, causal: bool, logits: int) -> None:
+def write_pass(
+    model: Decoder, builder: LayerBuilder, batch: int, queries: int, keys: int, causal: bool, logits: int
+) -> None:
     """Append one forward pass of ``queries`` new tokens per sequence, which attend to up to ``keys`` tokens.
 
     Parameters
@@ -28,100 +30,100 @@ def write_pass(model: Decoder, tape: Tape, batch: int, queries: int, keys: int, 
         Tokens for which logits over the vocabulary are computed.
     """
     rows, hidden, layers = batch * queries, model.hidden, model.layer_list
-    outside = _operator_bits(model, tape, None)
-    tape.operator_bits = outside
+    outside = _operator_bits(model, builder, None)
+    builder.operator_bits = outside
     width = model.embedding_width or hidden
     # Without a head no product follows the last normalisation, so its parameters are counted with the table.
     unassigned = 0 if model.head else model.outer_parameters
     parameters = model.vocabulary * width + model.positions * hidden + unassigned
     lengths = [length for length in (model.vocabulary, model.positions) if length]
-    tape.embedding("embedding", rows, width, parameters, len(lengths), lengths)
+    builder.embedding("embedding", rows, width, parameters, len(lengths), lengths)
     if width != hidden:
-        tape.dense("embedding up", rows, width, hidden, False)
+        builder.dense("embedding up", rows, width, hidden, False)
     if not model.positions:
         rotating = next((layer for layer in layers if not layer.convolution), layers[0])
-        tape.rotary_positions(queries, rotating.rotary or rotating.head_dim)
+        builder.rotary_positions(queries, rotating.rotary or rotating.head_dim)
     blocks = {}
-    for index in tape.repeated(len(layers)) if tape.draws else range(len(layers)):
-        bits = _operator_bits(model, tape, index)
+    for index in builder.repeated(len(layers)) if builder.draws else range(len(layers)):
+        bits = _operator_bits(model, builder, index)
         chosen = layers[index], tuple((bits or {}).items())
-        if chosen not in blocks or tape.draws:
-            first, tape.operator_bits = len(tape.operators), bits
-            _layer(layers[index], tape, hidden, (batch, queries, keys), causal)
-            blocks[chosen] = tape.operators[first:]
+        if chosen not in blocks or builder.draws:
+            first, builder.operator_bits = len(builder.operators), bits
+            _layer(layers[index], builder, hidden, (batch, queries, keys), causal)
+            blocks[chosen] = builder.operators[first:]
         else:
-            tape.operators += blocks[chosen]
-    tape.operator_bits = outside
+            builder.operators += blocks[chosen]
+    builder.operator_bits = outside
     if not model.head:
-        tape.norm_after("last norm", rows, hidden)
+        builder.norm_after("last norm", rows, hidden)
         if width != hidden:
-            tape.dense("embedding down", rows, hidden, width, False)
+            builder.dense("embedding down", rows, hidden, width, False)
         return
-    tape.norm("last norm", rows, hidden, centred=layers[-1].centred)
+    builder.norm("last norm", rows, hidden, centred=layers[-1].centred)
     if width != hidden:
-        tape.dense("embedding down", logits, hidden, width, False)
-    tape.dense("logits", logits, width, model.vocabulary, model.head_bias, model.outer_parameters, tied=model.tied)
+        builder.dense("embedding down", logits, hidden, width, False)
+    builder.dense("logits", logits, width, model.vocabulary, model.head_bias, model.outer_parameters, tied=model.tied)
 
 
-def _operator_bits(model: Decoder, tape: Tape, layer: int | None) -> Mapping[str, float] | None:
+def _operator_bits(model: Decoder, builder: LayerBuilder, layer: int | None) -> Mapping[str, float] | None:
     """Return bits per stored weight by operator, of a layer or outside the layers; None if all are equal."""
-    if model.quantization is None or tape.weights_alike:
+    if model.quantization is None or builder.weights_alike:
         return None
-    return model.quantization.operator_bits(model, layer, 8 * tape.size)
+    return model.quantization.operator_bits(model, layer, 8 * builder.size)
 
 
-def _layer(layer: DecoderLayer, tape: Tape, hidden: int, sizes: tuple[int, int, int], causal: bool) -> None:
+def _layer(layer: DecoderLayer, builder: LayerBuilder, hidden: int, sizes: tuple[int, int, int], causal: bool) -> None:
     batch, queries, keys = sizes
-    rows, start = batch * queries, tape.here
+    rows, start = batch * queries, builder.here
     pairs = scores_computed(queries, keys, layer.window, causal)
     if layer.window:
         keys = min(keys, layer.window + queries - 1)
-    tape.norm("attention norm", rows, hidden, centred=layer.centred)
+    builder.norm("attention norm", rows, hidden, centred=layer.centred)
     if layer.convolution:
-        _convolve(layer, tape, hidden, batch, queries)
+        _convolve(layer, builder, hidden, batch, queries)
     elif layer.latent:
-        _attend_to_latents(layer, tape, hidden, (batch, queries, keys), pairs)
+        _attend_to_latents(layer, builder, hidden, (batch, queries, keys), pairs)
     else:
-        _attend(layer, tape, hidden, (batch, queries, keys), pairs)
+        _attend(layer, builder, hidden, (batch, queries, keys), pairs)
     if not layer.convolution:
         wide = layer.heads * layer.value_width
-        tape.dense("attention output", rows, wide, hidden, "output" in layer.biases)
-    tape.add("attention add", rows * hidden, start, tape.here)
-    start = tape.here
+        builder.dense("attention output", rows, wide, hidden, "output" in layer.biases)
+    builder.add("attention add", rows * hidden, start, builder.here)
+    start = builder.here
     if layer.norms > 1:
-        tape.norm("feed-forward norm", rows, hidden, centred=layer.centred)
+        builder.norm("feed-forward norm", rows, hidden, centred=layer.centred)
     if layer.experts:
-        tape.dense("router", rows, hidden, layer.experts, "router" in layer.biases)
+        builder.dense("router", rows, hidden, layer.experts, "router" in layer.biases)
         if layer.shared_ffn:
-            _feed_forward(layer, tape, "shared expert", hidden, rows, layer.shared_ffn)
+            _feed_forward(layer, builder, "shared expert", hidden, rows, layer.shared_ffn)
         if layer.shared_gate:
-            tape.dense("shared expert gate", rows, hidden, 1, False)
-        _experts(layer, tape, hidden, rows)
+            builder.dense("shared expert gate", rows, hidden, 1, False)
+        _experts(layer, builder, hidden, rows)
     else:
-        _feed_forward(layer, tape, "feed-forward", hidden, rows, layer.ffn)
-    tape.add("feed-forward add", rows * hidden, start, tape.here)
+        _feed_forward(layer, builder, "feed-forward", hidden, rows, layer.ffn)
+    builder.add("feed-forward add", rows * hidden, start, builder.here)
 
 
-def _convolve(layer: DecoderLayer, tape: Tape, hidden: int, batch: int, queries: int) -> None:
+def _convolve(layer: DecoderLayer, builder: LayerBuilder, hidden: int, batch: int, queries: int) -> None:
     """Append a gated short convolution: input projection, gate, depthwise taps, gate, output projection."""
     rows, kernel = batch * queries, layer.convolution
-    tape.dense("convolution in", rows, hidden, 3 * hidden, "output" in layer.biases, layer.small)
-    tape.ride_along("convolution gate", rows * hidden, 1, inputs=2)
-    taps, stored = kernel * hidden, kernel * hidden * tape.weight_size_of("convolution")
+    builder.dense("convolution in", rows, hidden, 3 * hidden, "output" in layer.biases, layer.small)
+    builder.ride_along("convolution gate", rows * hidden, 1, inputs=2)
+    taps, stored = kernel * hidden, kernel * hidden * builder.weight_size_of("convolution")
     shape = {"batch": batch, "groups": hidden, "in_channels": hidden, "out_channels": hidden}
     shape |= {"out_height": 1, "out_width": queries, "kernel_height": 1, "kernel_width": kernel}
-    moved = stored + 2 * rows * hidden * tape.size
-    tape.write("convolution", "conv2d", 2 * rows * taps, moved, stored, taps, shape)
-    tape.ride_along("convolution gate out", rows * hidden, 1, inputs=2)
-    tape.dense("convolution out", rows, hidden, hidden, "output" in layer.biases)
+    moved = stored + 2 * rows * hidden * builder.size
+    builder.write("convolution", "conv2d", 2 * rows * taps, moved, stored, taps, shape)
+    builder.ride_along("convolution gate out", rows * hidden, 1, inputs=2)
+    builder.dense("convolution out", rows, hidden, hidden, "output" in layer.biases)
 
 
-def _attend(layer: DecoderLayer, tape: Tape, hidden: int, sizes: tuple[int, int, int], pairs: int) -> None:
+def _attend(layer: DecoderLayer, builder: LayerBuilder, hidden: int, sizes: tuple[int, int, int], pairs: int) -> None:
     batch, queries, keys = sizes
     wide, shared = layer.heads * layer.head_dim, layer.kv_heads * layer.head_dim
     rotary = layer.rotary > 0
     parts = {"query": wide, "key": shared, "value": shared} if rotary else None
-    tape.dense(
+    builder.dense(
         "query, key, value",
         batch * queries,
         hidden,
@@ -130,13 +132,15 @@ def _attend(layer: DecoderLayer, tape: Tape, hidden: int, sizes: tuple[int, int,
         layer.small,
         parts=parts,
     )
-    tape.attention(
+    builder.attention(
         "attention", batch, layer.heads, queries, keys, layer.head_dim, layer.kv_heads, pairs,
         causal=True, rotary=rotary,
     )  # fmt: skip
 
 
-def _attend_to_latents(layer: DecoderLayer, tape: Tape, hidden: int, sizes: tuple[int, int, int], pairs: int) -> None:
+def _attend_to_latents(
+    layer: DecoderLayer, builder: LayerBuilder, hidden: int, sizes: tuple[int, int, int], pairs: int
+) -> None:
     """Append multi-head latent attention: expanded into heads for a prompt, absorbed for a decoding step.
 
     When absorbed, the up-projections are applied to the query and the output of each head instead of to the cache,
@@ -146,45 +150,45 @@ def _attend_to_latents(layer: DecoderLayer, tape: Tape, hidden: int, sizes: tupl
     batch, queries, keys = sizes
     rows, width, values, bias = batch * queries, layer.key_width, layer.value_width, "latent" in layer.biases
     if layer.query_latent:
-        tape.dense("query down", rows, hidden, layer.query_latent, bias)
-        tape.norm("query norm", rows, layer.query_latent, centred=False)
-    tape.dense("query", rows, layer.query_latent or hidden, layer.heads * width, False)
-    tape.dense("latent", rows, hidden, layer.latent + layer.rotary, bias, layer.small)
-    tape.norm("latent norm", rows, layer.latent, centred=False)
+        builder.dense("query down", rows, hidden, layer.query_latent, bias)
+        builder.norm("query norm", rows, layer.query_latent, centred=False)
+    builder.dense("query", rows, layer.query_latent or hidden, layer.heads * width, False)
+    builder.dense("latent", rows, hidden, layer.latent + layer.rotary, bias, layer.small)
+    builder.norm("latent norm", rows, layer.latent, centred=False)
     if queries > 1:
-        tape.dense("key and value", rows, layer.latent, layer.heads * (layer.head_dim + values), False)
+        builder.dense("key and value", rows, layer.latent, layer.heads * (layer.head_dim + values), False)
         # Keys and values have different widths; two products of the mean width cost the same.
-        tape.attention("attention", batch, layer.heads, queries, keys, (width + values) // 2, None, pairs)
+        builder.attention("attention", batch, layer.heads, queries, keys, (width + values) // 2, None, pairs)
         return
-    tape.heads_apart("query absorbed", rows, layer.head_dim, layer.latent, layer.heads)
+    builder.heads_apart("query absorbed", rows, layer.head_dim, layer.latent, layer.heads)
     shared = (2 * layer.latent + layer.rotary) // 2
     # All heads share the same keys, so kernels treat the heads as rows of one product.
-    tape.attention(
+    builder.attention(
         "attention", batch, 1, queries * layer.heads, keys, shared, 1, pairs * layer.heads,
         values_among_keys=layer.latent,
     )  # fmt: skip
-    tape.heads_apart("value absorbed", rows, layer.latent, values, layer.heads)
+    builder.heads_apart("value absorbed", rows, layer.latent, values, layer.heads)
 
 
-def _feed_forward(layer: DecoderLayer, tape: Tape, name: str, hidden: int, rows: int, inner: int) -> None:
+def _feed_forward(layer: DecoderLayer, builder: LayerBuilder, name: str, hidden: int, rows: int, inner: int) -> None:
     width, bias = inner * (2 if layer.gated else 1), ("experts" if name == "experts" else "ffn") in layer.biases
     parts = {f"{name} gate": inner, f"{name} up": inner} if layer.gated else None
-    tape.dense(f"{name} gate and up" if layer.gated else f"{name} up", rows, hidden, width, bias, parts=parts)
-    tape.activation(f"{name} {layer.act}", rows * inner, layer.act, 2 if layer.gated else 1)
-    tape.dense(f"{name} down", rows, inner, hidden, bias)
+    builder.dense(f"{name} gate and up" if layer.gated else f"{name} up", rows, hidden, width, bias, parts=parts)
+    builder.activation(f"{name} {layer.act}", rows * inner, layer.act, 2 if layer.gated else 1)
+    builder.dense(f"{name} down", rows, inner, hidden, bias)
 
 
-def _experts(layer: DecoderLayer, tape: Tape, hidden: int, rows: int) -> None:
+def _experts(layer: DecoderLayer, builder: LayerBuilder, hidden: int, rows: int) -> None:
     """Append the experts as grouped products over all routed tokens, reading the weights of the active experts."""
     visits = rows * layer.active_experts
     visited = layer.experts * (1 - (1 - layer.active_experts / layer.experts) ** rows)
-    first = len(tape.operators)
-    _feed_forward(layer, tape, "experts", hidden, visits, layer.ffn)
-    for index in range(first, len(tape.operators)):
-        operator = tape.operators[index]
+    first = len(builder.operators)
+    _feed_forward(layer, builder, "experts", hidden, visits, layer.ffn)
+    for index in range(first, len(builder.operators)):
+        operator = builder.operators[index]
         if operator.kind == "gemm":
             weights = operator.weights * visited
-            tape.operators[index] = replace(
+            builder.operators[index] = replace(
                 operator,
                 weights=weights,
                 data=operator.data - operator.weights + weights,

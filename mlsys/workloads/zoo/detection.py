@@ -1,12 +1,12 @@
 """Detectors: SSD on ResNet and MobileNet, RetinaNet, RetinaFace."""
 
+from mlsys.workloads.zoo.cnn_builder import CnnBuilder, Shape
 from mlsys.workloads.zoo.mobile import mobilenet_v1_stages, mobilenet_v2_stages
-from mlsys.workloads.zoo.picture import Picture, Shape
 from mlsys.workloads.zoo.residual import resnet_stages
 
 
 def _heads(
-    net: Picture, features: list[Shape], priors: tuple[int, ...], classes: int, kernel: int, stride: int = 1
+    net: CnnBuilder, features: list[Shape], priors: tuple[int, ...], classes: int, kernel: int, stride: int = 1
 ) -> None:
     """Append the convolutions that predict boxes and scores for each prior of each feature map."""
     for index, (shape, boxes) in enumerate(zip(features, priors, strict=True), start=1):
@@ -15,7 +15,7 @@ def _heads(
             net.conv(f"head {index} {name}", boxes * outputs, kernel, stride, norm=False, act=None)
 
 
-def ssd_resnet34(net: Picture) -> None:
+def ssd_resnet34(net: CnnBuilder) -> None:
     """Append SSD-ResNet34, MLPerf Inference's large detector (Reddi et al., ISCA 2020, table 1).
 
     ResNet-34 up to its third stage, which has stride 1; five more pairs of convolutions;
@@ -40,7 +40,7 @@ def ssd_resnet34(net: Picture) -> None:
     _heads(net, features, (4, 6, 6, 6, 4, 4), 81, 3, stride=3)
 
 
-def ssd300_resnet50(net: Picture) -> None:
+def ssd300_resnet50(net: CnnBuilder) -> None:
     """Append NVIDIA's SSD300 v1.1 (NVIDIA/DeepLearningExamples, PyTorch/Detection/SSD, ssd/model.py at 729963dd).
 
     ResNet-50 up to its third stage, which has stride 1; five more pairs of convolutions, normalised;
@@ -57,7 +57,7 @@ def ssd300_resnet50(net: Picture) -> None:
     _heads(net, features, (4, 6, 6, 6, 4, 4), 81, 3)
 
 
-def ssd_mobilenet(net: Picture, version: int, width: float = 1.0, classes: int = 91) -> None:
+def ssd_mobilenet(net: CnnBuilder, version: int, width: float = 1.0, classes: int = 91) -> None:
     """Append SSD-MobileNet of TensorFlow's object detection API (Huang et al. 2017; Liu et al. 2016)."""
     if version == 1:
         after = mobilenet_v1_stages(net, width)
@@ -73,17 +73,17 @@ def ssd_mobilenet(net: Picture, version: int, width: float = 1.0, classes: int =
     _heads(net, features, (3, 6, 6, 6, 6, 6), classes, 1)
 
 
-def retinanet(net: Picture, classes: int = 264) -> None:
+def retinanet(net: CnnBuilder, classes: int = 264) -> None:
     """Append MLPerf's RetinaNet (Lin et al., ICCV 2017): ResNeXt-50 32×4d, 800 × 800, OpenImages classes."""
     _pyramid_heads(net, resnet_stages(net, 50, groups=32, width=4)[1:], classes)
 
 
-def retinanet_resnet(net: Picture, depth: int) -> None:
+def retinanet_resnet(net: CnnBuilder, depth: int) -> None:
     """Append RetinaNet (Lin et al., ICCV 2017) on a ResNet for COCO: NVIDIA/retinanet-examples, odtk/model.py."""
     _pyramid_heads(net, resnet_stages(net, depth)[1:], 80, coarse_from_backbone=True)
 
 
-def _pyramid_heads(net: Picture, backbone: list[Shape], classes: int, *, coarse_from_backbone: bool = False) -> None:
+def _pyramid_heads(net: CnnBuilder, backbone: list[Shape], classes: int, *, coarse_from_backbone: bool = False) -> None:
     """Append a feature pyramid of five levels and its two heads of five convolutions each.
 
     The sixth level reads the last pyramid level, or the last backbone stage if ``coarse_from_backbone``.
@@ -110,7 +110,7 @@ def _pyramid_heads(net: Picture, backbone: list[Shape], classes: int, *, coarse_
             net.operators[first:] = [net.without_parameters(operator) for operator in net.operators[first:]]
 
 
-def retinaface(net: Picture) -> None:
+def retinaface(net: CnnBuilder) -> None:
     """Append RetinaFace on ResNet-50 (Deng et al., CVPR 2020; biubug6/Pytorch_Retinaface, models/net.py)."""
     laterals = []
     for index, shape in enumerate(resnet_stages(net, 50)[1:], start=3):

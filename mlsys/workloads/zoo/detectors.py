@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from mlsys.workloads.zoo import detection, efficientdet, mobile, nanodet, two_stage, yolo, yolo_darknet
+from mlsys.workloads.zoo.cnn_builder import CnnBuilder, Shape
 from mlsys.workloads.zoo.entry import Entry
-from mlsys.workloads.zoo.picture import Picture, Shape
 from mlsys.workloads.zoo.residual import RESNETS
 
 _NOTE = "80 classes; without non-maximum suppression"
@@ -13,7 +13,7 @@ _NANODET = "RangiLyu/nanodet, config"
 
 
 def _entry(
-    name: str, title: str, source: str, draw: Callable[[Picture], None], *aliases: str, shape: int | Shape,
+    name: str, title: str, source: str, draw: Callable[[CnnBuilder], None], *aliases: str, shape: int | Shape,
     note: str = _NOTE, family: str = "detector",
 ) -> Entry:  # fmt: skip
     image = (3, shape, shape) if isinstance(shape, int) else shape

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mlsys.workloads.zoo.picture import Picture, Shape
+from mlsys.workloads.zoo.cnn_builder import CnnBuilder, Shape
 
 TEXT_TOKENS = 77
 
@@ -43,17 +43,17 @@ DENOISERS = {
 TIME = 1280
 
 
-def _conv(net: Picture, name: str, out: int, kernel: int = 3, stride: int = 1) -> None:
+def _conv(net: CnnBuilder, name: str, out: int, kernel: int = 3, stride: int = 1) -> None:
     net.conv(name, out, kernel, stride, norm=False, act=None)
 
 
-def _normed(net: Picture, name: str, act: bool = True) -> None:
+def _normed(net: CnnBuilder, name: str, act: bool = True) -> None:
     net.norm_of_whole(f"{name} norm", net.elements, 2 * net.channels)
     if act:
         net.activation(f"{name} silu", net.elements, "silu")
 
 
-def _residual(net: Picture, name: str, out: int, timed: bool = True) -> None:
+def _residual(net: CnnBuilder, name: str, out: int, timed: bool = True) -> None:
     """Append ``ResnetBlock2D`` of diffusers' resnet.py; if ``timed``, it adds a projected time-step embedding."""
     start = net.shape
     _normed(net, f"{name} a")
@@ -71,7 +71,7 @@ def _residual(net: Picture, name: str, out: int, timed: bool = True) -> None:
     net.ride_along(f"{name} scale", net.elements, 1)
 
 
-def _attending(net: Picture, name: str, repeats: int, shape: Denoiser) -> None:
+def _attending(net: CnnBuilder, name: str, repeats: int, shape: Denoiser) -> None:
     """Append transformer blocks: self-attention over pixels, cross-attention to the text, a gated feed-forward."""
     width, pixels = net.channels, net.shape[1] * net.shape[2]
     rows, heads = net.batch * pixels, shape.heads or width // 64
@@ -94,7 +94,7 @@ def _attending(net: Picture, name: str, repeats: int, shape: Denoiser) -> None:
     net.add(f"{name} add", rows * width)
 
 
-def denoiser(net: Picture, name: str) -> None:
+def denoiser(net: CnnBuilder, name: str) -> None:
     """Append one denoising step of a U-Net (Rombach et al. 2022, CVPR; Podell et al. 2023, arXiv:2307.01952)."""
     shape = DENOISERS[name]
     for embedding, width in (("time", shape.widths[0]), *((("added", shape.added),) if shape.added else ())):
@@ -132,7 +132,7 @@ def denoiser(net: Picture, name: str) -> None:
     _conv(net, "last", 4)
 
 
-def latent_decoder(net: Picture) -> None:
+def latent_decoder(net: CnnBuilder) -> None:
     """Append the decoder from latents to an image with sides eight times as long (diffusers, autoencoder_kl.py)."""
     _conv(net, "unquantised", 4, 1)
     _conv(net, "first", 512)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from mlsys.workloads.zoo.picture import Picture, Shape, divisible
+from mlsys.workloads.zoo.cnn_builder import CnnBuilder, Shape, divisible
 
 # Kernel, expansion, channels, repeats and stride of each stage of EfficientNet-B0: Tan & Le 2019, ICML, table 1.
 STAGES = (
@@ -60,7 +60,7 @@ SIZES = {
 }  # fmt: skip
 
 
-def _backbone(net: Picture, made: Size) -> list[Shape]:
+def _backbone(net: CnnBuilder, made: Size) -> list[Shape]:
     """Append EfficientNet without its last convolution; return the shapes at 1/8, 1/16 and 1/32 resolution."""
     width, depth = SCALES[made.backbone]
     net.conv("stem", divisible(32 * width), 3, 2, "same", act=made.act)
@@ -82,13 +82,13 @@ def _backbone(net: Picture, made: Size) -> list[Shape]:
     return [after[2], after[4], after[6]]
 
 
-def _separable(net: Picture, name: str, out: int, *, norm: bool = True, act: str | None = None) -> None:
+def _separable(net: CnnBuilder, name: str, out: int, *, norm: bool = True, act: str | None = None) -> None:
     """Append a depthwise 3 × 3 and a 1 × 1 convolution with biases."""
     net.conv(f"{name} depthwise", net.channels, 3, groups=net.channels, bias=False, norm=False, act=None)
     net.conv(name, out, 1, bias=True, norm=norm, act=act)
 
 
-def _node(net: Picture, name: str, shape: Shape, inputs: int, made: Size) -> None:
+def _node(net: CnnBuilder, name: str, shape: Shape, inputs: int, made: Size) -> None:
     """Append a pyramid node: a sum of its inputs (weighted unless ``light``) and a separable convolution."""
     net.shape = shape
     operations, weights = (inputs - 1, 0) if made.light else (2 * inputs, inputs)
@@ -97,7 +97,7 @@ def _node(net: Picture, name: str, shape: Shape, inputs: int, made: Size) -> Non
     _separable(net, name, shape[0])
 
 
-def efficientdet(net: Picture, size: str) -> None:
+def efficientdet(net: CnnBuilder, size: str) -> None:
     """Append EfficientDet (Tan et al., CVPR 2020; google/automl, efficientdet): 90 classes, nine anchors per cell.
 
     The Lite variants follow rwightman/efficientdet-pytorch, ``effdet/config/model_config.py``.

@@ -3,35 +3,37 @@
 from dataclasses import dataclass
 
 from mlsys.errors import ArgumentError
-from mlsys.workloads.zoo.picture import Picture
-from mlsys.workloads.zoo.tape import Tape
+from mlsys.workloads.zoo.cnn_builder import CnnBuilder
+from mlsys.workloads.zoo.layer_builder import LayerBuilder
 
 
-def block(tape: Tape, batch: int, tokens: int, width: int, heads: int, inner: int, before: bool = True) -> None:
+def block(
+    builder: LayerBuilder, batch: int, tokens: int, width: int, heads: int, inner: int, before: bool = True
+) -> None:
     """Append one encoder block, attention and a feed-forward layer, with pre- or post-normalisation."""
-    rows, start = batch * tokens, tape.here
+    rows, start = batch * tokens, builder.here
     if before:
-        tape.norm("attention norm", rows, width)
-    tape.dense("query, key, value", rows, width, 3 * width, extra=2 * width)
-    tape.attention("attention", batch, heads, tokens, tokens, width // heads)
-    tape.dense("attention output", rows, width, width)
-    tape.add("attention add", rows * width, start, tape.here)
+        builder.norm("attention norm", rows, width)
+    builder.dense("query, key, value", rows, width, 3 * width, extra=2 * width)
+    builder.attention("attention", batch, heads, tokens, tokens, width // heads)
+    builder.dense("attention output", rows, width, width)
+    builder.add("attention add", rows * width, start, builder.here)
     if not before:
-        tape.norm_after("attention norm", rows, width)
-    feed_forward(tape, rows, width, inner, before)
+        builder.norm_after("attention norm", rows, width)
+    feed_forward(builder, rows, width, inner, before)
 
 
-def feed_forward(tape: Tape, rows: int, width: int, inner: int, before: bool = True) -> None:
+def feed_forward(builder: LayerBuilder, rows: int, width: int, inner: int, before: bool = True) -> None:
     """Append two dense layers with an activation between them, with pre- or post-normalisation."""
-    start = tape.here
+    start = builder.here
     if before:
-        tape.norm("feed-forward norm", rows, width)
-    tape.dense("feed-forward up", rows, width, inner, extra=2 * width)
-    tape.activation("feed-forward gelu", rows * inner, "exact gelu")
-    tape.dense("feed-forward down", rows, inner, width)
-    tape.add("feed-forward add", rows * width, start, tape.here)
+        builder.norm("feed-forward norm", rows, width)
+    builder.dense("feed-forward up", rows, width, inner, extra=2 * width)
+    builder.activation("feed-forward gelu", rows * inner, "exact gelu")
+    builder.dense("feed-forward down", rows, inner, width)
+    builder.add("feed-forward add", rows * width, start, builder.here)
     if not before:
-        tape.norm_after("feed-forward norm", rows, width)
+        builder.norm_after("feed-forward norm", rows, width)
 
 
 @dataclass(frozen=True)
@@ -54,28 +56,28 @@ class TextEncoder:
     shared: bool = False
 
 
-def bert(tape: Tape, batch: int, tokens: int, shape: TextEncoder) -> None:
+def bert(builder: LayerBuilder, batch: int, tokens: int, shape: TextEncoder) -> None:
     """Append BERT (Devlin et al., NAACL 2019), RoBERTa, ALBERT or DistilBERT, which differ in tables and sharing."""
     width, rows = shape.width, batch * tokens
     if shape.vocabulary:
         embedding = shape.embedding or width
         table = (shape.vocabulary + shape.positions + shape.types) * embedding + 2 * embedding
         lengths = [length for length in (shape.vocabulary, shape.positions, shape.types) if length]
-        tape.embedding("embedding", rows, embedding, table, len(lengths), lengths)
-        tape.norm_after("embedding norm", rows, embedding)
+        builder.embedding("embedding", rows, embedding, table, len(lengths), lengths)
+        builder.norm_after("embedding norm", rows, embedding)
         if shape.embedding:
-            tape.dense("embedding to width", rows, embedding, width)
-    for _ in tape.repeated(1 if shape.shared else shape.layers):
-        block(tape, batch, tokens, width, shape.heads, shape.inner, before=False)
+            builder.dense("embedding to width", rows, embedding, width)
+    for _ in builder.repeated(1 if shape.shared else shape.layers):
+        block(builder, batch, tokens, width, shape.heads, shape.inner, before=False)
     if shape.shared:
-        later = Tape(tape.precision, tape.fused, whole=tape.whole)
+        later = LayerBuilder(builder.precision, builder.fused, whole=builder.whole)
         block(later, batch, tokens, width, shape.heads, shape.inner, before=False)
-        tape.operators += [tape.without_parameters(operator) for operator in later.operators] * (shape.layers - 1)
+        builder.operators += [builder.without_parameters(operator) for operator in later.operators] * (shape.layers - 1)
     if shape.pooler:
-        tape.hand_back()
-        tape.first_token()
-        tape.dense("pooler", batch, width, width)
-        tape.activation("pooler tanh", batch * width, "tanh")
+        builder.hand_back()
+        builder.first_token()
+        builder.dense("pooler", batch, width, width)
+        builder.activation("pooler tanh", batch * width, "tanh")
 
 
 # layers, width, heads, patch: Dosovitskiy et al. 2021, table 1; tiny and small from Touvron et al. 2021, table 1.
@@ -88,7 +90,7 @@ VITS = {
 }
 
 
-def vit(net: Picture, size: str, patch: int) -> None:
+def vit(net: CnnBuilder, size: str, patch: int) -> None:
     """Append ViT (Dosovitskiy et al., ICLR 2021): patches and a class token, which alone is classified."""
     layers, width, heads = VITS[size]
     net.conv("patches", width, patch, patch, 0, norm=False, act=None)
@@ -101,7 +103,7 @@ def vit(net: Picture, size: str, patch: int) -> None:
     net.dense("classifier", net.batch, width, 1000, extra=2 * width)
 
 
-def clip_picture(net: Picture) -> None:
+def clip_picture(net: CnnBuilder) -> None:
     """Append the image encoder of CLIP, ViT-B/32 (Radford et al., ICML 2021; openai/CLIP, clip/model.py)."""
     layers, width, heads = VITS["base"]
     net.conv("patches", width, 32, 32, 0, bias=False, norm=False, act=None)
@@ -115,7 +117,7 @@ def clip_picture(net: Picture) -> None:
     net.dense("projection", net.batch, width, 512, bias=False, extra=2 * width)
 
 
-def mixer(net: Picture, patch: int, layers: int, width: int, inner: tuple[int, int]) -> None:
+def mixer(net: CnnBuilder, patch: int, layers: int, width: int, inner: tuple[int, int]) -> None:
     """Append MLP-Mixer (Tolstikhin et al., NeurIPS 2021, table 1): MLPs across patches and across channels."""
     net.conv("patches", width, patch, patch, 0, norm=False, act=None)
     tokens = net.shape[1] * net.shape[2]
@@ -137,7 +139,7 @@ def mixer(net: Picture, patch: int, layers: int, width: int, inner: tuple[int, i
 SWINS = {"tiny": ((2, 2, 6, 2), 96, 3), "small": ((2, 2, 18, 2), 96, 3), "base": ((2, 2, 18, 2), 128, 4)}
 
 
-def swin(net: Picture, size: str, window: int = 7) -> None:
+def swin(net: CnnBuilder, size: str, window: int = 7) -> None:
     """Append Swin (Liu et al., ICCV 2021): attention in windows, with a relative position table per block."""
     depths, width, heads = SWINS[size]
     net.conv("patches", width, 4, 4, 0, norm=False, act=None, extra=2 * width)
@@ -176,7 +178,7 @@ CONVNEXTS = {
 }
 
 
-def convnext(net: Picture, size: str) -> None:
+def convnext(net: CnnBuilder, size: str) -> None:
     """Append ConvNeXt (Liu et al., CVPR 2022): depthwise 7 × 7, normalisation, two pointwise layers, layer scale."""
     depths, widths = CONVNEXTS[size]
     for stage, (depth, width) in enumerate(zip(depths, widths, strict=True)):

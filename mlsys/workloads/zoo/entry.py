@@ -8,16 +8,16 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, get_args
 
 from mlsys.choices import Phase
-from mlsys.door import checked_choice, checked_count
 from mlsys.errors import ArgumentError
+from mlsys.unit_checks import checked_choice, checked_count
 from mlsys.units import Quantity
 from mlsys.workloads.operator import Network
+from mlsys.workloads.zoo.cnn_builder import CnnBuilder, Shape
 from mlsys.workloads.zoo.decoder import Decoder
-from mlsys.workloads.zoo.picture import Picture, Shape
-from mlsys.workloads.zoo.tape import Tape
+from mlsys.workloads.zoo.layer_builder import LayerBuilder
 
 if TYPE_CHECKING:
-    from mlsys.workloads.drawn import DrawnTape
+    from mlsys.workloads.graph_builder import NetworkBuilder
     from mlsys.workloads.workload import Workload
 
 SMALLEST_FREE = 32  # networks on images of this side or smaller end in a layer that fits one size
@@ -69,8 +69,8 @@ class Entry:
     aliases: tuple[str, ...] = ()
     image: Shape | None = None
     sequence: int | None = None
-    draw: Callable[[Picture], None] | None = None
-    write: Callable[[Tape, int, int], None] | None = None
+    draw: Callable[[CnnBuilder], None] | None = None
+    write: Callable[[LayerBuilder, int, int], None] | None = None
     model: Decoder | None = None
     normalised: bool = True
     note: str = ""
@@ -131,15 +131,15 @@ class Entry:
                 raise ArgumentError(f"network(): `image` must be one side of {self.name!r}, got {image}")
             return self._captured(batch, precision, sequence, image, fused, whole)
         if self.image:
-            net = Picture(batch, self._picture(image), precision, fused, self.normalised, whole)
+            net = CnnBuilder(batch, self._picture(image), precision, fused, self.normalised, whole)
             assert self.draw is not None
             self.draw(net)
             return Network(self.title, tuple(net.operators))
         assert self.write is not None
-        tape = Tape(precision, fused, whole=whole)
+        builder = LayerBuilder(precision, fused, whole=whole)
         tokens = self._count("sequence", self.sequence if sequence is None else sequence) if self.sequence else 0
-        self.write(tape, batch, tokens)
-        return Network(self.title, tuple(tape.operators))
+        self.write(builder, batch, tokens)
+        return Network(self.title, tuple(builder.operators))
 
     def drawing(
         self,
@@ -149,16 +149,16 @@ class Entry:
         sequence: int | None = None,
         image: int | None = None,
         abridged: bool = False,
-    ) -> DrawnTape:
+    ) -> NetworkBuilder:
         """Return the builder of its graph; ``abridged`` appends at most three of its repeated layers."""
-        from mlsys.workloads.drawn import DrawnTape
+        from mlsys.workloads.graph_builder import NetworkBuilder
 
         if self.draw is not None:
-            net = DrawnTape(self.name, batch, self._picture(image), precision, self.normalised, abridged)
+            net = NetworkBuilder(self.name, batch, self._picture(image), precision, self.normalised, abridged)
             self.draw(net)
             return net
         tokens = self._count("sequence", self.sequence if sequence is None else sequence)
-        net = DrawnTape(self.name, batch, tokens, precision, abridged=abridged)
+        net = NetworkBuilder(self.name, batch, tokens, precision, abridged=abridged)
         if self.model:
             self.model.write(net, batch, tokens)
         else:
@@ -180,12 +180,12 @@ class Entry:
         self, batch: int, precision: str, sequence: int | None, image: int | None, fused: bool, whole: bool
     ) -> Network:
         """Return the network captured from its PyTorch code, unfused or reduced to its matrix products."""
-        from mlsys.workloads.carried import carried
+        from mlsys.workloads.epilogue_fusion import fuse_epilogues
 
         work = _loaded(self.name, batch, precision, sequence, image)
         if not fused:
             return Network(self.title, work.operators)
-        return Network(self.title, carried(work, whole=whole).operators)
+        return Network(self.title, fuse_epilogues(work, whole=whole).operators)
 
     def _language(
         self,

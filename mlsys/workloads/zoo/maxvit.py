@@ -1,15 +1,15 @@
 """MaxViT: inverted bottlenecks, and attention within windows and across a grid of the image."""
 
 from mlsys.errors import ArgumentError
+from mlsys.workloads.zoo.cnn_builder import CnnBuilder
 from mlsys.workloads.zoo.encoders import feed_forward
-from mlsys.workloads.zoo.picture import Picture
 
 # Blocks and widths of the stages: huggingface/pytorch-image-models, timm/models/maxxvit.py, ``maxvit_*_tf``.
 MAXVITS = {"base": ((2, 6, 14, 2), (96, 192, 384, 768))}
 STEM, OF_A_HEAD, EXPANDED = 64, 32, 4
 
 
-def _bottleneck(net: Picture, label: str, out: int, stride: int) -> None:
+def _bottleneck(net: CnnBuilder, label: str, out: int, stride: int) -> None:
     """Append a pre-normalised inverted bottleneck with squeeze and excitation to a quarter of its outputs."""
     start, into = net.here, net.channels
     net.batch_norm(f"{label} first norm")
@@ -26,7 +26,7 @@ def _bottleneck(net: Picture, label: str, out: int, stride: int) -> None:
     net.shortcut(label, None, body, net.here)
 
 
-def _attend(net: Picture, label: str, window: int) -> None:
+def _attend(net: CnnBuilder, label: str, window: int) -> None:
     """Append attention among ``window``² tokens, with a relative position table, and a feed-forward layer."""
     width, tokens = net.channels, net.shape[1] * net.shape[2]
     rows, heads = net.batch * tokens, width // OF_A_HEAD
@@ -39,7 +39,7 @@ def _attend(net: Picture, label: str, window: int) -> None:
     feed_forward(net, rows, width, EXPANDED * width)
 
 
-def maxvit(net: Picture, size: str, window: int = 7) -> None:
+def maxvit(net: CnnBuilder, size: str, window: int = 7) -> None:
     """Append MaxViT (Tu et al., ECCV 2022): each block has a convolution, then window and grid attention."""
     depths, widths = MAXVITS[size]
     if any(side % (32 * window) for side in net.shape[1:]):

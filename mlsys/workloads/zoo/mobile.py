@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mlsys.workloads.zoo.picture import Picture, divisible
+from mlsys.workloads.zoo.cnn_builder import CnnBuilder, divisible
 
 # (channels, stride) of the separable convolutions, Howard et al. 2017, table 1.
 MOBILENET_V1 = (
@@ -11,13 +11,13 @@ MOBILENET_V1 = (
 )  # fmt: skip
 
 
-def mobilenet_v1(net: Picture, width: float = 1.0, classes: int = 1000, bias: bool = False) -> None:
+def mobilenet_v1(net: CnnBuilder, width: float = 1.0, classes: int = 1000, bias: bool = False) -> None:
     """Append MobileNet v1 (Howard et al., arXiv:1704.04861, table 1; ReLU as in figure 3)."""
     mobilenet_v1_stages(net, width, bias)
     net.classify(classes)
 
 
-def mobilenet_v1_stages(net: Picture, width: float = 1.0, bias: bool = False) -> list[tuple[int, int, int]]:
+def mobilenet_v1_stages(net: CnnBuilder, width: float = 1.0, bias: bool = False) -> list[tuple[int, int, int]]:
     """Append all but the classifier; return the shape after each separable convolution."""
     net.conv("conv1", divisible(32 * width), 3, 2, "same", bias=bias)
     after = []
@@ -30,7 +30,7 @@ def mobilenet_v1_stages(net: Picture, width: float = 1.0, bias: bool = False) ->
 
 
 def inverted(
-    net: Picture,
+    net: CnnBuilder,
     label: str,
     expanded: int,
     out: int,
@@ -57,14 +57,14 @@ MOBILENET_V2 = (
 )  # fmt: skip
 
 
-def mobilenet_v2(net: Picture, width: float = 1.0, classes: int = 1000, thin: bool = False) -> None:
+def mobilenet_v2(net: CnnBuilder, width: float = 1.0, classes: int = 1000, thin: bool = False) -> None:
     """Append MobileNet v2 (Sandler et al., CVPR 2018, table 2); ``thin`` also scales the last convolution below 1."""
     mobilenet_v2_stages(net, width)
     net.conv("last", divisible(1280 * (width if thin else max(width, 1.0))), 1, act="relu6")
     net.classify(classes)
 
 
-def mobilenet_v2_stages(net: Picture, width: float = 1.0, coarsest: int = 32) -> list[tuple[int, int, int]]:
+def mobilenet_v2_stages(net: CnnBuilder, width: float = 1.0, coarsest: int = 32) -> list[tuple[int, int, int]]:
     """Append the inverted residuals; return the shape after each stage, downsampled at most ``coarsest`` times."""
     net.conv("conv1", divisible(32 * width), 3, 2, "same", act="relu6")
     after, smaller = [], 2
@@ -79,7 +79,7 @@ def mobilenet_v2_stages(net: Picture, width: float = 1.0, coarsest: int = 32) ->
     return after
 
 
-def deeplab_mobile(net: Picture, classes: int = 21) -> None:
+def deeplab_mobile(net: CnnBuilder, classes: int = 21) -> None:
     """Append DeepLab v3 on MobileNet v2 (Sandler et al. 2018, section 6.3): output stride 16, no atrous pyramid.
 
     tensorflow/models, research/deeplab, mobilenetv2_coco_voc_trainaug: the last stages dilate instead of striding;
@@ -113,7 +113,7 @@ MOBILENET_V3 = {
 }  # fmt: skip
 
 
-def mobilenet_v3(net: Picture, size: str) -> None:
+def mobilenet_v3(net: CnnBuilder, size: str) -> None:
     """Append MobileNet v3 (Howard et al., ICCV 2019, tables 1 (large) and 2 (small))."""
     net.conv("conv1", 16, 3, 2, act=_HS)
     for index, (kernel, expanded, out, excited, act, stride) in enumerate(MOBILENET_V3[size], start=1):
@@ -131,7 +131,7 @@ def mobilenet_v3(net: Picture, size: str) -> None:
 MNASNET = ((3, 3, 24, 3, 2), (5, 3, 40, 3, 2), (5, 6, 80, 3, 2), (3, 6, 96, 2, 1), (5, 6, 192, 4, 2), (3, 6, 320, 1, 1))
 
 
-def mnasnet(net: Picture, width: float = 1.0) -> None:
+def mnasnet(net: CnnBuilder, width: float = 1.0) -> None:
     """Append MnasNet-B1 (Tan et al., CVPR 2019), the variant without squeeze and excitation."""
     net.conv("conv1", divisible(32 * width), 3, 2)
     net.conv("separable depthwise", net.channels, 3, groups=net.channels)
@@ -152,14 +152,14 @@ SHUFFLENET_V2: dict[str, Sequence[int]] = {
 }  # fmt: skip
 
 
-def shufflenet_v2(net: Picture, width: str) -> None:
+def shufflenet_v2(net: CnnBuilder, width: str) -> None:
     """Append ShuffleNet v2 (Ma et al., ECCV 2018, table 5 and figure 3 (c) and (d))."""
     shufflenet_v2_stages(net, width)
     net.conv("conv5", SHUFFLENET_V2[width][-1], 1)
     net.classify(1000)
 
 
-def shufflenet_v2_stages(net: Picture, width: str, act: str = "relu") -> list[tuple[int, int, int]]:
+def shufflenet_v2_stages(net: CnnBuilder, width: str, act: str = "relu") -> list[tuple[int, int, int]]:
     """Append all but the last convolution; return the shape after each stage."""
     *stages, _ = SHUFFLENET_V2[width]
     after = []

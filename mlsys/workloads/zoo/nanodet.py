@@ -1,7 +1,7 @@
 """Mobile detectors on ShuffleNet v2: NanoDet, and NanoDet-Plus with a pyramid of ghost blocks."""
 
+from mlsys.workloads.zoo.cnn_builder import CnnBuilder, Shape
 from mlsys.workloads.zoo.mobile import shufflenet_v2_stages
-from mlsys.workloads.zoo.picture import Picture, Shape
 from mlsys.workloads.zoo.yolo import CLASSES, concatenated
 
 _LEAKY = "leaky relu"
@@ -10,13 +10,13 @@ BINS = 8  # of the distribution that predicts each side of a box
 PYRAMIDS = {"1.0": 96, "1.5": 128}
 
 
-def _separable(net: Picture, name: str, out: int, kernel: int, stride: int = 1) -> None:
+def _separable(net: CnnBuilder, name: str, out: int, kernel: int, stride: int = 1) -> None:
     """Append a depthwise and a 1 × 1 convolution, each with normalisation and activation."""
     net.conv(f"{name} depthwise", net.channels, kernel, stride, groups=net.channels, act=_LEAKY)
     net.conv(name, out, 1, act=_LEAKY)
 
 
-def _ghost(net: Picture, name: str, out: int, act: str | None) -> None:
+def _ghost(net: CnnBuilder, name: str, out: int, act: str | None) -> None:
     """Append a 1 × 1 convolution to half of the channels, and a depthwise one that derives the other half from them."""
     net.conv(name, out // 2, 1, act=act)
     half = net.shape
@@ -24,7 +24,7 @@ def _ghost(net: Picture, name: str, out: int, act: str | None) -> None:
     concatenated(net, half, net.shape)
 
 
-def _ghost_block(net: Picture, name: str, out: int) -> None:
+def _ghost_block(net: CnnBuilder, name: str, out: int) -> None:
     """Append a ghost bottleneck of stride 1, whose shortcut is a depthwise 5 × 5 and a 1 × 1 convolution."""
     start = net.shape
     _ghost(net, f"{name} a", out, _LEAKY)
@@ -35,7 +35,7 @@ def _ghost_block(net: Picture, name: str, out: int) -> None:
     net.shortcut(name)
 
 
-def _heads(net: Picture, levels: list[Shape], width: int, kernel: int) -> None:
+def _heads(net: CnnBuilder, levels: list[Shape], width: int, kernel: int) -> None:
     for level, shape in enumerate(levels, start=3):
         net.shape = shape
         for part in "ab":
@@ -43,7 +43,7 @@ def _heads(net: Picture, levels: list[Shape], width: int, kernel: int) -> None:
         net.conv(f"head {level}", CLASSES + 4 * BINS, 1, norm=False, act=None)
 
 
-def nanodet_plus(net: Picture, width: str) -> None:
+def nanodet_plus(net: CnnBuilder, width: str) -> None:
     """Append NanoDet-Plus-m (RangiLyu/nanodet, config/nanodet-plus-m) without the auxiliary training head."""
     channels = PYRAMIDS[width]
     levels = []
@@ -68,7 +68,7 @@ def nanodet_plus(net: Picture, width: str) -> None:
     _heads(net, levels, channels, 5)
 
 
-def nanodet(net: Picture, width: str) -> None:
+def nanodet(net: CnnBuilder, width: str) -> None:
     """Append NanoDet-m (RangiLyu/nanodet, config/legacy_v0.x_configs), whose pyramid only adds."""
     channels = PYRAMIDS[width]
     levels = []

@@ -1,7 +1,7 @@
 """Perceiver IO: a few latent vectors cross-attend to all pixels once, then attend to each other."""
 
-from mlsys.workloads.zoo.picture import Picture
-from mlsys.workloads.zoo.tape import Tape
+from mlsys.workloads.zoo.cnn_builder import CnnBuilder
+from mlsys.workloads.zoo.layer_builder import LayerBuilder
 
 # Jaegle et al. 2022, ICLR, ImageNet; huggingface/transformers, models/perceiver, of deepmind/vision-perceiver-*.
 LATENTS, WIDTH, BLOCKS, LAYERS, HEADS, CLASSES = 512, 1024, 8, 6, 8, 1000
@@ -9,7 +9,7 @@ LATENTS, WIDTH, BLOCKS, LAYERS, HEADS, CLASSES = 512, 1024, 8, 6, 8, 1000
 FOURIER, LEARNED = 2 * 2 * 64 + 2, 256
 
 
-def perceiver(net: Picture, learned: bool) -> None:
+def perceiver(net: CnnBuilder, learned: bool) -> None:
     """Append the classifier, with learned position embeddings or (``learned`` false) Fourier features."""
     batch, pixels = net.batch, net.shape[1] * net.shape[2]
     channels = net.channels + FOURIER
@@ -31,7 +31,7 @@ def perceiver(net: Picture, learned: bool) -> None:
 
 
 def _attend(
-    tape: Tape, name: str, batch: int, target: tuple[int, int], source: tuple[int, int], shape: tuple[int, int],
+    builder: LayerBuilder, name: str, batch: int, target: tuple[int, int], source: tuple[int, int], shape: tuple[int, int],
     learned: int,
 ) -> None:  # fmt: skip
     """Append attention of ``target`` to ``source``, each (vectors, width), and a feed-forward layer.
@@ -40,16 +40,16 @@ def _attend(
     """
     (queries, width), (keys, wide), (heads, inner) = target, source, shape
     rows, others = batch * queries, batch * keys
-    tape.norm(f"{name} norm", rows, width)
-    tape.dense(f"{name} query", rows, width, inner, extra=2 * width + learned)
+    builder.norm(f"{name} norm", rows, width)
+    builder.dense(f"{name} query", rows, width, inner, extra=2 * width + learned)
     if source != target:
-        tape.norm(f"{name} norm of what is seen", others, wide)
-    tape.dense(f"{name} key, value", others, wide, 2 * inner, extra=0 if source == target else 2 * wide)
-    tape.attention(name, batch, heads, queries, keys, inner // heads)
-    tape.dense(f"{name} output", rows, inner, width)
-    tape.add(f"{name} add", rows * width)
-    tape.norm(f"{name} feed-forward norm", rows, width)
-    tape.dense(f"{name} feed-forward up", rows, width, width, extra=2 * width)
-    tape.activation(f"{name} feed-forward gelu", rows * width, "exact gelu")
-    tape.dense(f"{name} feed-forward down", rows, width, width)
-    tape.add(f"{name} feed-forward add", rows * width)
+        builder.norm(f"{name} norm of what is seen", others, wide)
+    builder.dense(f"{name} key, value", others, wide, 2 * inner, extra=0 if source == target else 2 * wide)
+    builder.attention(name, batch, heads, queries, keys, inner // heads)
+    builder.dense(f"{name} output", rows, inner, width)
+    builder.add(f"{name} add", rows * width)
+    builder.norm(f"{name} feed-forward norm", rows, width)
+    builder.dense(f"{name} feed-forward up", rows, width, width, extra=2 * width)
+    builder.activation(f"{name} feed-forward gelu", rows * width, "exact gelu")
+    builder.dense(f"{name} feed-forward down", rows, width, width)
+    builder.add(f"{name} feed-forward add", rows * width)

@@ -1,32 +1,32 @@
 """Recurrent networks: LSTM and GRU layers, and MLPerf's speech recogniser and translator."""
 
-from mlsys.door import checked_choice, checked_count
+from mlsys.unit_checks import checked_choice, checked_count
 from mlsys.workloads.operator import Network
-from mlsys.workloads.zoo.tape import Tape
+from mlsys.workloads.zoo.layer_builder import LayerBuilder
 
 # Matrices by which a cell multiplies its input, and as many for its state.
 CELLS = {"vanilla": 1, "gru": 3, "lstm": 4}
 
 
-def write_layer(tape: Tape, name: str, cell: str, batch: int, steps: int, inputs: int, hidden: int) -> None:
+def write_layer(builder: LayerBuilder, name: str, cell: str, batch: int, steps: int, inputs: int, hidden: int) -> None:
     """Append a recurrent layer: one product for the inputs of all steps, then one product per step for the state.
 
     The state product is one operator with a copy per step, because steps are sequential (``steps`` in its shape).
     Its weights are counted once, as if they stayed on the chip, which keeps the result a lower bound.
     """
     width = CELLS[cell] * hidden
-    tape.dense(f"{name} input", batch * steps, inputs, width)
-    weights = hidden * width * tape.weight_size
-    tape.write(
+    builder.dense(f"{name} input", batch * steps, inputs, width)
+    weights = hidden * width * builder.weight_size
+    builder.write(
         f"{name} state",
         "gemm",
         2 * batch * steps * hidden * width,
-        weights + batch * steps * (hidden + width) * tape.size,
+        weights + batch * steps * (hidden + width) * builder.size,
         weights,
         hidden * width + width,
         {"m": batch, "n": width, "k": hidden, "copies": steps, "steps": steps},
     )
-    tape.activation(f"{name} gates", batch * steps * width, "sigmoid")
+    builder.activation(f"{name} gates", batch * steps * width, "sigmoid")
 
 
 def recurrent_layer(
@@ -62,37 +62,37 @@ def recurrent_layer(
     sizes = {"batch": batch, "steps": steps, "inputs": inputs, "hidden": hidden}
     for name, value in sizes.items():
         sizes[name] = checked_count("recurrent_layer", name, value)
-    tape = Tape(precision, fused)
-    write_layer(tape, kind.upper(), kind, **sizes)
-    return Network(f"{kind.upper()} {inputs}→{hidden}, {steps} steps of {batch}", tuple(tape.operators))
+    builder = LayerBuilder(precision, fused)
+    write_layer(builder, kind.upper(), kind, **sizes)
+    return Network(f"{kind.upper()} {inputs}→{hidden}, {steps} steps of {batch}", tuple(builder.operators))
 
 
-def rnn_t(tape: Tape, batch: int, frames: int) -> None:
+def rnn_t(builder: LayerBuilder, batch: int, frames: int) -> None:
     """Append MLPerf Inference's RNN-T: an encoder of five LSTM layers, a prediction network of two, a joint network.
 
     ``frames`` are 240 wide and 30 ms long. The prediction and joint networks are counted once per pair
     of frames; greedy decoding runs them once per pair plus once per emitted letter.
     """
     for layer, inputs in enumerate((240, 1024), start=1):
-        write_layer(tape, f"encoder {layer}", "lstm", batch, frames, inputs, 1024)
+        write_layer(builder, f"encoder {layer}", "lstm", batch, frames, inputs, 1024)
     pairs = -(-frames // 2)
     for layer, inputs in enumerate((2048, 1024, 1024), start=3):
-        write_layer(tape, f"encoder {layer}", "lstm", batch, pairs, inputs, 1024)
-    tape.embedding("letters", batch * pairs, 320, 28 * 320)
+        write_layer(builder, f"encoder {layer}", "lstm", batch, pairs, inputs, 1024)
+    builder.embedding("letters", batch * pairs, 320, 28 * 320)
     for layer in (1, 2):
-        write_layer(tape, f"prediction {layer}", "lstm", batch, pairs, 320, 320)
+        write_layer(builder, f"prediction {layer}", "lstm", batch, pairs, 320, 320)
     rows = batch * pairs
-    tape.dense("joint encoder", rows, 1024, 512)
-    tape.dense("joint prediction", rows, 320, 512)
-    tape.activation("joint relu", rows * 512, "relu")
-    tape.dense("joint letters", rows, 512, 29)
+    builder.dense("joint encoder", rows, 1024, 512)
+    builder.dense("joint prediction", rows, 320, 512)
+    builder.activation("joint relu", rows * 512, "relu")
+    builder.dense("joint letters", rows, 512, 29)
 
 
 # Width of GNMT's layers, and its vocabulary: subwords shared by both languages (32,317, padded to 32,320).
 GNMT_WIDTH, GNMT_VOCABULARY = 1024, 32320
 
 
-def gnmt(tape: Tape, batch: int, tokens: int) -> None:
+def gnmt(builder: LayerBuilder, batch: int, tokens: int) -> None:
     """Append MLPerf's GNMT: four LSTM encoder layers, the first bidirectional, and four decoder layers with attention.
 
     NVIDIA/DeepLearningExamples, PyTorch/Translation/GNMT, seq2seq/models (encoder.py, decoder.py, attention.py). The
@@ -102,35 +102,37 @@ def gnmt(tape: Tape, batch: int, tokens: int) -> None:
     width, rows = GNMT_WIDTH, batch * tokens
 
     def layer(name: str, inputs: int) -> None:
-        write_layer(tape, name, "lstm", batch, tokens, inputs, width)
+        write_layer(builder, name, "lstm", batch, tokens, inputs, width)
 
-    tape.embedding("words", rows, width, GNMT_VOCABULARY * width)
+    builder.embedding("words", rows, width, GNMT_VOCABULARY * width)
     for name in ("encoder 1 forward", "encoder 1 backward"):
         layer(name, width)
     layer("encoder 2", 2 * width)
     for index in (3, 4):
         layer(f"encoder {index}", width)
-    tape.operators.append(tape.without_parameters(tape.operators[0]))
+    builder.operators.append(builder.without_parameters(builder.operators[0]))
     layer("decoder 1", width)
-    tape.dense("attention query", rows, width, width, False)
-    tape.dense("attention key", rows, width, width, False)
-    _pairs(tape, batch * tokens * tokens * width, 3 * rows * width * tape.size, 2 * width + 1)
-    tape.batched("attention context", tokens, width, tokens, batch)
+    builder.dense("attention query", rows, width, width, False)
+    builder.dense("attention key", rows, width, width, False)
+    _pairs(builder, batch * tokens * tokens * width, 3 * rows * width * builder.size, 2 * width + 1)
+    builder.batched("attention context", tokens, width, tokens, batch)
     for index in (2, 3, 4):
         layer(f"decoder {index}", 2 * width)
-    tape.dense("classifier", rows, width, GNMT_VOCABULARY)
+    builder.dense("classifier", rows, width, GNMT_VOCABULARY)
 
 
-def _pairs(tape: Tape, elements: int, moved: float, parameters: int) -> None:
+def _pairs(builder: LayerBuilder, elements: int, moved: float, parameters: int) -> None:
     """Append additive attention scores: for each pair of tokens, tanh of a sum, times one learned vector.
 
     Fused, only ``moved`` bytes cross memory. Unfused, as in PyTorch's code, the sums are written, read and written
     with the bias, read and written as their tanh, and read for the product.
     """
     shape = {"elements": elements}
-    if tape.fused:
-        tape.write("attention scores", "elementwise", 8 * elements, moved, parameters=parameters, shape=shape)
+    if builder.fused:
+        builder.write("attention scores", "elementwise", 8 * elements, moved, parameters=parameters, shape=shape)
         return
     for name, flops, times in (("sums", 1, 1), ("bias", 1, 2), ("tanh", 5, 2), ("scores", 1, 1)):
         held = parameters if name == "scores" else 0
-        tape.write(f"attention {name}", "elementwise", flops * elements, times * elements * tape.size, 0, held, shape)
+        builder.write(
+            f"attention {name}", "elementwise", flops * elements, times * elements * builder.size, 0, held, shape
+        )

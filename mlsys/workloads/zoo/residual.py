@@ -2,7 +2,7 @@
 
 import math
 
-from mlsys.workloads.zoo.picture import Picture
+from mlsys.workloads.zoo.cnn_builder import CnnBuilder
 
 # Blocks in each stage, and whether they are bottlenecks: He et al. 2016, table 1.
 RESNETS = {
@@ -14,7 +14,7 @@ RESNETS = {
 }
 
 
-def resnet(net: Picture, depth: int, *, groups: int = 1, width: int = 64, early_stride: bool = False) -> None:
+def resnet(net: CnnBuilder, depth: int, *, groups: int = 1, width: int = 64, early_stride: bool = False) -> None:
     """Append ResNet (He et al., CVPR 2016, table 1), or ResNeXt (Xie et al. 2017) with ``groups`` of ``width``.
 
     ``early_stride`` puts the stride of a bottleneck in its first convolution, as in the paper (v1),
@@ -25,7 +25,7 @@ def resnet(net: Picture, depth: int, *, groups: int = 1, width: int = 64, early_
 
 
 def resnet_stages(
-    net: Picture, depth: int, *, groups: int = 1, width: int = 64, early_stride: bool = False, stages: int = 4,
+    net: CnnBuilder, depth: int, *, groups: int = 1, width: int = 64, early_stride: bool = False, stages: int = 4,
     last_stride: int = 2,
 ) -> list[tuple[int, int, int]]:  # fmt: skip
     """Append the stem and the first ``stages`` stages; return the shape after each stage.
@@ -59,7 +59,7 @@ def resnet_stages(
     return after
 
 
-def resnet_deep_stem(net: Picture, depth: int) -> None:
+def resnet_deep_stem(net: CnnBuilder, depth: int) -> None:
     """Append ResNet-D (He et al. 2019, CVPR, figure 2 d; PaddlePaddle's ``vd``): deep stem, pooled shortcuts."""
     for index, out in enumerate((32, 32, 64), start=1):
         net.conv(f"conv1_{index}", out, 3, 2 if index == 1 else 1)
@@ -92,7 +92,7 @@ REGNETS = {
 }
 
 
-def regnet(net: Picture, name: str) -> None:
+def regnet(net: CnnBuilder, name: str) -> None:
     """Append RegNet (Radosavovic et al., CVPR 2020, section 3.3): quantised linear widths; Y has squeeze-excitation."""
     depth, first, slope, step, group = REGNETS[name]
     widths = []

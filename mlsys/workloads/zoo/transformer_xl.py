@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mlsys.workloads.zoo.tape import Tape
+from mlsys.workloads.zoo.layer_builder import LayerBuilder
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ BASE = TransformerXL(layers=16, width=512, heads=8, inner=2048, tokens=192)
 LARGE = TransformerXL(layers=18, width=1024, heads=16, inner=4096, tokens=384)
 
 
-def transformer_xl(tape: Tape, batch: int, tokens: int, shape: TransformerXL) -> None:
+def transformer_xl(builder: LayerBuilder, batch: int, tokens: int, shape: TransformerXL) -> None:
     """Append Transformer-XL (Dai et al., ACL 2019; NVIDIA/DeepLearningExamples, pytorch/mem_transformer.py).
 
     Queries, keys and values are projected from the memory and the segment. A score is the sum of two products, with
@@ -34,21 +34,21 @@ def transformer_xl(tape: Tape, batch: int, tokens: int, shape: TransformerXL) ->
     """
     rows, seen, width, inner = batch * tokens, 2 * tokens, shape.width, shape.heads * shape.head_dim
     scores = batch * shape.heads * tokens * seen
-    tape.embedding("embedding", rows, width, shape.vocabulary * width)
+    builder.embedding("embedding", rows, width, shape.vocabulary * width)
     for layer in range(shape.layers):
         biases = 0 if layer else 2 * inner  # of content and of distance, one for all layers
-        tape.dense("query, key, value", batch * seen, width, 3 * inner, False)
-        tape.dense("distances", seen, width, inner, False, extra=biases)
-        tape.batched("scores of distances", batch * tokens, seen, shape.head_dim, shape.heads)
-        tape.ride_along("shift", scores, 0)
-        tape.ride_along("scores added and scaled", scores, 1, inputs=2)
-        tape.attention("attention", batch, shape.heads, tokens, seen, shape.head_dim)
-        tape.dense("attention output", rows, inner, width, False, extra=2 * width)
-        tape.add("attention add", rows * width)
-        tape.norm_after("attention norm", rows, width)
-        tape.dense("feed-forward up", rows, width, shape.inner, extra=2 * width)
-        tape.activation("feed-forward relu", rows * shape.inner, "relu")
-        tape.dense("feed-forward down", rows, shape.inner, width)
-        tape.add("feed-forward add", rows * width)
-        tape.norm_after("feed-forward norm", rows, width)
-    tape.dense("words", rows, width, shape.vocabulary, tied=True)
+        builder.dense("query, key, value", batch * seen, width, 3 * inner, False)
+        builder.dense("distances", seen, width, inner, False, extra=biases)
+        builder.batched("scores of distances", batch * tokens, seen, shape.head_dim, shape.heads)
+        builder.ride_along("shift", scores, 0)
+        builder.ride_along("scores added and scaled", scores, 1, inputs=2)
+        builder.attention("attention", batch, shape.heads, tokens, seen, shape.head_dim)
+        builder.dense("attention output", rows, inner, width, False, extra=2 * width)
+        builder.add("attention add", rows * width)
+        builder.norm_after("attention norm", rows, width)
+        builder.dense("feed-forward up", rows, width, shape.inner, extra=2 * width)
+        builder.activation("feed-forward relu", rows * shape.inner, "relu")
+        builder.dense("feed-forward down", rows, shape.inner, width)
+        builder.add("feed-forward add", rows * width)
+        builder.norm_after("feed-forward norm", rows, width)
+    builder.dense("words", rows, width, shape.vocabulary, tied=True)

@@ -1,7 +1,7 @@
 """Two-stage detectors on ResNets (Faster, Mask and Keypoint R-CNN), and the encoder of Segment Anything."""
 
+from mlsys.workloads.zoo.cnn_builder import CnnBuilder, Shape
 from mlsys.workloads.zoo.encoders import feed_forward
-from mlsys.workloads.zoo.picture import Picture, Shape
 from mlsys.workloads.zoo.residual import resnet_stages
 
 # Region proposals of the first stage, and detections with masks or keypoints: facebookresearch/maskrcnn-benchmark,
@@ -13,7 +13,7 @@ WIDTH = 256
 OBJECTS = {"": 80, "mask": 80, "points": 1}
 
 
-def _propose(net: Picture, levels: list[Shape], width: int, anchors: int) -> None:
+def _propose(net: CnnBuilder, levels: list[Shape], width: int, anchors: int) -> None:
     """Append the region proposal network: one convolution, scores and boxes, with weights shared by all levels."""
     for index, shape in enumerate(levels):
         net.shape, first = shape, len(net.operators)
@@ -26,7 +26,7 @@ def _propose(net: Picture, levels: list[Shape], width: int, anchors: int) -> Non
             net.operators[first:] = [net.without_parameters(operator) for operator in net.operators[first:]]
 
 
-def _pyramid(net: Picture, backbone: list[Shape]) -> list[Shape]:
+def _pyramid(net: CnnBuilder, backbone: list[Shape]) -> list[Shape]:
     """Append a feature pyramid of four levels and a fifth for proposals only; return the shapes of all five."""
     levels = []
     for index, shape in enumerate(backbone, start=2):
@@ -38,12 +38,12 @@ def _pyramid(net: Picture, backbone: list[Shape]) -> list[Shape]:
     return [*levels, net.shape]
 
 
-def _on_regions(net: Picture, regions: int, shape: Shape) -> Picture:
+def _on_regions(net: CnnBuilder, regions: int, shape: Shape) -> CnnBuilder:
     """Return a builder whose batch is ``regions`` regions of each image."""
-    return Picture(net.batch * regions, shape, net.precision, net.fused, norm=False, whole=net.whole)
+    return CnnBuilder(net.batch * regions, shape, net.precision, net.fused, norm=False, whole=net.whole)
 
 
-def _convolved(net: Picture, name: str, side: int, convolutions: int, width: int, out: int, kernel: int) -> None:
+def _convolved(net: CnnBuilder, name: str, side: int, convolutions: int, width: int, out: int, kernel: int) -> None:
     """Append convolutions over the detected regions, and a transposed one that doubles their side."""
     region = _on_regions(net, DETECTIONS, (WIDTH, side, side))
     for index in range(1, convolutions + 1):
@@ -56,18 +56,18 @@ def _convolved(net: Picture, name: str, side: int, convolutions: int, width: int
     net.operators += region.operators
 
 
-def _transposed(net: Picture, name: str, pixels: int, inputs: int, outputs: int, kernel: int) -> None:
+def _transposed(net: CnnBuilder, name: str, pixels: int, inputs: int, outputs: int, kernel: int) -> None:
     """Append a transposed convolution: one product per position of its patch, and one bias per channel."""
     patches = outputs * kernel**2
     net.dense(name, pixels, inputs, patches, extra=outputs - patches)
 
 
-def _score(net: Picture, regions: int, inputs: int, objects: int) -> None:
+def _score(net: CnnBuilder, regions: int, inputs: int, objects: int) -> None:
     """Append the scores of each region, including the background, and the boxes of each class."""
     net.dense("region scores and boxes", regions, inputs, objects + 1 + 4 * objects)
 
 
-def rcnn(net: Picture, depth: int, *, heads: str = "", groups: int = 1, width: int = 64) -> None:
+def rcnn(net: CnnBuilder, depth: int, *, heads: str = "", groups: int = 1, width: int = 64) -> None:
     """Append Faster R-CNN (Ren et al. 2015) on a feature pyramid (Lin et al. 2017): 1,000 proposals of 7 × 7 pixels.
 
     ``heads`` may be ``"mask"`` (He et al. 2017) or ``"points"``, which run on the 100 detections kept.
@@ -84,7 +84,7 @@ def rcnn(net: Picture, depth: int, *, heads: str = "", groups: int = 1, width: i
         _convolved(net, "points", 14, 8, 512, 17, 4)
 
 
-def rcnn_c4(net: Picture, depth: int, *, masks: bool = False) -> None:
+def rcnn_c4(net: CnnBuilder, depth: int, *, masks: bool = False) -> None:
     """Append R-CNN with proposals from stage 4; stage 5 runs on each proposal (He et al. 2016, appendix)."""
     shape = resnet_stages(net, depth, early_stride=True, stages=3)[-1]
     _propose(net, [shape], 1024, 15)
@@ -113,7 +113,7 @@ SAMS = {"b": (12, 768, 12, 4), "l": (24, 1024, 16, 4), "h": (32, 1280, 16, 4)}
 WINDOW = 14
 
 
-def segment_anything(net: Picture, size: str) -> None:
+def segment_anything(net: CnnBuilder, size: str) -> None:
     """Append the image encoder of Segment Anything (Kirillov et al. 2023, ICCV), without the small mask decoder."""
     layers, width, heads, global_layers = SAMS[size]
     net.conv("patches", width, 16, 16, 0, norm=False, act=None)
@@ -128,7 +128,7 @@ def segment_anything(net: Picture, size: str) -> None:
     net.conv("neck b", 256, 3, norm=False, act=None)
 
 
-def _sam_block(net: Picture, parts: int, tokens: int, width: int, heads: int, pixels: int) -> None:
+def _sam_block(net: CnnBuilder, parts: int, tokens: int, width: int, heads: int, pixels: int) -> None:
     """Append a block that attends within each of ``parts`` windows of ``tokens`` tokens, including padding."""
     net.norm("attention norm", net.batch * pixels, width)
     net.dense("query, key, value", parts * tokens, width, 3 * width, extra=2 * width)

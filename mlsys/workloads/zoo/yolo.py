@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from mlsys.errors import ArgumentError
-from mlsys.workloads.zoo.picture import Picture, Shape
+from mlsys.workloads.zoo.cnn_builder import CnnBuilder, Shape
 
 # Depth and width multiples of each size, and version 8's limit on channels; version 5's largest size is deeper.
 SIZES: dict[str, tuple[float, float, int]] = {
@@ -31,12 +31,14 @@ def _scales(depth: float, width: float, widest: float = math.inf) -> tuple[Calla
     return lambda channels: int(min(channels, widest) * width), lambda repeats: max(1, round(repeats * depth))
 
 
-def silu_conv(net: Picture, name: str, out: int, kernel: int = 1, stride: int = 1, padding: int | None = None) -> None:
+def silu_conv(
+    net: CnnBuilder, name: str, out: int, kernel: int = 1, stride: int = 1, padding: int | None = None
+) -> None:
     """Append a convolution with batch normalisation and SiLU."""
     net.conv(name, out, kernel, stride, padding, act="silu")
 
 
-def concatenated(net: Picture, *shapes: Shape) -> None:
+def concatenated(net: CnnBuilder, *shapes: Shape) -> None:
     """Concatenate images along their channels.
 
     Raises
@@ -53,14 +55,14 @@ def concatenated(net: Picture, *shapes: Shape) -> None:
     net.shape = (sum(shape[0] for shape in shapes), *shapes[0][1:])
 
 
-def _separable(net: Picture, name: str, out: int, kernel: int = 3, stride: int = 1) -> None:
+def _separable(net: CnnBuilder, name: str, out: int, kernel: int = 3, stride: int = 1) -> None:
     """Append a depthwise separable convolution: depthwise, then 1 × 1, each with SiLU."""
     net.conv(f"{name} depthwise", net.channels, kernel, stride, groups=net.channels, act="silu")
     silu_conv(net, name, out)
 
 
 def _csp(
-    net: Picture, name: str, out: int, repeats: int, *, shortcut: bool = True, wide_conv: ConvOf = silu_conv
+    net: CnnBuilder, name: str, out: int, repeats: int, *, shortcut: bool = True, wide_conv: ConvOf = silu_conv
 ) -> None:
     """Append a cross-stage partial block: two halves, one of which passes through bottlenecks of 1 × 1 and 3 × 3."""
     into, half = net.shape, out // 2
@@ -77,7 +79,7 @@ def _csp(
     silu_conv(net, f"{name} three", out)
 
 
-def csp_fast(net: Picture, name: str, out: int, repeats: int, *, shortcut: bool = True) -> None:
+def csp_fast(net: CnnBuilder, name: str, out: int, repeats: int, *, shortcut: bool = True) -> None:
     """Append version 8's block (C2f): bottlenecks of two 3 × 3, whose outputs are all concatenated."""
     half = out // 2
     silu_conv(net, f"{name} in", 2 * half)
@@ -92,7 +94,7 @@ def csp_fast(net: Picture, name: str, out: int, repeats: int, *, shortcut: bool 
     silu_conv(net, f"{name} out", out)
 
 
-def pooled_thrice(net: Picture, out: int) -> None:
+def pooled_thrice(net: CnnBuilder, out: int) -> None:
     """Append spatial pyramid pooling over 1, 5, 9 and 13 pixels (SPPF)."""
     half = net.channels // 2
     silu_conv(net, "pooling in", half)
@@ -104,7 +106,7 @@ def pooled_thrice(net: Picture, out: int) -> None:
 
 
 def _up_and_down(
-    net: Picture, kept: Sequence[Shape], wide: Callable[[int], int], deep: Callable[[int], int],
+    net: CnnBuilder, kept: Sequence[Shape], wide: Callable[[int], int], deep: Callable[[int], int],
     wide_conv: ConvOf = silu_conv,
 ) -> list[Shape]:  # fmt: skip
     """Append the path aggregation network, up to finer grids and down again; return its three output shapes."""
@@ -124,7 +126,7 @@ def _up_and_down(
     return shapes
 
 
-def yolo_v5(net: Picture, size: str) -> None:
+def yolo_v5(net: CnnBuilder, size: str) -> None:
     """Append YOLOv5 release 6: three anchors per cell on grids of stride 8, 16 and 32."""
     wide, deep = _scales(DEEPEST.get(size, SIZES[size][0]), SIZES[size][1])
     silu_conv(net, "stem", wide(64), 6, 2, 2)
@@ -140,7 +142,7 @@ def yolo_v5(net: Picture, size: str) -> None:
         net.conv(f"head {level}", 3 * (CLASSES + 5), 1, norm=False, act=None)
 
 
-def yolo_v8(net: Picture, size: str) -> None:
+def yolo_v8(net: CnnBuilder, size: str) -> None:
     """Append YOLOv8: anchor-free, separate heads for boxes and classes, box sides predicted as distributions."""
     wide, deep = _scales(*SIZES[size])
     silu_conv(net, "stem", wide(64), 3, 2)
@@ -171,7 +173,7 @@ def yolo_v8(net: Picture, size: str) -> None:
             net.conv(f"{name} {level}", outputs, 1, norm=False, act=None)
 
 
-def yolox(net: Picture, size: str) -> None:
+def yolox(net: CnnBuilder, size: str) -> None:
     """Append YOLOX (Ge et al. 2021): anchor-free, separate heads for boxes and classes.
 
     The nano size has depthwise separable convolutions instead of 3 × 3 ones, except in the stem.

@@ -1,19 +1,19 @@
 """Single-stage detectors of Darknet: YOLOv3, YOLOv3-tiny, YOLOv3-SPP and YOLOv4."""
 
-from mlsys.workloads.zoo.picture import Picture, Shape
+from mlsys.workloads.zoo.cnn_builder import CnnBuilder, Shape
 from mlsys.workloads.zoo.yolo import concatenated
-from mlsys.workloads.zoo.yolo_plain import ANCHORED
+from mlsys.workloads.zoo.yolo_v4_v7 import ANCHORED
 
 _LEAKY = "leaky relu"
 # Width and residual blocks of each stage of Darknet-53; each stage halves the resolution.
 STAGES = ((64, 1), (128, 2), (256, 8), (512, 8), (1024, 4))
 
 
-def _conv(net: Picture, name: str, out: int, kernel: int = 1, stride: int = 1, act: str = _LEAKY) -> None:
+def _conv(net: CnnBuilder, name: str, out: int, kernel: int = 1, stride: int = 1, act: str = _LEAKY) -> None:
     net.conv(name, out, kernel, stride, act=act)
 
 
-def _head(net: Picture, name: str, width: int) -> None:
+def _head(net: CnnBuilder, name: str, width: int) -> None:
     """Append a head, a 3 × 3 convolution and the outputs of three anchors per cell, and return to its input."""
     before = net.shape
     _conv(net, f"{name} 3x3", width, 3)
@@ -21,13 +21,13 @@ def _head(net: Picture, name: str, width: int) -> None:
     net.shape = before
 
 
-def _narrow_and_wide(net: Picture, name: str, width: int, convolutions: int) -> None:
+def _narrow_and_wide(net: CnnBuilder, name: str, width: int, convolutions: int) -> None:
     """Append alternating 1 × 1 convolutions to ``width`` and 3 × 3 ones to twice ``width``."""
     for index in range(convolutions):
         _conv(net, f"{name}.{index}", width * (1 + index % 2), 1 + 2 * (index % 2))
 
 
-def _pooled(net: Picture) -> None:
+def _pooled(net: CnnBuilder) -> None:
     """Append spatial pyramid pooling over 1, 5, 9 and 13 pixels."""
     part = net.shape
     for kernel in (5, 9, 13):
@@ -36,7 +36,7 @@ def _pooled(net: Picture) -> None:
     concatenated(net, part, part, part, part)
 
 
-def _up_to(net: Picture, name: str, width: int, earlier: Shape, lateral: bool) -> None:
+def _up_to(net: CnnBuilder, name: str, width: int, earlier: Shape, lateral: bool) -> None:
     """Upsample and concatenate with an earlier stage, directly or through a lateral convolution."""
     _conv(net, f"{name} up", width)
     net.upsample()
@@ -47,7 +47,7 @@ def _up_to(net: Picture, name: str, width: int, earlier: Shape, lateral: bool) -
     concatenated(net, above, net.shape)
 
 
-def yolo_v3(net: Picture, pooled: bool = False) -> None:
+def yolo_v3(net: CnnBuilder, pooled: bool = False) -> None:
     """Append YOLOv3 (Redmon & Farhadi 2018; pjreddie/darknet, cfg/yolov3.cfg), or, if ``pooled``, yolov3-spp.cfg."""
     _conv(net, "stem", 32, 3)
     kept = []
@@ -70,7 +70,7 @@ def yolo_v3(net: Picture, pooled: bool = False) -> None:
         _head(net, f"{name} head", 2 * width)
 
 
-def yolo_v3_tiny(net: Picture) -> None:
+def yolo_v3_tiny(net: CnnBuilder) -> None:
     """Append YOLOv3-tiny (pjreddie/darknet, cfg/yolov3-tiny.cfg)."""
     _conv(net, "conv 0", 16, 3)
     for index, width in enumerate((32, 64, 128, 256, 512), start=1):
@@ -85,7 +85,7 @@ def yolo_v3_tiny(net: Picture) -> None:
     _head(net, "fine head", 256)
 
 
-def _csp_stage(net: Picture, name: str, width: int, blocks: int) -> None:
+def _csp_stage(net: CnnBuilder, name: str, width: int, blocks: int) -> None:
     """Append a stage of CSPDarknet-53 with Mish: one half bypasses the residual blocks, the other passes through."""
 
     def mish(part: str, out: int, kernel: int = 1, stride: int = 1) -> None:
@@ -106,7 +106,7 @@ def _csp_stage(net: Picture, name: str, width: int, blocks: int) -> None:
     mish("out", width)
 
 
-def yolo_v4(net: Picture) -> None:
+def yolo_v4(net: CnnBuilder) -> None:
     """Append YOLOv4 (Bochkovskiy et al. 2020, arXiv:2004.10934; AlexeyAB/darknet, cfg/yolov4.cfg)."""
     _conv(net, "stem", 32, 3, act="mish")
     kept = []

@@ -1,0 +1,56 @@
+"""How far off a setting's nearest is where it stands in: each setting in turn is told by the nearest of the others.
+
+A token is told by its bytes, whoever's program makes it; a microcontroller's network by its loops, which another
+library writes otherwise. So the range of what was never measured is told for each kind of work.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.calibration.case import Case
+from mlsys.calibration.times import case_times
+from mlsys.models.estimate import Parameters
+from mlsys.models.estimate.library import fallback_stack
+from mlsys.models.estimate.ranges import COVERAGE
+
+Array = NDArray[np.float64]
+# Measurements of a setting that are asked, and settings that what is known of all kinds of work counts for.
+MOST_ASKED, PRIOR_SETTINGS = 60, 2.0
+# Parts of a setting's measurements that stand for all of them, so that each setting counts the same.
+_PARTS = np.linspace(0.025, 0.975, 20)
+
+
+def stand_ins(chosen: Mapping[str, Sequence[Case]], parameters: Mapping[str, Parameters]) -> dict[str, float]:
+    """Return how far, in logarithm of time, four measurements in five lie from what another setting says.
+
+    Parameters
+    ----------
+    chosen
+        Measurements by setting.
+    parameters
+        Of each setting, as fitted.
+
+    Returns
+    -------
+    dict
+        By kind of work; a kind of few settings is drawn towards all.
+    """
+    apart: dict[str, list[Array]] = {}
+    for name, cases in chosen.items():
+        other = fallback_stack(name, [known for known in parameters if known != name])
+        if other:
+            asked = cases[:: -(-len(cases) // MOST_ASKED)]
+            told = case_times(asked, np.array([parameters[other].vectorised()] * len(asked)))
+            errors = np.abs(np.log([case.seconds for case in asked]) - np.log(told))
+            apart.setdefault(cases[0].kind, []).append(np.quantile(errors, _PARTS))
+    every = float(np.quantile(np.concatenate([errors for own in apart.values() for errors in own]), COVERAGE))
+    return {
+        kind: math.sqrt(
+            (PRIOR_SETTINGS * every**2 + len(own) * float(np.quantile(np.concatenate(own), COVERAGE)) ** 2)
+            / (PRIOR_SETTINGS + len(own))
+        )
+        for kind, own in apart.items()
+    }

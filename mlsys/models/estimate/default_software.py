@@ -1,0 +1,128 @@
+"""Which software an estimate is of where none is named: that of the question's kind on such a machine."""
+
+import re
+
+from mlsys.errors import UnknownNameError, did_you_mean
+from mlsys.hardware.device import Device
+from mlsys.models.estimate.library import calibrated_device, fitted
+from mlsys.workloads.operator import DECODE, NETWORK, PREFILL
+
+# Software by kind of question; the first that was fitted to machines of the kind is the usual one.
+_PROGRAMS = {
+    NETWORK: ("compiled",),
+    PREFILL: ("compiled", "llama.cpp", "early llama.cpp"),
+    DECODE: ("compiled", "llama.cpp"),
+}
+# Of models that people run on processors, and of its rows.
+_ON_PROCESSORS = {**_PROGRAMS, DECODE: ("llama.cpp",)}
+# What machines run that have software of their own, by their id and architecture. Some take networks in 8 bits alone,
+# whatever format is asked for. Microcontrollers run kernels of their own, and nothing else stands in for them.
+_MAKERS = (
+    (r"^Hailo", "NPU", {NETWORK: "Hailo int8"}),
+    (r"Edge TPU", "NPU", {NETWORK: "npu runtime int8"}),
+    (r"^(RK1808|RV1109|RV1126|RK3399Pro)", "NPU", {NETWORK: "RKNN int8 first"}),
+    (r"Hexagon", "NPU", {NETWORK: "AI Hub", DECODE: "npu runtime"}),
+    (r"Cloud AI", "NPU", {NETWORK: "Cloud AI"}),
+    (r"RKNN", "NPU", {NETWORK: "RKNN", PREFILL: "RKNN", DECODE: "npu runtime"}),
+    (r"Apple Neural Engine", "NPU", {NETWORK: "npu runtime"}),
+    (r"Habana", "NPU", {DECODE: "HPU graphs"}),
+    (r"NeuronCore", "NPU", {PREFILL: "NeuronX", DECODE: "NeuronX"}),
+    (r"Adreno|Arm (Mali|Immortalis)", "SoC", {NETWORK: "opencl"}),
+    (r"CDNA", "GPU", {DECODE: "compiled ROCm"}),
+    # Phones and boards: TensorFlow Lite, MNN and their like, not servers' runtimes.
+    (
+        r"Arm Cortex-[AX]|\bKryo|Carmel|^Snapdragon8",
+        "CPU",
+        {NETWORK: "mobile runtime", PREFILL: "compiled network"},
+    ),
+    (r"Ethos-U", "NPU", {NETWORK: "microcontroller runtime"}),
+    (r"", "MCU", {NETWORK: "microcontroller runtime"}),
+)
+# Kernels for microcontrollers are written for integers: floats run in what a compiler makes of plain C.
+_FLOATS_ON_MCU = "plain kernels on MCU"
+
+
+def setting_of(device: Device, setting: str | None, kind: str = NETWORK, precision: str = "") -> str:
+    """Return the setting by its whole name, or the usual one where none is named.
+
+    Parameters
+    ----------
+    device
+        A twin. Where the file that ``MLSYS_CALIBRATION`` names is of it and measured such work, the software that did
+        is the usual one.
+    setting
+        A fitted setting. It may be named without the kind of its device: "vLLM gemm" is "vLLM gemm on GPU" for a GPU.
+    kind
+        Of the question, as :attr:`mlsys.workloads.Network.kind` has it.
+    precision
+        Number format; runtimes of processors have kernels of their own for integers.
+
+    Raises
+    ------
+    UnknownNameError
+        If the setting was never fitted.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> setting_of(Hardware.Cloud.A100, None), setting_of(Hardware.Cloud.A100, None, "llm decode")
+    ('compiled network on GPU', 'compiled llm decode on GPU')
+    >>> setting_of(Hardware.Edge.Pi5, None, "llm decode"), setting_of(Hardware.Edge.Pi5, None, "llm prefill")
+    ('llama.cpp llm decode on CPU', 'compiled network on CPU')
+    >>> [setting_of(Hardware.Tiny.STM32L4R5, None, precision=each) for each in ("int8", "fp32")]
+    ['microcontroller runtime on MCU', 'plain kernels on MCU']
+    """
+    machine = machine_kind(device)
+    if setting is None:
+        usual = _usual(device, machine, kind, precision)
+        return _measured(device, usual) or usual
+    if setting in fitted():
+        return setting
+    whole = f"{setting} on {machine}"
+    if whole not in fitted():
+        near = [name for name in fitted() if name.endswith(f"{kind} on {machine}")]
+        raise UnknownNameError(
+            f"setting {setting!r} was never fitted.{did_you_mean(setting, fitted())} "
+            f"For such work on such a device: {', '.join(near) or 'none'}"
+        )
+    return whole
+
+
+def machine_kind(device: Device) -> str:
+    """Return the class of machines that a device is fitted with.
+
+    A board on record by the cores of its processor runs what processors run; other systems run what GPUs do.
+    """
+    return "CPU" if device.kind == "SoC" and "Arm Cortex-A" in device.architecture else device.kind
+
+
+def _usual(device: Device, machine: str, kind: str, precision: str) -> str:
+    names = f"{device.id} {device.architecture}"
+    own = (software for pattern, of, software in _MAKERS if of == machine and re.search(pattern, names))
+    makers = next(own, {})
+    if machine == "MCU" and not precision.lower().startswith("int") and precision and _FLOATS_ON_MCU in fitted():
+        return _FLOATS_ON_MCU
+    narrow = f" {precision.lower()}" if precision.lower() in ("int8", "int16") else ""
+    for asked in (kind, NETWORK) if kind == PREFILL or machine == "MCU" else (kind,):  # a prompt goes all at once
+        programs = (makers[asked],) if asked in makers else (_ON_PROCESSORS if machine == "CPU" else _PROGRAMS)[asked]
+        words = (f"{narrow} {asked}", f" {asked}", "")
+        wanted = (f"{program}{each} on {machine}" for program in programs for each in words)
+        fitting = next((name for name in wanted if name in fitted()), "")
+        if fitting:
+            return fitting
+    return f"compiled {kind} on {machine}"
+
+
+def _measured(device: Device, usual: str) -> str:
+    """Return the software that the reader measured such work of a device with, where it is not the usual one.
+
+    Of several the first in alphabetical order.
+    """
+    whose, settings = calibrated_device()
+    if whose != device.id or usual in settings:
+        return ""
+    machine = machine_kind(device)
+    ends = (f" {kind} on {machine}" for kind in (DECODE, PREFILL, NETWORK, "runtime"))
+    end = next(end for end in ends if usual.endswith(end))
+    alike = (name for name in settings if name.endswith(end) and name in fitted())
+    return min((name for name in alike if not name.startswith("energy")), default="")

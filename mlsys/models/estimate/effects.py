@@ -1,0 +1,347 @@
+"""What measurements of like things say beyond the parameters of a setting: effects, drawn towards none.
+
+The parameters of a setting say how fast a kind of software is on a class of machine. What is left
+is in part common to a machine under all software, to machines of its family, to networks of one family, to a network
+wherever it runs, to a network under one software, and to shapes that a library serves well or badly.
+Each of these is an effect on the logarithm of time, fitted to all measurements at once as the random
+effects of a mixed model: many sweeps pull an effect away from zero, one hardly does, and what was
+never measured has none. An estimate is the product of the setting's and of these factors; the model
+never lets it fall below its bound.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from mlsys.files import Drafts
+from mlsys.frozen import FrozenDict
+
+_PLACE = Path(__file__).parent / "effects.json"
+# No effects together change a time by more than this factor: beyond lies another mechanism, not a habit.
+MOST = math.e
+# What a machine's memory, or its host, leaves open of a time: the mean square of its part, over the calls measured.
+PART_OF_A_CALL = 0.45
+# How far an estimate without effects is off, in logarithm of time: a unit that quantiles are told in.
+USUAL = 0.25
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Settings whose effects are fitted together.
+
+    Attributes
+    ----------
+    settings
+        A pattern of their names.
+    groups
+        What their measurements may have in common; see :func:`levels_of`. ``host`` is felt in launches alone, and
+        ``memory`` in the rest of a time.
+    curves
+        Features of a shape, each with a smooth curve of its own; see
+        :func:`mlsys.models.estimate.features.features`.
+    factors
+        Whether each machine has a factor of its own before the effects are fitted: then nothing but what it leaves
+        tells what machines of a family have in common.
+    """
+
+    settings: str
+    groups: tuple[str, ...]
+    curves: tuple[str, ...] = ()
+    factors: bool = False
+
+
+_MACHINE = ("machine", "family", "machine and software")
+_KIND = (*_MACHINE, "family and software", "network family", "network and software")
+# What a network takes wherever it runs, beyond others of its family: on GPUs there is nothing of it.
+_WHOLE = (*_KIND, "network")
+_VERSION = "version"
+_SHAPE = ("rows", "columns", "depth", "copies", "waves", "intensity", "launch", "cached")
+# Where which algorithm runs is a jump from shape to shape: other curves carried what one library did to the next.
+_JUMPS = ("depth", "waves", "launch")
+# The first pattern found decides. Chosen by the error on sweeps and machines left out; a kind of work that
+# no pool names gained nothing. An energy is told with the times of its kind: a network that is slow on a machine
+# draws longer, and what a machine draws beside is an effect of its own, of "energy of" that software on it.
+POOLS: dict[str, Pool] = {
+    # One sweep a machine: nothing is told of it.
+    "networks of RKNN": Pool(r"^RKNN .*network on NPU$", ("network",), factors=True),
+    "networks on NPU": Pool(r" network on NPU$", (*_WHOLE, "machine and network", _VERSION)),
+    "networks on CPU": Pool(r" network on CPU$", (*_WHOLE, "machine and network", _VERSION)),
+    # What Vulkan attains on a phone's GPU tells little of OpenCL on its kin, and of a card nothing of CUDA on it.
+    "networks on SoC": Pool(
+        r" network on SoC$|^vulkan network on GPU$", (*_WHOLE, "machine and network"), factors=True
+    ),
+    # What a family's matrix units attain tells nothing of its vector units in FP32.
+    "wholes on vector units": Pool(
+        r"^(eager small|Megatron vector) units .* on GPU$", (*_MACHINE, "network family", "network and software")
+    ),
+    "wholes on GPU": Pool(
+        r" (network|training|llm prefill) on GPU$", (*_KIND, "machine and network", "machine and runtime", _VERSION)
+    ),
+    "microcontrollers": Pool(r" on MCU$", (*_WHOLE, "machine and network", _VERSION), factors=True),
+    # Called from Python, where the call and cuBLAS's choice for FP32 decide: their curves are no captured graph's.
+    "eager products": Pool(r"^eager( ROCm)?( batched)? gemm on ", _MACHINE, _SHAPE),
+    "products": Pool(r" gemm(, \w+ units)? on ", _MACHINE, _SHAPE),
+    # What is left of convolutions after their algorithms is told by no curve of a shape, nor by a card's kin.
+    "convolutions": Pool(r" convolution(, \w+ units)? on ", ("machine and software",)),
+    "recurrent": Pool(r" recurrent layer(, \w+ units)? on ", _MACHINE, _JUMPS, factors=True),
+    "decode attention": Pool(r" decode attention on ", (*_MACHINE, _VERSION), _SHAPE),
+    "attention": Pool(r" attention on ", _MACHINE, _SHAPE),
+    # One call at a time: its host starts it, and its memory does the rest.
+    "eager calls": Pool(r"^eager( ROCm)? call on GPU$", ("memory", "host")),
+    "collectives": Pool(r"collective", _MACHINE, ("time", "launch")),
+}
+# Where the curve of a feature has its knots: lowest, highest, and how far apart.
+CURVES: dict[str, tuple[float, float, float]] = {
+    "rows": (0, 20, 2),
+    "columns": (0, 16, 2),
+    "depth": (0, 16, 2),
+    "copies": (0, 14, 2),
+    "waves": (-6, 12, 1.5),
+    "intensity": (-8, 8, 1.5),
+    "launch": (0, 1, 0.25),
+    "cached": (0, 1, 0.5),
+    "time": (-7, 0, 0.5),
+}
+
+
+@dataclass(frozen=True)
+class Effect:
+    """How much longer, or shorter, than its setting's parameters say.
+
+    Attributes
+    ----------
+    factor
+        Of time.
+    parts
+        What it is made of: words, and the factor of each.
+    starting
+        Of launches alone, instead of ``factor``, where the host is told apart.
+    """
+
+    factor: float
+    parts: tuple[tuple[str, float], ...] = ()
+    starting: float | None = None
+
+
+NO_EFFECT = Effect(1.0)
+
+
+@lru_cache(maxsize=1)
+def fitted_effects() -> FrozenDict[str, Any]:
+    """Return the effects as they were fitted, by pool."""
+    return FrozenDict(json.loads(_PLACE.read_text(encoding="utf-8")) if _PLACE.exists() else {})
+
+
+@lru_cache(maxsize=512)
+def pool_of(setting: str) -> str:
+    """Return the name of the pool that a setting belongs to; empty if it has none.
+
+    Examples
+    --------
+    >>> pool_of("compiled network on GPU"), pool_of("vulkan network on GPU"), pool_of("an abacus")
+    ('wholes on GPU', 'networks on SoC', '')
+    """
+    return next((name for name, pool in POOLS.items() if re.search(pool.settings, setting)), "")
+
+
+# Twins of phones. Their neural processors run at the highest clock for the second that a measurement takes; the same
+# cores in a board, a car or a laptop at one that they keep, 1.5 to 2 times slower beside what is told of their peaks.
+_PHONES = r"Snapdragon\d|Apple_A\d|Kirin|Dimensity"
+
+
+# Cores of Arm, whoever makes the chip, by how they feed their vector units: in order, where a load holds up what
+# follows; out of order with one multiply-add of 128 bits a cycle; out of order with two or more (Armv8.2 and after).
+_CORE = r"Cortex-[AX]\d+|Neoverse|Kryo|Oryon|FTC\d+|TaiShan|Carmel|Firestorm|Apple M\d"
+_IN_ORDER, _NARROW = (
+    {"Cortex-A7", "Cortex-A53", "Cortex-A55"},
+    {"Cortex-A57", "Cortex-A72", "Cortex-A73", "Kryo", "FTC663"},
+)
+
+
+def _kind_of_core(architecture: str) -> str:
+    """Return what kind of Arm's cores an architecture names first; empty if none."""
+    named = re.search(_CORE, architecture)
+    if not named:
+        return ""
+    core = named.group()
+    return "Arm in order" if core in _IN_ORDER else f"Arm out of order{'' if core in _NARROW else ', two a cycle'}"
+
+
+@lru_cache(maxsize=512)
+def _family(device: str) -> str:
+    """Return maker and architecture of a twin, without what sets its members apart; of Arm's cores, their kind."""
+    from mlsys.errors import UnknownNameError
+    from mlsys.hardware import Hardware
+
+    try:
+        twin = Hardware[device]
+    except UnknownNameError:
+        return ""
+    core = _kind_of_core(twin.architecture) if twin.kind in ("CPU", "SoC") else ""
+    if core:
+        return core
+    plain = twin.architecture.replace("Arm Cortex", "Cortex").replace("Apple ", "Apple")
+    where = " in a phone" if twin.kind == "NPU" and re.match(_PHONES, twin.id) else ""
+    return f"{twin.vendor} {re.sub(r'[ ,(].*', '', plain)}{where}"
+
+
+@lru_cache(maxsize=4096)
+def _network(name: str) -> str:
+    """Return one spelling of a network's name."""
+    from mlsys.workloads import zoo
+
+    entry = zoo.resolve(name) if name else None
+    return entry.name if entry is not None else name.lower()
+
+
+@lru_cache(maxsize=4096)
+def _kin(name: str) -> str:
+    """Return what a network's name begins with, before its size: of ``vgg13`` ``vgg``, but ``mobilenet_v2``."""
+    family = re.match(r"[a-z]+(_v\d+)?", name)
+    return family.group() if family else name
+
+
+def levels_of(setting: str, device: str, network: str = "", version: str = "") -> dict[str, str]:
+    """Return what a measurement has in common with others, by group; PyTorch is one, whether it compiles or not.
+
+    Parameters
+    ----------
+    setting, device
+        As for :func:`mlsys.models.estimate.library.parameters_of`.
+    network
+        Its name; empty for a single kernel.
+    version
+        Of the software, in the words of who measured; empty where none is meant.
+    """
+    software = setting.rpartition(" on ")[0].replace("torch.compile", "eager")
+    levels = {"machine": device, "family": _family(device), "machine and software": f"{device}, {software}"}
+    levels["family and software"] = f"{levels['family']}, {software}"
+    levels["machine and runtime"] = f"{device}, {_WORK.sub('', software)}"
+    levels |= {"memory": device, "host": device}
+    if network:
+        name = _network(network)
+        levels["network family"] = _kin(name)
+        levels |= {"network": name, "network and software": f"{name}, {software}"}
+        levels["machine and network"] = f"{device}, {name}"
+    if version:
+        # What a version makes faster draws its power for a shorter time.
+        levels[_VERSION] = f"{software.removeprefix('energy of ')}: {version}"
+    return levels
+
+
+# What of a setting's name says what is done, after the name of the runtime that does it.
+_WORK = re.compile(r" (network|training|llm \w+)$")
+# What a machine's own parameters hold already; of its networks each has an effect of its own.
+_ABOUT_THE_MACHINE = (*_MACHINE, "machine and runtime", "memory", "host")
+
+
+def tells_machines(setting: str) -> bool:
+    """Return whether effects alone tell the machines of a setting apart: its parameters are those of all of them.
+
+    A factor of each machine, found before, leaves nothing that tells what those of a family have in common, and one
+    that was never measured then has no more than the mean of all.
+
+    Examples
+    --------
+    >>> tells_machines("ncnn network on CPU"), tells_machines("RKNN int8 network on NPU")
+    (True, False)
+    """
+    pool = POOLS.get(pool_of(setting))
+    return pool is not None and not pool.factors
+
+
+def effect_of(setting: str, device: str = "", network: str = "", *, machine: bool = True, version: str = "") -> Effect:
+    """Return what like measurements say of a question.
+
+    Parameters
+    ----------
+    setting, device, network, version
+        As for :func:`levels_of`.
+    machine
+        Whether what is known of the machine counts; a machine with measurements of its own has no need of it.
+
+    Examples
+    --------
+    >>> effect_of("an abacus", "A100").factor
+    1.0
+    """
+    name = pool_of(setting)
+    fitted = fitted_effects().get(name)
+    if fitted is None or not device:
+        return NO_EFFECT
+    levels = levels_of(setting, device, network, version)
+    parts, starting = [], None
+    for group in fitted["groups"]:
+        if group not in levels or not (machine or group not in _ABOUT_THE_MACHINE):
+            continue
+        value = fitted["groups"][group]["levels"].get(levels[group], (0.0, 0))[0]
+        if group == "host":
+            starting = min(max(math.exp(value), 1 / MOST), MOST)
+        elif value:
+            parts.append((f"{group}: {levels[group]}", math.exp(value)))
+    whole = min(max(math.prod(factor for _, factor in parts), 1 / MOST), MOST)
+    return Effect(whole, tuple(parts), starting)
+
+
+def curves_of(setting: str) -> Mapping[str, list[float]]:
+    """Return the values at the knots of each curve of a setting's pool; none if it has none."""
+    curves: Mapping[str, list[float]] = fitted_effects().get(pool_of(setting), {}).get("curves", {})
+    return curves
+
+
+def spread(groups: Mapping[str, Any], rest: float, counts: Iterable[tuple[str, int]]) -> float:
+    """Return how far, in logarithm of time, an estimate is expected to be off: one standard deviation.
+
+    Parameters
+    ----------
+    groups
+        With the variance of each, under ``"variance"``.
+    rest
+        The variance between and within sweeps.
+    counts
+        How many sweeps of its level each group was fitted to: what an effect leaves open shrinks with them.
+    """
+    open_ = 0.0
+    for group, number in counts:
+        variance = groups[group]["variance"]
+        felt = PART_OF_A_CALL if group in ("memory", "host") else 1.0
+        open_ += felt * variance * rest / (rest + number * variance)
+    return math.sqrt(rest + open_)
+
+
+def spread_of(setting: str, device: str = "", network: str = "", version: str = "") -> tuple[float, tuple[str, ...]]:
+    """Return how far an estimate is expected to be off, and which of its groups were never measured.
+
+    ``USUAL`` for settings without a pool.
+    """
+    name = pool_of(setting)
+    fitted = fitted_effects().get(name)
+    if fitted is None:
+        return USUAL, ()
+    levels = levels_of(setting, device, network, version)
+    counts = []
+    for group in fitted["groups"]:
+        known = fitted["groups"][group]["levels"].get(levels.get(group, ""), (0.0, 0))
+        counts.append((group, int(known[1])))
+    unseen = tuple(group for group, number in counts if not number)
+    return spread(fitted["groups"], fitted["rest"], counts), unseen
+
+
+def save_effects(effects: Mapping[str, Any], files: Drafts) -> None:
+    """Draft the effects of every pool, a line for each group."""
+    lines = []
+    for name in sorted(effects):
+        parts = {key: ",\n".join(_lines(effects[name][key])) for key in ("groups", "curves")}
+        rest = f'"rest": {effects[name]["rest"]:.4g}'
+        inner = f'{rest},\n  "groups": {{\n{parts["groups"]}}},\n  "curves": {{\n{parts["curves"]}}}'
+        lines.append(f" {json.dumps(name)}: {{{inner}}}")
+    files.text(_PLACE, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def _lines(entries: Mapping[str, Any]) -> Iterable[str]:
+    return (f"   {json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}" for name, entry in entries.items())

@@ -1,0 +1,207 @@
+"""The fitted parameters, by kind of software and class of machine."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from difflib import SequenceMatcher
+from functools import lru_cache
+from pathlib import Path
+
+from mlsys.by_line import EntriesByLine, WithAliases
+from mlsys.files import Drafts
+from mlsys.frozen import FrozenDict
+from mlsys.models.estimate.effects import effect_of
+from mlsys.models.estimate.likeness import Shape
+from mlsys.models.estimate.parameters import Parameters
+from mlsys.models.estimate.user_calibration import (
+    CALIBRATION,
+    calibrated,
+    calibrated_device,
+    calibrated_format,
+    calibrated_network,
+    calibrated_shape,
+    calibrated_version,
+    decimal,
+)
+
+__all__ = [
+    "CALIBRATION",
+    "calibrated",
+    "calibrated_device",
+    "fallback_stack",
+    "fitted",
+    "machines",
+    "parameters_of",
+    "plain_of",
+    "save",
+    "scaled",
+]
+
+_PLACE = Path(__file__).parent / "parameters.yaml"
+_MACHINES = Path(__file__).parent / "machines.yaml"
+# What a machine may attain of its peaks at most, however fast it was measured; 1.05 allows for boost clocks.
+_MOST = {"compute": 1.05, "vector": 1.05, "bandwidth": 1.0, "link": 1.0}
+# Kinds of work that are the same, by two names: a network run forward.
+_FORWARD = ("network", "transformer")
+_PROMPT = " llm prefill"  # of a prompt all tokens go forward at once
+# Attention in one kernel for the newest instructions is alike, whoever wrote it: vLLM's is FlashAttention-3 on Hopper
+# and NVIDIA's own, by FlashInfer, on Blackwell. Products in 8 bits leave the softmax beside them as it is.
+_NEWEST_ATTENTION = re.compile(r"(cuDNN|FlashAttention-[3-9]|FlashInfer|FMHA|CUTLASS)\b.*?( decode)? attention on GPU")
+_BEST_ATTENTION = "vLLM{} attention on GPU"
+# Linear layers of eager PyTorch on a processor are the library's, as those of torch.compile are: parameters of both.
+_FALLBACKS = {"eager transformer network on CPU": "torch.compile network on CPU"}
+_FORMAT = re.compile(r"\b(?:int|fp|mxfp)\d+\b|\bw\d+a\d+\b")
+_TIMES = ("launch", "hop", "energy")
+_SHAPES = ("ramp", "splits", "chain")
+
+
+@lru_cache(maxsize=1)
+def fitted() -> Mapping[str, Parameters]:
+    """Return the fitted parameters of every setting, such as ``"compiled network on GPU"``."""
+    return WithAliases(EntriesByLine(_PLACE, lambda values: Parameters(**values)), _FALLBACKS)
+
+
+def parameters_of(
+    setting: str,
+    device: str = "",
+    network: str = "",
+    version: str = "",
+    precision: str = "",
+    shape: Shape | None = None,
+) -> tuple[Parameters, str]:
+    """Return the parameters of a setting, and whose they are.
+
+    Where ``device``, the id of a twin, was measured in the setting, they are as that machine attains them;
+    where the file that ``MLSYS_CALIBRATION`` names has it, they are its own, in ``precision`` and for networks whose
+    products have such a ``shape`` (:func:`mlsys.models.estimate.user_calibration.shape_if_calibrated`). What measurements of the
+    machine, of its family, of the ``network`` in other settings and of the ``version`` of the software
+    say, is counted in as :func:`mlsys.models.estimate.effects.effect_of` has it.
+
+    Where a setting was never fitted, those of the same software on another class of machine
+    stand in; failing that, the physical expectations that every fit starts from.
+
+    Examples
+    --------
+    >>> parameters_of("an abacus")[1]
+    'physical expectations'
+    """
+    plain, whose = plain_of(setting, device)
+    own = bool(device) and calibrated(setting, device) is not None
+    effect = effect_of(setting, device, network, machine=not own, version=version)
+    factor = effect.factor
+    if own:
+        factor *= calibrated_network(device, network) * calibrated_format(device, precision)
+        factor *= calibrated_version(setting, device, version) * calibrated_shape(setting, device, shape)
+    return scaled(plain, factor, effect.starting), whose
+
+
+def plain_of(setting: str, device: str = "") -> tuple[Parameters, str]:
+    """Return the parameters of a setting on a machine, and whose they are, without effects of anything else."""
+    own = calibrated(setting, device) if device else None
+    if own is not None:
+        return own, f"{setting}, measured on this machine"
+    known = fitted()
+    if _FALLBACKS.get(setting) in known:
+        return known[_FALLBACKS[setting]], _FALLBACKS[setting]
+    if setting in known:
+        return scaled(known[setting], machines().get(setting, FrozenDict({})).get(device, 1.0)), setting
+    other = fallback_stack(setting, known)
+    if other:
+        return known[other], other
+    return Parameters(), "physical expectations"
+
+
+@lru_cache(maxsize=1)
+def machines() -> Mapping[str, FrozenDict[str, float]]:
+    """Return, by setting, the factor of time of each machine that was measured in it."""
+    return EntriesByLine(_MACHINES, FrozenDict)
+
+
+def scaled(parameters: Parameters, factor: float, starting: float | None = None) -> Parameters:
+    """Return the parameters of a machine that takes ``factor`` times as long as the setting's.
+
+    Rates fall and times grow by the factor, launches by ``starting`` where it is given; no part of a peak grows
+    above what a machine can attain, so that the estimate stays above its bound.
+
+    Examples
+    --------
+    >>> slow = scaled(Parameters(), 2.0)
+    >>> slow.compute, slow.launch, scaled(Parameters(), 0.5).bandwidth
+    (0.4, 1e-05, 1.0)
+    """
+    if starting is not None:
+        parameters = replace(parameters, launch=parameters.launch * starting / factor)
+    if factor == 1.0:
+        return parameters
+    values = {}
+    for name in Parameters.names():
+        value = getattr(parameters, name)
+        if name in _TIMES:
+            values[name] = value * factor
+        elif name in _SHAPES:
+            values[name] = value
+        else:
+            values[name] = min(value / factor, max(value, _MOST.get(name, float("inf"))))
+    return Parameters(**values)
+
+
+def fallback_stack(setting: str, known: Iterable[str]) -> str:
+    """Return the setting that stands in for one that was never fitted, or an empty string.
+
+    The same software on another class of machine; failing that, any network run forward by the same
+    software on the same class, as a prompt is, too; failing that, on the same class the same kind of work by the
+    software whose name is most alike, so that a new version finds the last one; in the same number format where any is.
+    For attention written for the newest instructions stands that of a server which takes the best of them.
+
+    Examples
+    --------
+    >>> fallback_stack("vLLM 0.20 gemm on GPU", ("vLLM gemm on GPU", "SGLang gemm on GPU", "vLLM attention on GPU"))
+    'vLLM gemm on GPU'
+    >>> fallback_stack("XLA transformer on GPU", ("XLA network on GPU", "eager transformer on GPU"))
+    'XLA network on GPU'
+    >>> fallback_stack("RKNN llm prefill on NPU", ("RKNN network on NPU", "compiled llm prefill on NPU"))
+    'RKNN network on NPU'
+    >>> fallback_stack("cuDNN attention on GPU", ("cuBLAS fp8 attention on GPU", "Triton attention on GPU"))
+    'Triton attention on GPU'
+    >>> fallback_stack("cuDNN fp8 attention on GPU", ("SGLang fp8 attention on GPU", "vLLM attention on GPU"))
+    'vLLM attention on GPU'
+    """
+    names = list(known)
+    software, _, machine = setting.partition(" on ")
+    for other in names:
+        if other.partition(" on ")[0] == software:
+            return other
+    newest = _NEWEST_ATTENTION.fullmatch(setting)
+    if newest and _BEST_ATTENTION.format(newest[2] or "") in names:
+        return _BEST_ATTENTION.format(newest[2] or "")
+    name, _, kind = software.rpartition(" ")
+    if kind in _FORWARD:
+        for same in _FORWARD:
+            if f"{name} {same} on {machine}" in names:
+                return f"{name} {same} on {machine}"
+    prompt = f"{software.removesuffix(_PROMPT)} network on {machine}"
+    if software.endswith(_PROMPT) and prompt in names:
+        return prompt
+    alike = [other for other in names if other.endswith(f" {kind} on {machine}")]
+    stored = [other for other in alike if _FORMAT.findall(other) == _FORMAT.findall(setting)]
+    return max(stored or alike, key=lambda other: SequenceMatcher(None, other, setting).ratio(), default="")
+
+
+def save(
+    parameters: dict[str, Parameters], own: dict[str, dict[str, float]], files: Drafts, folder: Path = _PLACE.parent
+) -> None:
+    """Draft the parameters of every setting, and the factors of its machines, three significant digits each."""
+    lines = [
+        "# Fitted by `mlsys validate --refit` to the measurements of mlsys_evidence; not for editing by hand.",
+        "# Efficiencies are parts of a peak; launch and hop are seconds; ramp is steps; energy is joules an operation.",
+    ]
+    for setting in sorted(parameters):
+        values = parameters[setting]
+        pairs = ", ".join(f"{name}: {decimal(getattr(values, name))}" for name in Parameters.names())
+        lines.append(f"{setting}: {{{pairs}}}")
+    files.text(folder / _PLACE.name, "\n".join(lines) + "\n")
+    lines = ["# How many times as long as its setting each machine takes, drawn towards 1; fitted, not edited by hand."]
+    for setting in sorted(own):
+        pairs = ", ".join(f"{twin}: {factor:.3f}" for twin, factor in sorted(own[setting].items()))
+        lines.append(f"{setting}: {{{pairs}}}")
+    files.text(folder / _MACHINES.name, "\n".join(lines) + "\n")

@@ -1,0 +1,57 @@
+"""What a message among machines takes: the law beside those of single kernels, with the same arguments."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsys.models.estimate.work import ALL_GATHER, ALL_REDUCE, PAIR, RING_REDUCE, Work
+
+Array = NDArray[np.float64]
+
+# Slower than this, in byte/s one way, a link is PCIe to a root that all share, none of NVLink's or Infinity Fabric's.
+PEER_LINK = 70e9
+# More cards than one socket's lanes are for sit at two, four at each, and whatever goes around among them crosses the
+# link between these: one way 10 GB/s in hosts of PCIe 4 and before, 22 in those of PCIe 5. NCCL's own figures, of Xeons
+# from Skylake on and of Sapphire Rapids (NVIDIA/nccl@069a3d4, src/graph/topo.h: SKL_QPI_BW, SRP_QPI_BW; EPYCs' are 16,
+# 24 and 32). No row says which host it had.
+CARDS_AT_A_SOCKET, PCIE_5, BETWEEN_SOCKETS = 4.0, 40e9, (10e9, 22e9)
+# Times as long as at the link's rate in NCCL's quick protocol, of reductions and of others; seconds that the plain one
+# starts later. Steps that the plain one takes as long as, of 1.5 to 6 by the error left out; and steps that each loop
+# over a ring's buffers loses: on A100, H100 and B200 two machines attain 0.9 of what four do, and four 0.95 of eight.
+FLAGGED, PLAIN_START, FENCED, STARTING_ANEW = (4.0, 3.0), 1.8e-6, 2.0, 0.5
+
+
+def message_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
+    """Return seconds of messages: one shot to all peers, or rounds, whichever is faster; NCCL's go round a ring.
+
+    Machines on PCIe, behind one root, do not write to all peers at once; many of them share what joins two sockets.
+    """
+    pattern = kernels["k"][here]
+    peers = np.maximum(kernels["peers"][here], 2.0)
+    link = np.where(peers > PAIR, engines["link_of_many"][here], engines["link"][here])
+    wire = own["link"][here] * np.maximum(link, 1e9)
+    shared = link < PEER_LINK
+    between = np.where(link < PCIE_5, *BETWEEN_SOCKETS)
+    wire = np.where(shared & (peers > CARDS_AT_A_SOCKET), np.minimum(wire, between), wire)
+    bytes_sent = kernels["moved"][here] * (peers - 1) / peers
+    hop = own["hop"][here]
+    reduces = (pattern == ALL_REDUCE) | (pattern == RING_REDUCE)
+    rounds = np.where(reduces, 2.0, 1.0)
+    at_once = np.where(reduces, peers, 1.0) * bytes_sent / wire + hop
+    in_rounds = rounds * (bytes_sent / wire + np.log2(peers) * hop)
+    ring = _ring_seconds(rounds * (peers - 1), rounds * bytes_sent / wire, hop, reduces)
+    goes_round = (pattern == ALL_GATHER) | (pattern == RING_REDUCE)
+    seconds: Array = np.where(shared, in_rounds, np.where(goes_round, ring, np.minimum(at_once, in_rounds)))
+    return seconds
+
+
+def _ring_seconds(steps: Array, sending: Array, hop: Array, reduces: NDArray[np.bool_]) -> Array:
+    """Return seconds of a ring of so many steps, in the faster of two of NCCL's protocols.
+
+    The quick one sends a flag with each word, at a part of the rate; the plain one fences each step
+    (NVIDIA/nccl, src/graph/tuning.cc: the parts, the steps, and what the plain one takes to start).
+    """
+    sending = sending * (1 + STARTING_ANEW / steps)
+    quick = sending * np.where(reduces, *FLAGGED) + steps * hop
+    plain = sending + steps * FENCED * hop + PLAIN_START
+    seconds: Array = np.minimum(quick, plain)
+    return seconds

@@ -1,0 +1,175 @@
+"""What software makes of a network: how its operators run, by which algorithms, and what is copied beside them."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mlsys.hardware import Hardware
+from mlsys.hardware.device import Device
+from mlsys.mapping.fusion import has_convolutions
+from mlsys.models.estimate.blocks import in_blocks
+from mlsys.models.estimate.eager import Ran, ran_apart, ran_as_listed, run_as, scores_of
+from mlsys.models.estimate.kernel_time import MATRIX_UNITS
+from mlsys.models.estimate.layouts import copied_beside, layout_copies
+from mlsys.models.estimate.lowering import (
+    LARGER_WINOGRAD,
+    WINOGRAD_SAVING,
+    Format,
+    expert_by_expert,
+    fewer_multiplications,
+    joined,
+)
+from mlsys.models.estimate.machine import Snapshot
+from mlsys.models.estimate.processors import integer_winograd
+from mlsys.models.estimate.reductions import rows_read_again
+from mlsys.precision import element_size
+from mlsys.workloads import Network, Operator
+
+# Times that Winograd's algorithms and FFTs shorten 3 × 3 convolutions of stride 1 on vector units: in FP32 large ones
+# of DeepBench do 1.35 times the peak in the median, large plain products by the same libraries 0.80 of it. Transforms
+# take the rest of the 2.25 or 4 multiplications that are saved.
+SAVED_ON_GPU = 1.7
+
+
+@dataclass(frozen=True)
+class Running:
+    """How software runs a network.
+
+    Attributes
+    ----------
+    way
+        ``"kernels"`` that carry what lies between products, ``"loops"`` between them, all ``"one by one"``, or
+        ``"with convolutions"`` as :func:`mlsys.models.estimate.eager.run_as` has it.
+    written_out
+        Whether the scores of attention are written to memory where operators run one by one or in loops.
+    winograd
+        As :func:`mlsys.models.estimate.lowering.kernels_of` takes it.
+    copies
+        What is copied beside a convolution, as :func:`mlsys.models.estimate.layouts.copied_beside` has it.
+    machine
+        Id of the twin whose library's blocks products of FP32 run in, of attention that is written out; else empty.
+    """
+
+    way: str = "kernels"
+    written_out: bool = False
+    winograd: float = 1.0
+    copies: str = ""
+    machine: str = ""
+
+    def of(self, network: Network) -> str:
+        """Return how the operators of a network run: ``way`` but where that is for its convolutions to say."""
+        if self.way != "with convolutions":
+            return self.way
+        return "kernels" if has_convolutions(network) else "one by one"
+
+
+def usual_running(setting: str, device: Device, engine: Snapshot) -> Running:
+    """Return how the newest software of a setting runs a network on a machine.
+
+    PyTorch attends in one kernel since version 2; TensorFlow, and the code that trained and ran in FP32 before, write
+    the scores out.
+
+    Parameters
+    ----------
+    setting, engine
+        As :func:`mlsys.models.estimate.layouts.copied_beside` takes them.
+    device
+        The machine.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.hardware import view
+    >>> from mlsys.models.estimate import snapshot
+    >>> a100 = snapshot(view(Hardware.Cloud.A100, "fp16"))
+    >>> usual_running("eager network on GPU", Hardware.Cloud.A100, a100)
+    Running(way='one by one', written_out=False, winograd=1.0, copies='planes', machine='')
+    """
+    way = run_as(setting)
+    written_out = way != "kernels" and re.match("TensorFlow|eager small units", setting) is not None
+    machine = device.id if written_out and engine.computes_in == "fp32" else ""
+    return Running(way, written_out, _winograd(setting, device, engine), copied_beside(setting, engine), machine)
+
+
+def saved_on(engine: Snapshot) -> float:
+    """Return how many times less 3 × 3 convolutions of stride 1 take on a GPU whose library has Winograd's algorithms.
+
+    Of floating point on vector units only: matrix units leave Winograd's transforms nothing to save.
+    """
+    return SAVED_ON_GPU if engine.over_vector <= MATRIX_UNITS and engine.bits > 8 else 1.0
+
+
+def _winograd(setting: str, device: Device, engine: Snapshot) -> float:
+    """Return how many times fewer multiplications the usual program of a setting leaves."""
+    if setting.startswith("vulkan "):
+        return WINOGRAD_SAVING
+    if setting.endswith(" on GPU"):
+        return saved_on(engine)
+    if re.match(r"ncnn int8\b.* on CPU", setting):
+        return integer_winograd(engine, device)
+    return LARGER_WINOGRAD if re.match(r"(ncnn|Paddle-Lite)( 1 thread)? network on CPU", setting) else 1.0
+
+
+def as_counted(network: Network, running: Running) -> Network:
+    """Return a network with the bytes and the operations that software which runs it so cannot do without.
+
+    Attention in one kernel leaves its scores on the chip, and Winograd's algorithms multiply less: a bound of what
+    such software takes counts neither.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import zoo
+    >>> vgg = zoo.network("vgg16")
+    >>> f"{vgg.flops / as_counted(vgg, Running(winograd=4.0)).flops:.1f}"
+    '3.8'
+    """
+    if running.of(network) != "kernels" and not running.written_out:
+        network = _changed(network, _without_scores)
+    return fewer_multiplications(network, running.winograd)
+
+
+def kernels_run(network: Network, running: Running, fmt: Format | None = None) -> Ran:
+    """Return the kernels that software makes of a network, and whose they are.
+
+    Parameters
+    ----------
+    network
+        As :func:`mlsys.mapping.fusion.as_run` shares out its operators.
+    running
+        How it runs.
+    fmt
+        As of :func:`mlsys.models.estimate.lowering.kernels_of`.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import zoo
+    >>> network = zoo.network("resnet50", precision="fp16", fused=False)
+    >>> ran = kernels_run(network, Running("one by one", copies="planes"))
+    >>> int(ran.work["count"].sum()) - len(network)  # two copies for each convolution that sees more than one pixel
+    34
+    """
+    way = running.of(network)
+    own = ran_apart if way == "one by one" else ran_as_listed
+    ran = own(network, fmt, running.written_out or way == "kernels", running.winograd)
+    work = ran.work
+    if running.winograd <= 1:  # which leaves products that are fewer than their weights
+        work = expert_by_expert(work, fmt.weight if fmt else element_size(network.precision).m_as("byte"))
+    if running.machine:
+        machine = Hardware[running.machine]
+        work = in_blocks(rows_read_again(work, machine, element_size("fp32").m_as("byte")), machine, "fp32")
+    copies = layout_copies(running.copies, network, fmt)
+    return Ran(joined(work, copies.work), np.concatenate([ran.owner, copies.owner]))
+
+
+def _changed(network: Network, change: Callable[[Operator], Operator]) -> Network:
+    changed = {id(operator): change(operator) for operator in network.operators}
+    return Network(network.name, tuple(changed[id(operator)] for operator in network.operators), network.kind)
+
+
+def _without_scores(operator: Operator) -> Operator:
+    scores = scores_of(operator) if operator.kind == "attention" else 0.0
+    if not scores:
+        return operator
+    return replace(operator, data=operator.data - 4 * scores * element_size(operator.precision))

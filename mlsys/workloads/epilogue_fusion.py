@@ -1,0 +1,230 @@
+"""A captured network as the kernels that time is estimated for: products, and what they carry.
+
+The parameters of the calibrated model are fitted to networks of this form. A product, a convolution, an attention or
+a look-up reads its input and its weights and writes its result; activations, additions, normalisations, pooling and
+copies between two of them ride along, and what they cost beside their arithmetic is in the parameters. The networks of
+the catalogue that are written down are of this form from the start (:mod:`mlsys.workloads.zoo.layer_builder`); a captured one is
+brought to it here, along its edges, so that both are timed alike.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from mlsys.frozen import FrozenDict
+from mlsys.units import ureg
+from mlsys.workloads.counted_operator import CountedOperator
+from mlsys.workloads.graph import OperatorGraph
+from mlsys.workloads.operator import Operator
+from mlsys.workloads.operators import SOFTMAX_OPERATIONS
+from mlsys.workloads.torch_import.rules.counts import Counts
+from mlsys.workloads.workload import Workload
+
+_BYTE, _FLOP = ureg.Unit("byte"), ureg.Unit("FLOP")
+# What may ride along; every other kind is a kernel of its own.
+_RIDERS = frozenset(
+    {"elementwise", "activation", "normalisation", "softmax", "pooling", "reduction", "copy", "fill", "resize"}
+)
+
+
+def fuse_epilogues(network: Workload, *, whole: bool = True) -> Workload:
+    """Return a network that has a graph with all that rides along counted with the kernel that carries it.
+
+    Work and parameters stay to the last FLOP. A kernel moves its inputs, its weights and its result, those of its
+    product alone where it has one. An operator that makes more than it reads, and more than the next product reads, is
+    a kernel of its own; look-ups that are summed are one, and so are dense layers that read one tensor.
+
+    Parameters
+    ----------
+    network
+        A captured network: it has a graph.
+    whole
+        False leaves out the work of what rides along.
+
+    Returns
+    -------
+    Workload
+        One operator for each kernel.
+
+    Examples
+    --------
+    >>> from mlsys.workloads import load
+    >>> network = load("resnet50", precision="fp16")
+    >>> kernels = fuse_epilogues(network)
+    >>> len(network), len(kernels), kernels.flops == network.flops
+    (174, 54, True)
+    """
+    graph = network.graph
+    home = _homes(graph)
+    joined = _joined(graph, home)
+    carriers: dict[int, list[int]] = {}
+    for index, carrier in enumerate(home):
+        carriers.setdefault(joined.get(carrier, carrier), []).append(index)
+    operators = []
+    for carrier, places in sorted(carriers.items()):
+        kernels = [_traced(graph.operators[index]) for index in places]
+        main = [_traced(graph.operators[index]) for index in places if home[index] == index]
+        kernel = _kernel(_traced(graph.operators[carrier]), main, kernels)
+        operators.append(kernel if whole else _alone(kernel))
+    return Workload(
+        network.name,
+        tuple(operators),
+        network.kind,
+        held=network.held,
+        views=network.views,
+        source=network.source,
+        recipe=network.recipe,
+        sizes=network.sizes,
+        notes=network.notes,
+        _masked=network._masked,
+        left_out=network.left_out,
+    )
+
+
+def _alone(kernel: CountedOperator) -> CountedOperator:
+    """Return a kernel without the work of what rides along, which products and look-ups leave to others."""
+    shape = kernel.shape
+    scores = shape["batch"] * shape["heads"] * shape["queries"] * shape["keys"] if kernel.kind == "attention" else 0
+    beside = 0 if kernel.kind not in _RIDERS else kernel.counts.elementwise
+    counts = kernel.counts._replace(elementwise=beside + sum(SOFTMAX_OPERATIONS.values()) * scores)
+    return replace(kernel, operations=ureg.Quantity(2 * counts.macs + counts.elementwise, _FLOP), counts=counts)
+
+
+def _traced(operator: Operator) -> CountedOperator:
+    assert isinstance(operator, CountedOperator)
+    return operator
+
+
+def _size(graph: OperatorGraph, value: int) -> int:
+    return math.prod(graph.values[value].shape)
+
+
+def _homes(graph: OperatorGraph) -> list[int]:
+    """Return, for each kernel, the one that carries it: itself, the one before, else the one after it."""
+    places = range(len(graph))
+    own = {index for index in places if graph.operators[index].kind not in _RIDERS}
+    for index in places:
+        if index not in own and _spreads(graph, index, _next_sizes(graph, index, own)):
+            own.add(index)
+    before: list[int | None] = []
+    for index in places:
+        kernels = [before[maker] for maker in graph.producers(index)]
+        known = [carrier for carrier in kernels if carrier is not None]
+        before.append(index if index in own else max(known, default=None))
+    after: dict[int, int | None] = {}
+    for index in reversed(places):
+        known = [carrier for user in graph.consumers(index) if (carrier := after[user]) is not None]
+        after[index] = index if index in own else min(known, default=None)
+    homes = []
+    for index in places:
+        carrier = before[index]
+        carrier = after[index] if carrier is None else carrier
+        homes.append(index if carrier is None else carrier)
+    return homes
+
+
+def _next_sizes(graph: OperatorGraph, index: int, own: set[int]) -> int:
+    """Return the elements of the largest tensor that the next kernels read of what comes from a place."""
+    largest, seen, waiting = 0, {index}, [index]
+    while waiting:
+        for value in graph.outputs_of[waiting.pop()]:
+            for user in graph.values[value].consumers:
+                if user in own:
+                    largest = max(largest, _size(graph, value))
+                elif user not in seen:
+                    seen.add(user)
+                    waiting.append(user)
+    return largest
+
+
+def _spreads(graph: OperatorGraph, index: int, read_later: int) -> bool:
+    made = max((_size(graph, value) for value in graph.outputs_of[index]), default=0)
+    return made > max(read_later, sum(_size(graph, value) for value in graph.inputs_of[index]))
+
+
+def _joined(graph: OperatorGraph, home: Sequence[int]) -> dict[int, int]:
+    """Return the kernels that are one with an earlier one: summed look-ups, dense layers of one tensor."""
+    joined: dict[int, int] = {}
+    heads: dict[tuple[object, ...], int] = {}
+    for index, operator in enumerate(graph.operators):
+        key: tuple[object, ...] | None = None
+        if operator.kind == "gemm" and operator.weights.magnitude and operator.products is not None:
+            given = [access for access in graph.reads[index] if graph.values[access.value].role in ("made", "input")]
+            key = ("gemm", *((access.value, access.view) for access in given[:1]), operator.products[::2])
+        elif operator.kind == "embedding":
+            key = ("embedding", _last_carried(graph, index, home))
+        if key is not None:
+            first = heads.setdefault(key, index)
+            if first != index:
+                joined[index] = first
+    return joined
+
+
+def _last_carried(graph: OperatorGraph, index: int, home: Sequence[int]) -> int:
+    """Return the last of the kernels that ride along one after the other behind a place."""
+    while len(users := graph.consumers(index)) == 1 and home[users[0]] != users[0]:
+        index = users[0]
+    return index
+
+
+def _kernel(
+    carrier: CountedOperator, main: Sequence[CountedOperator], all_: Iterable[CountedOperator]
+) -> CountedOperator:
+    """Return the kernel of a carrier, of those that are one with it, and of all that ride along."""
+    everything = tuple(all_)
+    works = [_product_of(operator) for operator in main]
+    traffic = [work.counts.read + work.counts.written - _bias(work) for work in works]
+    weights = [work.counts.weights - _bias(work) for work in works]
+    shape, moved = works[0].shape, sum(traffic)
+    if len(works) > 1 and carrier.kind == "gemm":
+        shape = FrozenDict({**shape, "n": sum(work.shape["n"] for work in works)})
+        moved -= sum(work.counts.read - work.counts.weights for work in works[1:])
+    elif len(works) > 1:  # sums of rows stay in registers
+        moved -= sum(work.counts.written for work in works[1:])
+    written = sum(work.counts.written for work in works[: None if carrier.kind == "gemm" else 1])
+    counts = Counts(
+        carrier.kind,
+        sum(operator.counts.macs for operator in everything),
+        sum(operator.counts.elementwise for operator in everything),
+        moved - written,
+        written,
+        sum(weights),
+        written,
+        sum(operator.counts.parameters for operator in everything),
+        all(operator.counts.known for operator in everything),
+        tuple(shape.items()),
+    )
+    return CountedOperator(
+        carrier.name if len(main) == 1 else f"{main[0].name} + … + {main[-1].name} ({len(main)})",
+        carrier.kind,
+        carrier.precision,
+        ureg.Quantity(2 * counts.macs + counts.elementwise, _FLOP),
+        ureg.Quantity(moved, _BYTE),
+        shape,
+        ureg.Quantity(counts.weights, _BYTE),
+        counts.parameters,
+        counts=counts,
+        target=carrier.target,
+        path=carrier.path,
+    )
+
+
+def _product_of(kernel: CountedOperator) -> CountedOperator:
+    """Return the product of a fused kernel by itself; attention that was found in its parts is one kernel."""
+    if kernel.kind == "attention" or not kernel.counts.macs:
+        return kernel
+    return max(kernel.members, key=lambda member: member.counts.macs)
+
+
+def _bias(counted_operator: CountedOperator) -> int:
+    """Return the bytes of what a product with a weight reads beside its matrix."""
+    products = counted_operator.products
+    if (
+        products is None
+        or not counted_operator.counts.weights
+        or not counted_operator.kind.startswith(("gemm", "conv"))
+    ):
+        return 0
+    matrix = products.k * products.n * products.copies
+    held = max(counted_operator.counts.parameters, matrix)
+    return round(counted_operator.counts.weights * (1 - matrix / held))
