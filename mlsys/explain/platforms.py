@@ -104,7 +104,7 @@ def published_runs() -> tuple[PublishedRun, ...]:
 
 @lru_cache(maxsize=4)
 def published(model: str = "DS-CNN") -> tuple[Platform, ...]:
-    """Return microcontrollers whose energy and speed were published for one and the same run, lowest_energy run of each.
+    """Return microcontrollers whose energy and speed were published for the same run; of each, the run of least energy.
 
     Parameters
     ----------

@@ -1,10 +1,11 @@
-"""A captured network as the kernels that time is estimated for: products, and what they carry.
+"""Epilogue fusion: a captured network as the kernels whose time is estimated, products with what follows them.
 
 The parameters of the calibrated model are fitted to networks of this form. A product, a convolution, an attention or
-a look-up reads its input and its weights and writes its result; activations, additions, normalisations, pooling and
-copies between two of them ride along, and what they cost beside their arithmetic is in the parameters. The networks of
-the catalogue that are written down are of this form from the start (:mod:`mlsys.workloads.zoo.layer_builder`); a captured one is
-brought to it here, along its edges, so that both are timed alike.
+an embedding reads its input and its weights and writes its result. Activations, additions, normalisations, pooling and
+copies between two of them become part of the first kernel, and the parameters include what they cost besides their
+arithmetic. Networks of the catalogue that are written layer by layer have this form from the start
+(:mod:`mlsys.workloads.zoo.layer_builder`); a captured one is brought to it here, along its edges, so that both are
+timed by the same rules.
 """
 
 import math

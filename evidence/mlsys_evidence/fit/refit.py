@@ -63,8 +63,8 @@ def fitted_with(setting: str) -> str:
     PyTorch's operators on vector units are the same in prompts, encoders and training; of Megatron's steps launches and
     what lies between products are the same whichever units multiply.
     PyTorch calls cuBLAS and cuDNN for products and convolutions whether it compiles what lies between them or not.
-    ncnn's kernels are the same on one thread as on many, of which :mod:`mlsys.models.estimate.thread_scaling` says what they
-    lose; what is left of either is an effect.
+    ncnn's kernels are the same on one thread as on many, of which
+    :mod:`mlsys.models.estimate.thread_scaling` says what they lose; what is left of either is an effect.
 
     Examples
     --------

@@ -73,9 +73,9 @@ def parameters_of(
 
     Where ``device``, the id of a twin, was measured in the setting, they are as that machine attains them;
     where the file that ``MLSYS_CALIBRATION`` names has it, they are its own, in ``precision`` and for networks whose
-    products have such a ``shape`` (:func:`mlsys.models.estimate.user_calibration.shape_if_calibrated`). What measurements of the
-    machine, of its family, of the ``network`` in other settings and of the ``version`` of the software
-    say, is counted in as :func:`mlsys.models.estimate.effects.effect_of` has it.
+    products have such a ``shape`` (:func:`mlsys.models.estimate.user_calibration.shape_if_calibrated`). What
+    measurements of the machine, of its family, of the ``network`` in other settings and of the ``version`` of the
+    software say, is counted in as :func:`mlsys.models.estimate.effects.effect_of` has it.
 
     Where a setting was never fitted, those of the same software on another class of machine
     stand in; failing that, the physical expectations that every fit starts from.

@@ -217,7 +217,8 @@ def unknown_source_interval(
     Examples
     --------
     >>> known = Range(0.7, 1.4, "12 rows in 3 sweeps of this software, sweeps left out")
-    >>> short, long, near = (unknown_source_interval(known, 0.25, *times) for times in ((1e-5, 1e-6), (1.0, 0.1), (1.0, 0.8)))
+    >>> times = ((1e-5, 1e-6), (1.0, 0.1), (1.0, 0.8))
+    >>> short, long, near = (unknown_source_interval(known, 0.25, *each) for each in times)
     >>> [f"{each.low:.2f} to {each.high:.1f}" for each in (short, long, near)]
     ['0.47 to 8.7', '0.47 to 2.1', '0.89 to 2.1']
     """

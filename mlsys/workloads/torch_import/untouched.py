@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 from torch import nn
 
@@ -22,7 +23,9 @@ def untouched(module: nn.Module) -> Iterator[nn.Module]:
     (device(type='cpu'), torch.float32)
     """
     parts = [(part, dict(vars(part))) for part in module.modules()]
-    tables = [(table, dict(table)) for part, _ in parts for table in (part._parameters, part._buffers)]
+    tables: list[tuple[Any, dict[str, Any]]] = [
+        (table, dict(table)) for part, _ in parts for table in (part._parameters, part._buffers)
+    ]
     tensors = [(tensor, tensor.data, tensor.grad) for tensor in module.parameters()]
     gradients = [(gradient, gradient.data) for _, _, gradient in tensors if gradient is not None]
     try:

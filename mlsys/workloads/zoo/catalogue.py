@@ -234,7 +234,8 @@ _picture("sd_decoder", "Decoder of Stable Diffusion's latents at 1024", "hugging
 for _depth, _stride in ((18, 8), (50, 8), (101, 8), (50, 32)):
     _picture(f"pspnet_resnet{_depth}_stride{_stride}", f"PSPNet, ResNet-{_depth}, stride {_stride}",
              "Zhao et al. 2017, CVPR; open-mmlab/mmsegmentation, configs/pspnet",
-             partial(semantic_segmentation.pspnet, depth=_depth, stride=_stride), f"PSPNet (ResNet-{_depth}, stride {_stride})",
+             partial(semantic_segmentation.pspnet, depth=_depth, stride=_stride),
+             f"PSPNet (ResNet-{_depth}, stride {_stride})",
              shape=(3, 1024, 2048), family="segmentation",
              note="19 classes; output not upsampled to the input size")  # fmt: skip
 _picture("unet_5_64", "U-Net of torchgpipe, five convolutions a level, 64 channels",

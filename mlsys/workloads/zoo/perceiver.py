@@ -31,8 +31,8 @@ def perceiver(net: CnnBuilder, learned: bool) -> None:
 
 
 def _attend(
-    builder: LayerBuilder, name: str, batch: int, target: tuple[int, int], source: tuple[int, int], shape: tuple[int, int],
-    learned: int,
+    builder: LayerBuilder, name: str, batch: int, target: tuple[int, int], source: tuple[int, int],
+    shape: tuple[int, int], learned: int,
 ) -> None:  # fmt: skip
     """Append attention of ``target`` to ``source``, each (vectors, width), and a feed-forward layer.
 
