@@ -28,7 +28,7 @@ OWN = {
     "bench/machine.py", "bench/ten.py", "cli/common.py", "edge/arena.py", "edge/stored.py",
     "explain/backends/runtimes.py", "explain/energy.py", "explain/environment.py", "explain/firmware.py",
     "explain/stored.py", "files.py", "hardware/catalogue.py", "inputs.py",
-    "models/calibrated/effects.py",
+    "models/estimate/effects.py",
     "planner/mapper/cache.py", "sweep/points.py", "sweep/store.py",
     "calibration/rows.py", "fit/refit.py", "widgets/progress.py",
     "widgets/state.py", "workloads/captures/store.py",

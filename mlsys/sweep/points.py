@@ -114,7 +114,7 @@ def code_digest() -> str:
         for folder in ("workloads", "mapping", "models", "formulas", "sweep")
         for path in sorted((top / folder).rglob("*.py"))
     ]
-    fitted = top / "models" / "calibrated"
+    fitted = top / "models" / "estimate"
     files += [top / "precision.py", fitted / "parameters.yaml", fitted / "machines.yaml", fitted / "effects.json"]
     digest = hashlib.sha256()
     for path in files:

@@ -139,9 +139,9 @@ def recipe(name: str) -> Recipe:
             f"network, such as {', '.join(list(RECIPES)[:3])}, a package.module:factory, or a config.json"
         )
     if entry.image is None:
-        return Recipe("drawn", "drawn_network", (entry.name,), ("sequence",), entry.sequence or 1)
+        return Recipe("built", "drawn_network", (entry.name,), ("sequence",), entry.sequence or 1)
     return Recipe(
-        "drawn", "drawn_network", (entry.name,), (entry.image[0], "image", "image"), entry.image[1], fitted=True
+        "built", "drawn_network", (entry.name,), (entry.image[0], "image", "image"), entry.image[1], fitted=True
     )
 
 
