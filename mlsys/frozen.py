@@ -79,7 +79,7 @@ class IdentityKey(tuple[Any, ...]):
     Examples
     --------
     >>> first, second = [1], [1]
-    >>> Same([first]) == Same([first]), Same([first]) == IdentityKey([second])
+    >>> IdentityKey([first]) == IdentityKey([first]), IdentityKey([first]) == IdentityKey([second])
     (True, False)
     """
 

@@ -111,7 +111,7 @@ def edge_layers(
     Examples
     --------
     >>> edge_layers("ds-cnn").totals
-    {'bytes': 482592, 'macs': 2656768}
+    {'bytes': 675680, 'macs': 2656768}
     """
     if (latency is None) != (bandwidth is None) or (peak is not None and latency is None):
         raise ArgumentError(f"{option.format('latency')} and {option.format('bandwidth')} go together, and "

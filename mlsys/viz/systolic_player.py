@@ -192,11 +192,11 @@ class SystolicAnimation:
     def _strip_as(self, kind: str) -> str:
         import matplotlib
 
-        file = io.BytesIO()
+        stream = io.BytesIO()
         undated = {"CreationDate": None} if kind == "pdf" else None
         with matplotlib.rc_context({"pdf.fonttype": 42}):  # letters stay letters
-            self.strip().savefig(file, format=kind, dpi=SAVED_DPI, metadata=undated)
-        return base64.b64encode(file.getvalue()).decode("ascii")
+            self.strip().savefig(stream, format=kind, dpi=SAVED_DPI, metadata=undated)
+        return base64.b64encode(stream.getvalue()).decode("ascii")
 
 
 def _sentence(frame: Frame) -> str:
