@@ -78,7 +78,7 @@ def load(
     >>> print(resnet.macs.to("GMAC"), dict(resnet.sizes))
     130.853896 GMAC {'batch': 32, 'image': 224}
     >>> print(f"{load('llama-2-7b', phase='decode', sequence=1024, precision='fp16').data.to('GB'):.2f}")
-    13.77 GB
+    13.76 GB
     """
     workload = _loaded(str(model), batch, sequence, image, precision, phase, sizes, shape, option)
     return replace(workload, default_format=True) if precision is None and _unstated(model) else workload

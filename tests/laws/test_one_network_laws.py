@@ -51,7 +51,7 @@ def named(name: str, network: Network) -> Network:
 
 @pytest.mark.parametrize(("name", "batch"), drawn([(name, batch) for name in NAMES for batch in (1, 16)], 8, "routes"))
 def test_a_graph_is_timed_as_the_products_that_are_written_down(name: str, batch: int) -> None:
-    """One recipe, read in two ways: products of the tape, and a graph brought to products."""
+    """One recipe, read in two ways: products of the builder, and a graph brought to products."""
     written = named(zoo.entry(name).title, zoo.entry(name).build(batch=batch, precision="fp16", whole=True))
     assert times(kernels(name, batch)) == pytest.approx(times(written), rel=0.02)
     assert len(kernels(name, batch)) == len(written)

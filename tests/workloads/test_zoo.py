@@ -186,7 +186,7 @@ def test_fusing_saves_traffic_and_leaves_products_and_parameters(name: str) -> N
 
 
 def test_the_tape_counts_as_the_makers_do() -> None:
-    """The quick integers of the tape against the checked makers, field by field."""
+    """The quick integers of the builder against the checked makers, field by field."""
     net = CnnBuilder(3, (8, 20, 20), "fp16", True)
     net.conv("c", 16, 5, 2, 1, groups=4)
     net.shape = (16, 9, 9)

@@ -58,8 +58,8 @@ def _described(name: str) -> Entry | None:
     layers, heads, width = (int(part) for part in words.groups())
     shape = TextEncoder(layers, width, heads, 4 * width, vocabulary=0, pooler=False)
 
-    def write(tape: LayerBuilder, batch: int, tokens: int) -> None:
-        bert(tape, batch, tokens, shape)
+    def write(builder: LayerBuilder, batch: int, tokens: int) -> None:
+        bert(builder, batch, tokens, shape)
 
     return Entry(name, name, "text", "its row", sequence=128, write=write)
 

@@ -20,7 +20,7 @@ def write_pass(
 
     Parameters
     ----------
-    model, tape
+    model, builder
         The model, and the builder that the operators are appended to.
     batch, queries, keys
         Number of sequences, new tokens of each, and tokens that the last of these attends to.

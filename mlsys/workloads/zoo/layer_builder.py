@@ -57,9 +57,9 @@ def attention_in_one_kernel(operator: Operator) -> Operator:
 
     Examples
     --------
-    >>> tape = LayerBuilder("fp16", fused=False)
+    >>> builder = LayerBuilder("fp16", fused=False)
     >>> builder.attention("attention", 1, 1, 4, 4, 8)
-    >>> print(tape.operators[0].data, attention_in_one_kernel(builder.operators[0]).data)
+    >>> print(builder.operators[0].data, attention_in_one_kernel(builder.operators[0]).data)
     384.0 B 256.0 B
     """
     if operator.kind != "attention":
