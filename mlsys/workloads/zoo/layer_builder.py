@@ -60,7 +60,7 @@ def attention_in_one_kernel(operator: Operator) -> Operator:
     >>> builder = LayerBuilder("fp16", fused=False)
     >>> builder.attention("attention", 1, 1, 4, 4, 8)
     >>> print(builder.operators[0].data, attention_in_one_kernel(builder.operators[0]).data)
-    384.0 B 256.0 B
+    384 B 256 B
     """
     if operator.kind != "attention":
         return operator
