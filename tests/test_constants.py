@@ -399,10 +399,6 @@ def test_gpt3_as_its_authors_round_it() -> None:
 
 
 def test_importing_reads_no_device_file() -> None:
-    code = "import sys, mlsys.constants; print([m for m in ('yaml', 'mlsys.hardware', 'dis') if m in sys.modules])"
-    before = "import sys, mlsys.units; print([m for m in ('yaml', 'mlsys.hardware', 'dis') if m in sys.modules])"
-    run = [
-        subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
-        for text in (code, before)
-    ]
-    assert run[0].stdout == run[1].stdout
+    code = "import sys, mlsys.constants; print('mlsys.hardware' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n"

@@ -28,9 +28,9 @@ def test_the_map_has_every_room_of_the_package() -> None:
 
 def test_silent_facts_are_as_many_as_it_allows() -> None:
     most = int(re.search(r"silent_facts\.yaml`, (\d+) at most", GUIDE)[1])
-    told = (ROOT / "tests" / "validation" / "test_facts_felt.py").read_text("utf-8")
+    told = (ROOT / "evidence" / "tests" / "test_facts_felt.py").read_text("utf-8")
     assert f"MOST_SILENT = {most}\n" in told
-    kept = yaml.safe_load((ROOT / "tests" / "validation" / "silent_facts.yaml").read_text("utf-8"))
+    kept = yaml.safe_load((ROOT / "evidence" / "tests" / "silent_facts.yaml").read_text("utf-8"))
     assert sum(map(len, kept.values())) <= most
 
 

@@ -15,6 +15,7 @@ SAME = {
     "ResNet-50, batch 32, fp16, A100: layers with weights": (
         "roofline::time_a100", "network::layers_time", "fusion::layers_time", "compiler::layer_floor"
     ),
+    "ResNet-50, batch 32, fp16, A100: kernels of the estimate": ("network::fused_bound", "tour::bound"),
     "ResNet-50, batch 32, fp16, A100: operator by operator": (
         "roofline::time_one_by_one", "network::resnet_time", "fusion::resnet_unfused"
     ),

@@ -66,7 +66,7 @@ def test_a_picture_is_written(tmp_path: Path, suffix: str) -> None:
         (("lenet5", "--device", "A10O"), "Did you mean"),
         (("lenet6",), "unknown network 'lenet6'. Did you mean"),
         (("dlrm",), "was written down by hand and keeps no edges"),
-        (("lenet5", "--strategy", "sise"), "is not one of 'best', 'size'"),
+        (("lenet5", "--strategy", "sise"), "is not one of 'size', 'breadth'"),
         (("lenet5", "--batch", 0), "--batch must be a whole number from 1"),
     ],
 )
