@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from mlsys.workloads.onnx_needed import needed_nodes
 from mlsys.workloads.onnx_operators import call_of
-from mlsys.workloads.onnx_subgraphs import runs_to_the_end, scanned_inputs, trips
+from mlsys.workloads.onnx_subgraphs import bodies_that_may_run, runs_to_the_end, scanned_inputs, trips
 from mlsys.workloads.onnx_tensors import TensorInfo, call_tensor
 from mlsys.workloads.onnx_topology import is_standard
 from mlsys.workloads.torch_import.calls import Call, Tensor
@@ -43,6 +44,17 @@ class NodeWriter:
         self._looks: dict[str, View] = {}
         self._inputs: frozenset[str] = frozenset()
         self.branches = 0
+        self._unneeded: set[int] = set()  # among the calls of the template
+
+    def notes(self) -> tuple[str, ...]:
+        """Return sentences about what is counted where several counts are in use."""
+        calls = [self._template.calls[self._template.places[index].call] for index in self._unneeded]
+        counts = [counts_of(call) for call in calls if not call.is_view]
+        if not counts:
+            return ()
+        flops = sum(2 * count.macs + count.elementwise for count in counts)
+        nodes = "1 node makes" if len(counts) == 1 else f"{len(counts):,} nodes make"
+        return (f"{nodes} what no output needs: counted, as ONNX Runtime runs unused nodes, with {flops:,} FLOP",)
 
     def wires_of(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the wires of tensors that nodes read or make."""
@@ -62,6 +74,7 @@ class NodeWriter:
         """
         if not path:
             self._inputs = frozenset(item.name for item in scope.graph.input)
+        needed = needed_nodes(scope)
         for index, node in enumerate(scope.graph.node):
             outputs = [name for name in node.output if name]
             if is_standard(node) and node.op_type in _NOT_DATA:
@@ -69,8 +82,11 @@ class NodeWriter:
             if outputs and all(scope.tensors[name].constant for name in outputs):
                 continue
             name = f"{path}{node.name or f'{node.op_type.lower()}_{index}'}"
+            first = len(self._template.places)
             if not self._within(node, scope, f"{name}{trip}/"):
                 self._add(node, scope, f"{name}{trip}", index)
+            if index not in needed:
+                self._unneeded.update(range(first, len(self._template.places)))
 
     def _add(self, node: Any, scope: GraphShapes, name: str, index: int) -> None:
         call, known = self._call(node, scope)
@@ -126,7 +142,7 @@ class NodeWriter:
 
     def _within(self, node: Any, scope: GraphShapes, path: str) -> bool:
         """Add the graphs in a node; return False where it has none or where the data decide how often they run."""
-        bodies = {name: inner for (first, name), inner in scope.inner.items() if first == node.output[0]}
+        bodies = bodies_that_may_run(node, scope)
         if not bodies or not is_standard(node):
             return False
         if node.op_type == "If":
@@ -140,12 +156,8 @@ class NodeWriter:
         return True
 
     def _branch(self, node: Any, scope: GraphShapes, bodies: dict[str, GraphShapes], path: str) -> None:
-        condition = scope.tensors[node.input[0]].data
-        if condition is not None:
-            chosen = bodies["then_branch" if condition.any() else "else_branch"]
-        else:
-            chosen = max(bodies.values(), key=self._work)
-            self.branches += 1
+        chosen = max(bodies.values(), key=self._work)
+        self.branches += len(bodies) > 1
         self.write(chosen, path)
         for outer, inner in zip(node.output, chosen.graph.output, strict=False):
             if outer:
