@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from mlsys.workloads.einsum_order import order_in_words
 from mlsys.workloads.onnx_needed import needed_nodes
 from mlsys.workloads.onnx_operators import call_of
 from mlsys.workloads.onnx_subgraphs import bodies_that_may_run, runs_to_the_end, scanned_inputs, trips
@@ -45,16 +46,19 @@ class NodeWriter:
         self._inputs: frozenset[str] = frozenset()
         self.branches = 0
         self._unneeded: set[int] = set()  # among the calls of the template
+        self._orders: list[str] = []
 
     def notes(self) -> tuple[str, ...]:
         """Return sentences about what is counted where several counts are in use."""
         calls = [self._template.calls[self._template.places[index].call] for index in self._unneeded]
         counts = [counts_of(call) for call in calls if not call.is_view]
+        orders = tuple(dict.fromkeys(self._orders))
         if not counts:
-            return ()
+            return orders
         flops = sum(2 * count.macs + count.elementwise for count in counts)
         nodes = "1 node makes" if len(counts) == 1 else f"{len(counts):,} nodes make"
-        return (f"{nodes} what no output needs: counted, as ONNX Runtime runs unused nodes, with {flops:,} FLOP",)
+        unneeded = f"{nodes} what no output needs: counted, as ONNX Runtime runs unused nodes, with {flops:,} FLOP"
+        return (*orders, unneeded)
 
     def wires_of(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the wires of tensors that nodes read or make."""
@@ -90,6 +94,12 @@ class NodeWriter:
 
     def _add(self, node: Any, scope: GraphShapes, name: str, index: int) -> None:
         call, known = self._call(node, scope)
+        if node.op_type == "Einsum" and len(node.input) > 2 and known:
+            equation = next(item.s.decode() for item in node.attribute if item.name == "equation")
+            shapes = [scope.tensors[each].shape or () for each in node.input]
+            self._orders.append(
+                order_in_words(equation, shapes, "left to right, as ONNX Runtime runs it", None, outer=2)
+            )
         names = [each for each in dict.fromkeys(node.input) if each and scope.tensors[each].shape is not None]
         taken = tuple(self._look(names[tensor.identity], scope) for tensor in call.inputs)
         if call.is_view:

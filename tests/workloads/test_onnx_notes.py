@@ -89,3 +89,26 @@ def test_onnx_runtime_runs_unused_nodes(tmp_path: Path) -> None:
     events = json.loads(Path(session.end_profiling()).read_text())
     run = {event["name"].removesuffix("_kernel_time") for event in events if event["name"].endswith("_kernel_time")}
     assert run >= {"first", "last"}
+
+
+EINSUMS = {  # of three operands, with the FLOP from left to right and in the cheapest order, worked out by hand
+    "ij,jk,kl->il": ([(2, 3), (3, 5), (5, 7)], 2 * (30 + 70), None),
+    "ij,jk,kl": ([(7, 3), (3, 5), (5, 2)], 2 * (7 * 3 * 5 + 7 * 5 * 2), 2 * (3 * 5 * 2 + 7 * 3 * 2)),
+    "...ij,jk,kl->...il": ([(4, 2, 3), (3, 5), (5, 7)], 2 * 4 * (30 + 70), 2 * (3 * 5 * 7 + 4 * 2 * 3 * 7)),
+    "...ij,...jk,...kl": ([(4, 2, 3), (4, 3, 5), (1, 5, 7)], 2 * 4 * (30 + 70), None),
+    "ai,jk,kl->jl": ([(6, 4), (3, 5), (5, 7)], 24 + 2 * 15 + 2 * 3 * 5 * 7, None),
+}
+
+
+@pytest.mark.parametrize("equation", EINSUMS)
+def test_the_order_of_an_einsum_is_said(equation: str) -> None:
+    shapes, flops, least = EINSUMS[equation]
+    inputs = [helper.make_tensor_value_info(name, FLOAT, shape) for name, shape in zip("xyz", shapes, strict=True)]
+    nodes = [node("Einsum", ["x", "y", "z"], ["made"], equation=equation)]
+    graph = helper.make_graph(nodes, "net", inputs, [helper.make_tensor_value_info("made", FLOAT, None)])
+    work = Workload.from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10))
+    order = f"; its cheapest order takes {least:,} FLOP" if least else ", which no order undercuts"
+    assert work.notes == (
+        f"einsum {equation} is counted left to right, as ONNX Runtime runs it: {flops:,} FLOP{order}",
+    )
+    assert int(work.flops.m_as("FLOP")) == flops
