@@ -91,7 +91,9 @@ def test_onnx_runtime_runs_unused_nodes(tmp_path: Path) -> None:
     assert run >= {"first", "last"}
 
 
-EINSUMS = {  # of three operands, with the FLOP from left to right and in the cheapest order, worked out by hand
+EINSUMS: dict[
+    str, tuple[list[tuple[int, ...]], int, int | None]
+] = {  # of three operands, with the FLOP from left to right and in the cheapest order, worked out by hand
     "ij,jk,kl->il": ([(2, 3), (3, 5), (5, 7)], 2 * (30 + 70), None),
     "ij,jk,kl": ([(7, 3), (3, 5), (5, 2)], 2 * (7 * 3 * 5 + 7 * 5 * 2), 2 * (3 * 5 * 2 + 7 * 3 * 2)),
     "...ij,jk,kl->...il": ([(4, 2, 3), (3, 5), (5, 7)], 2 * 4 * (30 + 70), 2 * (3 * 5 * 7 + 4 * 2 * 3 * 7)),
