@@ -151,9 +151,11 @@ def _decoder_lines(network: Workload) -> list[str]:
     if network.decoder is None:
         return []
     active, token, cache = network.active_parameters, network.kv_cache_bytes_per_token, network.kv_cache_bytes
+    whole = token * network.sizes["sequence"] * network.sizes.get("batch", 1)
+    windows = f", {whole.to_compact():.6g~P} if local layers keep all tokens" if whole > cache else ""
     return [
         f"{active.to_compact():.4g~P} active for a token",
-        f"KV cache: {token.to_compact():.6g~P} a token, {cache.to_compact():.6g~P} at this length and batch",
+        f"KV cache: {token.to_compact():.6g~P} a token, {cache.to_compact():.6g~P} at this length and batch{windows}",
     ]
 
 

@@ -21,7 +21,7 @@ from mlsys.workloads.torch_import.batch_axis import batch_axes, with_batch_axis
 from mlsys.workloads.torch_import.build import arguments_of, from_torch, runnable
 from mlsys.workloads.torch_import.faults import fault_of
 from mlsys.workloads.torch_import.guess import as_placed, guessed_inputs
-from mlsys.workloads.torch_import.lengths import image_axes, sequence_axes
+from mlsys.workloads.torch_import.lengths import compared_axes, image_axes, sequence_axes
 from mlsys.workloads.torch_import.module_inputs import Axes, ModuleInputs
 from mlsys.workloads.torch_import.probe import PastTableError
 from mlsys.workloads.torch_import.untouched import untouched
@@ -230,7 +230,11 @@ class _Sized:
             self.notes.append(NO_BATCH)
 
     def set_sequence(self, size: int | None) -> None:
-        self._set("sequence", sequence_axes(self.given, self.batch), size, "holds a sequence that can be changed")
+        axes = sequence_axes(self.given, self.batch)
+        compared = compared_axes(self.given, self.batch) if size is not None and not axes else {}
+        if compared and not image_axes(self.given):
+            raise self._which_length(size, compared)
+        self._set("sequence", axes, size, "holds a sequence that can be changed")
 
     def set_image(self, size: int | None) -> None:
         self._set("image", image_axes(self.given), size, "holds images")
@@ -252,6 +256,20 @@ class _Sized:
         """Return in words what ended the last run."""
         assert self.given.error is not None
         return fault_of(self.given.module, *self.given.arguments(), self.given.error)
+
+    def _which_length(self, size: int | None, compared: Axes) -> ArgumentError:
+        """Return the error for inputs of several lengths, such as those of queries and keys."""
+        places = " and ".join(
+            f"axis {axis} of input {tensor_index + 1} ({self.given.shapes[tensor_index][axis]})"
+            for tensor_index, axes in compared.items()
+            for axis in axes
+        )
+        return ArgumentError(
+            f"{self.option.format('sequence')} {size} does not go with {self.model!r}: its inputs, "
+            f"{self.given.described()}, have lengths that change apart, {places} among them, and one number does not "
+            "say which. Return inputs of the lengths you mean from the factory, or name the length in Python, such as "
+            f"from_torch(module, inputs, dynamic={{'keys': {{'k': 2, 'v': 2}}}}).at(keys={size})"
+        )
 
     def _refused(self, name: str, size: int, what: str) -> ArgumentError:
         if self.given.run() is None and self.given.error is not None:

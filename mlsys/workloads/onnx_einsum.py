@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from mlsys.workloads.einsum_order import einsum_labels, label_sizes
 from mlsys.workloads.onnx_fused import stated
 from mlsys.workloads.torch_import.calls import Call, Tensor
 
@@ -21,11 +22,9 @@ def einsum_call(equation: str, operands: Sequence[Tensor], outputs: tuple[Tensor
     >>> dict(einsum_call("ij,jk->ik", [a, b], (Tensor((2, 5), (2, 5), "float32", 4),)).arguments)["macs"]
     30
     """
-    terms, result = _labels(equation, operands)
-    sizes: dict[str, int] = {}
-    for term, operand in zip(terms, operands, strict=True):
-        for label, size in zip(term, operand.shape, strict=True):
-            sizes[label] = max(size, sizes.get(label, 1))
+    shapes = [operand.shape for operand in operands]
+    terms, result = einsum_labels(equation, shapes)
+    sizes = label_sizes(terms, shapes)
     macs = additions = 0
     last: dict[str, int] = {}
     left: list[str] = []
@@ -58,19 +57,3 @@ def einsum_call(equation: str, operands: Sequence[Tensor], outputs: tuple[Tensor
 
 def _count(labels: set[str], sizes: Mapping[str, int]) -> int:
     return math.prod(sizes[label] for label in labels)
-
-
-def _labels(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str]]:
-    """Return the labels of each operand and of the output, those of an ellipsis counted from the last."""
-    given, arrow, result = equation.replace(" ", "").partition("->")
-    terms, most = [], 0
-    for term, operand in zip(given.split(","), operands, strict=True):
-        before, dots, after = term.partition("...")
-        rest = len(operand.shape) - len(before) - len(after)
-        most = max(most, rest)
-        terms.append([*before, *(f"...{rest - slot}" for slot in range(rest if dots else 0)), *after])
-    if arrow:
-        before, dots, after = result.partition("...")
-        return terms, [*before, *(f"...{most - slot}" for slot in range(most if dots else 0)), *after]
-    every = [label for term in terms for label in term]
-    return terms, sorted(label for label in set(every) if label.startswith("...") or every.count(label) == 1)

@@ -29,6 +29,8 @@ def from_onnx(model: object, *, sizes: Mapping[str, int] | None = None, name: st
     constants alone is computed once, before the first pass, and costs nothing in it; a weight that is only
     transposed, cast or dequantised there is read in the format in which it is stored. Of an ``If`` the branch
     with more work is counted; the body of a ``Loop`` or ``Scan`` as often as it runs, where the graph says so.
+    Nodes that no output needs are counted, as ONNX Runtime 1.31 runs them at every level of optimisation; a note
+    says how much they come to.
 
     Parameters
     ----------
@@ -119,6 +121,7 @@ def _built(onnx: Any, proto: Any, sizes: dict[str, int], name: str | None) -> Wo
     writer.write(shapes)
     if writer.branches:
         template.source = "ONNX, of each `If` the branch with more work"
+    template.notes = writer.notes()
     template.returned = writer.wires_of(item.name for item in proto.graph.output)
     stored = {item.name for item in proto.graph.initializer}
     template.inputs = [

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from mlsys.workloads.einsum_order import order_in_words
+from mlsys.workloads.onnx_needed import needed_nodes
 from mlsys.workloads.onnx_operators import call_of
-from mlsys.workloads.onnx_subgraphs import runs_to_the_end, scanned_inputs, trips
+from mlsys.workloads.onnx_subgraphs import bodies_that_may_run, runs_to_the_end, scanned_inputs, trips
 from mlsys.workloads.onnx_tensors import TensorInfo, call_tensor
 from mlsys.workloads.onnx_topology import is_standard
 from mlsys.workloads.torch_import.calls import Call, Tensor
@@ -43,6 +45,20 @@ class NodeWriter:
         self._looks: dict[str, View] = {}
         self._inputs: frozenset[str] = frozenset()
         self.branches = 0
+        self._unneeded: set[int] = set()  # among the calls of the template
+        self._orders: list[str] = []
+
+    def notes(self) -> tuple[str, ...]:
+        """Return sentences about what is counted where several counts are in use."""
+        calls = [self._template.calls[self._template.places[index].call] for index in self._unneeded]
+        counts = [counts_of(call) for call in calls if not call.is_view]
+        orders = tuple(dict.fromkeys(self._orders))
+        if not counts:
+            return orders
+        flops = sum(2 * count.macs + count.elementwise for count in counts)
+        nodes = "1 node makes" if len(counts) == 1 else f"{len(counts):,} nodes make"
+        unneeded = f"{nodes} what no output needs: counted, as ONNX Runtime runs unused nodes, with {flops:,} FLOP"
+        return (*orders, unneeded)
 
     def wires_of(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the wires of tensors that nodes read or make."""
@@ -62,6 +78,7 @@ class NodeWriter:
         """
         if not path:
             self._inputs = frozenset(item.name for item in scope.graph.input)
+        needed = needed_nodes(scope)
         for index, node in enumerate(scope.graph.node):
             outputs = [name for name in node.output if name]
             if is_standard(node) and node.op_type in _NOT_DATA:
@@ -69,11 +86,20 @@ class NodeWriter:
             if outputs and all(scope.tensors[name].constant for name in outputs):
                 continue
             name = f"{path}{node.name or f'{node.op_type.lower()}_{index}'}"
+            first = len(self._template.places)
             if not self._within(node, scope, f"{name}{trip}/"):
                 self._add(node, scope, f"{name}{trip}", index)
+            if index not in needed:
+                self._unneeded.update(range(first, len(self._template.places)))
 
     def _add(self, node: Any, scope: GraphShapes, name: str, index: int) -> None:
         call, known = self._call(node, scope)
+        if node.op_type == "Einsum" and len(node.input) > 2 and known:
+            equation = next(item.s.decode() for item in node.attribute if item.name == "equation")
+            shapes = [scope.tensors[each].shape or () for each in node.input]
+            self._orders.append(
+                order_in_words(equation, shapes, "left to right, as ONNX Runtime runs it", None, outer=2)
+            )
         names = [each for each in dict.fromkeys(node.input) if each and scope.tensors[each].shape is not None]
         taken = tuple(self._look(names[tensor.identity], scope) for tensor in call.inputs)
         if call.is_view:
@@ -126,7 +152,7 @@ class NodeWriter:
 
     def _within(self, node: Any, scope: GraphShapes, path: str) -> bool:
         """Add the graphs in a node; return False where it has none or where the data decide how often they run."""
-        bodies = {name: inner for (first, name), inner in scope.inner.items() if first == node.output[0]}
+        bodies = bodies_that_may_run(node, scope)
         if not bodies or not is_standard(node):
             return False
         if node.op_type == "If":
@@ -140,12 +166,8 @@ class NodeWriter:
         return True
 
     def _branch(self, node: Any, scope: GraphShapes, bodies: dict[str, GraphShapes], path: str) -> None:
-        condition = scope.tensors[node.input[0]].data
-        if condition is not None:
-            chosen = bodies["then_branch" if condition.any() else "else_branch"]
-        else:
-            chosen = max(bodies.values(), key=self._work)
-            self.branches += 1
+        chosen = max(bodies.values(), key=self._work)
+        self.branches += len(bodies) > 1
         self.write(chosen, path)
         for outer, inner in zip(node.output, chosen.graph.output, strict=False):
             if outer:

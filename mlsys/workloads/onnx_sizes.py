@@ -122,8 +122,11 @@ def sizes_asked(graph: Any, given: Mapping[str, int], sizes: Mapping[str, int], 
                 raise ArgumentError(f"{option.format(label)} {asked} and {name}={wanted[name]} are one size: give one")
             wanted.setdefault(name, usual if asked is None else asked)
         elif asked is not None and name is None:
-            known = ", ".join(open_names(graph)) or "none"
-            raise ArgumentError(f"{option.format(label)}: the model has no open size of that name. Open: {known}")
+            known = ", ".join(open_names(graph))
+            by_name = f", or give an open size by its name: {known}" if known else ""
+            raise ArgumentError(
+                f"{option.format(label)} {asked}: the model's inputs have no {label} axis. Leave it out{by_name}"
+            )
         elif asked not in (None, name):
             raise ArgumentError(
                 f"{option.format(label)} {asked}: the model's inputs fix it at {name}. Export the model with an open "

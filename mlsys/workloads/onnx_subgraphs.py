@@ -91,6 +91,16 @@ def runs_to_the_end(node: Any, scope: GraphShapes) -> bool:
     return len(body.graph.input) > 1 and going_on == body.graph.input[1].name
 
 
+def bodies_that_may_run(node: Any, scope: GraphShapes) -> dict[str, GraphShapes]:
+    """Return the graphs in a node by attribute; of an ``If`` whose condition is known, only the branch taken."""
+    bodies = {name: inner for (first, name), inner in scope.inner.items() if first == node.output[0]}
+    condition = scope.tensors[node.input[0]].data if node.op_type == "If" and bodies else None
+    if condition is None:
+        return bodies
+    taken = "then_branch" if condition.any() else "else_branch"
+    return {taken: bodies[taken]}
+
+
 def outputs_of_node(onnx: Any, node: Any, scope: GraphShapes) -> dict[str, Any]:
     """Return the types of what a node with graphs in it makes, as far as those graphs say."""
     bodies = [inner for (first, _), inner in scope.inner.items() if first == node.output[0]]

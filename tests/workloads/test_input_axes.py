@@ -7,6 +7,7 @@ import pytest
 from mlsys.errors import ArgumentError
 from mlsys.workloads import load
 from mlsys.workloads.factory import module_of
+from mlsys.workloads.torch_import import from_torch
 from mlsys.workloads.torch_import.batch_axis import batch_axes
 from mlsys.workloads.torch_import.lengths import image_axes, sequence_axes
 from mlsys.workloads.torch_import.module_inputs import ModuleInputs
@@ -16,6 +17,7 @@ NETS = """
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 class Masked(nn.Module):
     def __init__(self):
@@ -120,6 +122,28 @@ class Causal(nn.Module):
     def forward(self, q, k):
         return F.scaled_dot_product_attention(q, k, k, is_causal=True, enable_gqa=True)
 
+class Tail(nn.Module):
+    def forward(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v)
+
+class Checkpointed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(128, 256, bias=False), nn.ReLU(), nn.Linear(256, 128, bias=False))
+    def forward(self, x):
+        with torch.enable_grad():
+            checkpoint(self.net, x, use_reentrant=False).sum().backward()
+
+class Frozen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 4)
+    def forward(self, x):
+        self.layer(x).sum().backward()
+
+def tail(): return Tail(), (torch.zeros(1, 2, 4, 8), torch.zeros(1, 2, 10, 8), torch.zeros(1, 2, 10, 16))
+def checkpointed(): return Checkpointed(), torch.zeros(32, 128)
+def frozen(): return Frozen(), torch.zeros(2, 8)
 def lstm(): return nn.LSTM(8, 4), torch.zeros(50, 2, 8)
 def lstm_first(): return nn.LSTM(8, 4, 3, batch_first=True), (torch.zeros(3, 50, 8), (torch.zeros(3, 3, 4),) * 2)
 def lstm_one(): return nn.LSTM(8, 4), torch.zeros(50, 8)
@@ -179,6 +203,7 @@ SIZES = {
     "causal": {"batch": 2, "sequence": 16},
     "loss": {"batch": 4},
     "step": {"batch": 4},
+    "tail": {"batch": 1},  # four queries and ten keys
 }
 CANNOT = {"fixed", "einsum"}
 
@@ -248,6 +273,18 @@ def test_a_module_that_makes_tensors_on_the_cpu_is_captured() -> None:
     assert (made("on_the_cpu", batch=5).macs.magnitude, dict(made("on_the_cpu").sizes)) == (5 * 8 * 4, {"batch": 2})
 
 
+def test_a_length_of_its_own_is_named_in_python() -> None:
+    module, inputs, _ = module_of("nets_with_axes:tail", meta=True)
+    work = from_torch(module, inputs, dynamic={"keys": {"k": 2, "v": 2}})
+    assert [work.at(keys=keys).macs.magnitude for keys in (10, 50)] == [2 * 4 * keys * (8 + 16) for keys in (10, 50)]
+
+
+def test_a_training_step_with_activation_checkpoints() -> None:
+    """Two products forward, one again (the last is needed by nobody), three backward: the input has no gradient."""
+    work = made("checkpointed")
+    assert work.macs.magnitude == 6 * 32 * 128 * 256 and "activation checkpoints" in " ".join(work.notes)
+
+
 def test_a_wrapper_of_a_module_is_taken_off() -> None:
     work = made("parallel", batch=3, sequence=50)
     assert (work.macs.magnitude, dict(work.sizes)) == (3 * 50 * 8 * 4 * 3, {"batch": 3, "sequence": 50})
@@ -259,6 +296,8 @@ def test_what_does_not_fit_is_refused_in_a_line() -> None:
         ("the operator conv2d does not fit tensors of", "pixels", {"image": 2}),
         ("inputs of a batch of 0", "nothing", {}),
         ("--shape has a batch of 4, --batch is 3", "row", {"batch": 3, "shape": (4, 8)}),
+        ("axis 2 of input 2 (10) and axis 2 of input 3 (10) among them", "tail", {"sequence": 50}),
+        ("Write the step under `with torch.enable_grad():`", "frozen", {}),
         ("--image does not go with --shape", "pixels", {"image": 8, "shape": (1, 8, 8, 3)}),
         ("--shape is for a module with one input", "parts", {"shape": (4, 8)}),
     ):

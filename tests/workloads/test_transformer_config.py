@@ -12,6 +12,7 @@ import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mlsys.api.flops import flops
 from mlsys.errors import ArgumentError
 from mlsys.units import Q_
 from mlsys.workloads import Workload, load, zoo
@@ -110,9 +111,12 @@ def test_the_cache_of_public_reports(case: str, tmp_path: Path) -> None:
     assert (step.kv_cache_bytes_per_token, step.kv_cache_bytes) == (Q_(each, "byte"), Q_(3 * after, "byte"))
 
 
-def test_pages_of_all_tokens_and_contexts_that_are_scaled_already() -> None:
+def test_pages_of_all_tokens_and_contexts_that_are_scaled_already(tmp_path: Path) -> None:
     """hf-mem#60: full pages; gguf-parser-go#8: 163,840 tokens are those that YaRN reaches."""
     assert read_config(GPT_OSS).kv_cache(131_072, windows=False) == Q_(9 * 2**30, "byte")
+    said = flops(written(tmp_path, GPT_OSS), phase="decode", sequence=131_072, batch=2).explain()
+    assert f", {2 * 9 * 2**30 / 1e9:.6g} GB if local layers keep all tokens" in said
+    assert "keep all tokens" not in flops(written(tmp_path, LFM2), phase="decode").explain()
     assert read_config(DEEPSEEK).context == 163_840
     assert read_config(DEEPSEEK | {"max_position_embeddings": 4096}).context == 163_840
     scaled = {"type": "linear", "factor": 8.0}

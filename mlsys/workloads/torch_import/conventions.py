@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import torch
 
+from mlsys.workloads.einsum_order import order_in_words
 from mlsys.workloads.torch_import.nodes import was_stopped
 from mlsys.workloads.totals import AttentionCount
 
 _ATTENTION = "aten::scaled_dot_product_attention"
 _MADE = frozenset({"ones", "zeros", "full", "arange", "eye", "tril_indices", "triu_indices", "scalar_tensor", "empty"})
 _LARGEST_MASK = 2**26  # elements of a mask that is worked out
-_MOST_OPERANDS = 7  # every order of so many is tried
 _CHECKPOINTS = (
     "activation checkpoints are counted as torch runs them: the second forward pass stops once the backward pass has "
     "all that it needs"
@@ -150,56 +149,10 @@ def _is_small(node: torch.fx.Node) -> bool:
 
 
 def _einsum_note(given: Mapping[str, Any]) -> str:
-    path, tensors = given.get("path"), given["tensors"]
+    path, equation = given.get("path"), str(given["equation"])
     order = "in the order that opt_einsum gave torch" if path else "left to right, as torch runs it without opt_einsum"
-    equation = str(given["equation"]).replace(" ", "")
-    text = f"einsum {equation} is counted {order}"
-    shapes = [_shape(tensor) for tensor in tensors]
-    terms, _, result = equation.partition("->")
-    if "." in equation or "->" not in equation or None in shapes or len(tensors) > _MOST_OPERANDS:
-        return text
-    sizes = {
-        letter: size
-        for term, shape in zip(terms.split(","), shapes, strict=True)
-        for letter, size in zip(term, shape or (), strict=True)
-    }
-    operands = tuple(frozenset(term) for term in terms.split(","))
+    shapes = [shape for tensor in given["tensors"] if (shape := _shape(tensor)) is not None]
+    if len(shapes) < len(given["tensors"]):
+        return f"einsum {equation.replace(' ', '')} is counted {order}"
     pairs = [(path[at], path[at + 1]) for at in range(0, len(path), 2)] if path else None
-    own = _flops_in_order(operands, frozenset(result), sizes, pairs)
-    least = _least_flops(operands, frozenset(result), sizes)
-    cheaper = f"; its cheapest order takes {least:,} FLOP" if least < own else ", which no order undercuts"
-    return f"{text}: {own:,} FLOP{cheaper}"
-
-
-def _contracted(
-    operands: tuple[frozenset[str], ...], pair: tuple[int, int], result: frozenset[str], sizes: Mapping[str, int]
-) -> tuple[tuple[frozenset[str], ...], int]:
-    """Return the operands after two were multiplied, and the FLOP of that: one each product, another each sum."""
-    rest = tuple(operand for position, operand in enumerate(operands) if position not in pair)
-    every = operands[pair[0]] | operands[pair[1]]
-    kept = every & result.union(*rest)
-    return (*rest, kept), math.prod(sizes[letter] for letter in every) * (2 if kept != every else 1)
-
-
-def _flops_in_order(
-    operands: tuple[frozenset[str], ...],
-    result: frozenset[str],
-    sizes: Mapping[str, int],
-    pairs: Sequence[tuple[int, int]] | None,
-) -> int:
-    """Return the FLOP of products in the order of ``pairs``, or of the first operand with each other in turn."""
-    flops = 0
-    for step in range(len(operands) - 1):
-        operands, more = _contracted(operands, pairs[step] if pairs else (0, 1), result, sizes)
-        flops += more
-        if not pairs:
-            operands = (operands[-1], *operands[:-1])
-    return flops
-
-
-def _least_flops(operands: tuple[frozenset[str], ...], result: frozenset[str], sizes: Mapping[str, int]) -> int:
-    """Return the FLOP of the cheapest order, of all that there are."""
-    if len(operands) < 2:
-        return 0
-    ways = (_contracted(operands, pair, result, sizes) for pair in itertools.combinations(range(len(operands)), 2))
-    return min(more + _least_flops(rest, result, sizes) for rest, more in ways)
+    return order_in_words(equation, shapes, order, pairs, outer=1)

@@ -69,8 +69,8 @@ def _words(error: Exception, last: _LastCall, given: str) -> str:
         return _COMPILED
     if last.name in _GRADIENTS:
         return (
-            f"{last.name}() has nothing to differentiate by: no weight or input in it requires a gradient. Call "
-            "requires_grad_() on one, under torch.enable_grad()"
+            f"{last.name}() has nothing to differentiate by: modules are run without gradients. Write the step under "
+            "`with torch.enable_grad():`, with a weight or an input that requires a gradient"
         )
     if not _raised_by_torch(error):
         return f"its code raises {type(error).__name__}{_said(error)}. Check that it takes inputs of {given}"

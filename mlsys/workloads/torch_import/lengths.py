@@ -74,6 +74,32 @@ def sequence_axes(given: ModuleInputs, batch: Axes) -> Axes:
     return {}
 
 
+def compared_axes(given: ModuleInputs, batch: Axes) -> Axes:
+    """Return the axes along which values are compared or slid over, by tensor: those of every sequence of its own.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch import nn
+    >>> class Attention(nn.Module):
+    ...     def forward(self, q, k, v):
+    ...         return nn.functional.scaled_dot_product_attention(q, k, v)
+    >>> shapes = (1, 2, 4, 8), (1, 2, 10, 8), (1, 2, 10, 16)
+    >>> given = ModuleInputs(Attention(), tuple(torch.zeros(shape, device="meta") for shape in shapes))
+    >>> compared_axes(given, {index: (0,) for index in range(3)})
+    {1: (2,), 2: (2,)}
+    """
+    base = given.run()
+    found: dict[int, set[int]] = {}
+    for tensor_index, shape in enumerate(given.shapes if base else ()):
+        for axis in set(range(len(shape))).difference(batch.get(tensor_index, ())):
+            changed = _changed(given, tensor_index, axis, batch)
+            if base and changed and _order_matters(base, changed[2]):
+                for other, axes in changed[0].items():
+                    found.setdefault(other, set()).update(axes)
+    return {tensor_index: tuple(sorted(axes)) for tensor_index, axes in sorted(found.items())}
+
+
 def _changed(given: ModuleInputs, tensor_index: int, axis: int, batch: Axes) -> tuple[Axes, int, Probe] | None:
     """Return the axes that change with one, the factor by which they were changed, and the run; None if it is fixed."""
     old = given.shapes[tensor_index][axis]
