@@ -147,6 +147,8 @@ def homes() -> dict[int, str]:
 def located(path: str) -> tuple[Any, bool]:
     """Return the object at a dotted path, and whether there is one."""
     parts = path.split(".")
+    if not all(parts):
+        return None, False
     for length in range(1, len(parts) + 1):  # what a package names goes before a module of the same name
         try:
             found: Any = importlib.import_module(".".join(parts[:length]))

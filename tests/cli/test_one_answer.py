@@ -6,6 +6,7 @@ import sys
 from itertools import product
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -176,9 +177,10 @@ NO_CALL = {
 
 
 def test_every_command_has_a_call_of_its_name_or_a_reason() -> None:
-    for name in main.commands:
+    names = main.list_commands(click.Context(main))
+    for name in names:
         assert (name in NO_CALL) != callable(getattr(mlsys, name, None)) or name == "check", name
-    assert set(NO_CALL) < set(main.commands)
+    assert set(NO_CALL) < set(names)
 
 
 def test_every_door_gives_resnet_50_on_an_a100_the_same_time_and_bound() -> None:

@@ -48,7 +48,7 @@ def test_a_larger_memory_and_a_launch() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("resnet50", "--device", "A100", "--strategy", "tpu"), "has no array of multipliers on record"),
+        (("resnet50", "--device", "A100", "--strategy", "tpu"), "has no recorded array of multipliers"),
         (("resnet50", "--device", "A100", "--onchip", "1 MiB"), "is a real device, whose capacities are facts"),
         (("resnet5000", "--device", "A100"), "unknown network 'resnet5000'"),
         (("resnet50", "--device", "A100", "--json", "--csv"), "give either --json or --csv, not both"),

@@ -186,7 +186,7 @@ def test_a_second_build_waits_for_the_first_and_a_dead_one_holds_nothing(tmp_pat
         busy = pytest.raises(BookError, match=rf"process {first.pid} has been building in .*for more than")
         with busy, BookPlace(folder).locked(longest=0.3):
             pytest.fail("two builds in one place")
-        assert f"Process {first.pid} builds in" in capsys.readouterr().out
+        assert f"Process {first.pid} is building in" in capsys.readouterr().out
         with BookPlace(tmp_path / "other").locked(longest=0.0):
             pass
     finally:

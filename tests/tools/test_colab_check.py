@@ -13,8 +13,8 @@ def test_another_python_is_said_to_stand_for_colabs() -> None:
     told = colab_check.stands_for("3.11.7")
     assert "Python 3.11.7" in told and "instead of Colab's 3.13" in told and "not installed" in told
     own = colab_check.stands_for("3.13.0")
-    assert "3.13.0" in own and "stands for" not in own and "not installed" not in own
-    assert "stands for" in colab_check.stands_for("3.130.1"), "versions are compared by number, not by letters"
+    assert "3.13.0" in own and "instead of" not in own and "not installed" not in own
+    assert "instead of" in colab_check.stands_for("3.130.1"), "versions are compared by number, not by letters"
 
 
 def test_versions_are_those_of_the_interpreter() -> None:
