@@ -23,7 +23,7 @@ def test_steps_that_share_weights_take_no_longer_than_with_an_operand_each(
 
     def seconds(weights: float, moved: float) -> float:
         flops = 2.0 * steps * m * 512 * 512
-        kernel = Kernel(MATMUL, flops, inputs + moved, weights, m=m, n=512, k=512, further=steps - 1)
+        kernel = Kernel(MATMUL, flops, inputs + moved, weights, m=m, n=512, k=512, sequential_steps=steps - 1)
         stack = CaseBatch.of([(engine, Work.of([kernel]), False)])
         return float(kernel_times(stack, Parameters().vectorised()).seconds[0])
 
