@@ -189,7 +189,7 @@ def test_every_point_equals_analyse_and_roofline(mixed: SweepTable) -> None:
     for point, row in drawn(answered, 24, "points of a sweep"):
         case = point.case
         network = networks.setdefault(case, network_of(case))
-        analysis = analyze(Hardware[row.device], network, precision=case.precision, samples=case.batch)
+        analysis = analyze(Hardware[row.device], network, network, precision=case.precision, samples=case.batch)
         assert close(row.estimate_seconds, analysis.estimate.m_as("s"))
         assert close(row.bound_seconds, analysis.bound.m_as("s"))
         assert all(map(close, (row.low_seconds, row.high_seconds), (end.m_as("s") for end in analysis.range)))
