@@ -184,12 +184,18 @@ def test_every_point_equals_analyse_and_roofline(mixed: SweepTable) -> None:
     points = list(zip(enumerate_points(MIXED), mixed, strict=True))
     for point, row in points:
         assert (row.id, row.device, row.batch) == (point.id, point.target.device, point.case.batch)
-    answered = [(point, row) for point, row in points if not row.error]
-    assert len(answered) > 180
+    # A sweep captures a network once for all formats; captured in another format, it has its casts as operators.
+    answered = [
+        (point, row)
+        for point, row in points
+        if not row.error and (row.source == "catalogue" or row.fusion == "on" or row.precision == "fp32")
+    ]
+    assert len(answered) > 120
     for point, row in drawn(answered, 24, "points of a sweep"):
         case = point.case
         network = networks.setdefault(case, network_of(case))
-        analysis = analyze(Hardware[row.device], network, network, precision=case.precision, samples=case.batch)
+        kernels = network if row.fusion == "off" else None  # each operator as a kernel of its own
+        analysis = analyze(Hardware[row.device], network, kernels, precision=case.precision, samples=case.batch)
         assert close(row.estimate_seconds, analysis.estimate.m_as("s"))
         assert close(row.bound_seconds, analysis.bound.m_as("s"))
         assert all(map(close, (row.low_seconds, row.high_seconds), (end.m_as("s") for end in analysis.range)))
