@@ -1,6 +1,6 @@
 """Checks of arguments: units, ranges, types and names.
 
-``@door`` wraps a formula: arguments are checked and converted to the units that the
+``@quantity_function`` wraps a formula: arguments are checked and converted to the units that the
 formula is written in, the plain function computes with floats, and the result is
 a quantity that records how it was computed. The plain function remains available as
 ``.bare`` for sweeps over floats and NumPy arrays.
@@ -348,7 +348,7 @@ class Formula:
         self.signature = inspect.signature(function)
         missing = set(self.signature.parameters) - set(specs)
         if missing:
-            raise TypeError(f"door: {function.__name__}() has arguments without a spec: {sorted(missing)}")
+            raise TypeError(f"quantity_function: {function.__name__}() has arguments without a spec: {sorted(missing)}")
         self.bare: Callable[..., Any] = function
         self.unit = unit
         self.specs = specs

@@ -1,4 +1,4 @@
-"""What gets past the door, and what is told to those who do not."""
+"""Which arguments the unit checks accept, and what they say of the others."""
 
 import math
 import re

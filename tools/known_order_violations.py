@@ -16,9 +16,9 @@ def _half_a_mobilenet(pair: Pair) -> bool:
 
 
 # Known mispredictions by ordering.
-MISTOLD: dict[str, Callable[[Pair], bool]] = {"a deeper network": _half_a_mobilenet}
+KNOWN_VIOLATIONS: dict[str, Callable[[Pair], bool]] = {"a deeper network": _half_a_mobilenet}
 
 
-def mistold(name: str, pair: Pair) -> bool:
+def is_known_violation(name: str, pair: Pair) -> bool:
     """Return whether a pair is a known misprediction."""
-    return name in MISTOLD and MISTOLD[name](pair)
+    return name in KNOWN_VIOLATIONS and KNOWN_VIOLATIONS[name](pair)

@@ -75,7 +75,7 @@ def regenerate(source: Path) -> bool:
 
 
 def disagreements(source: Path) -> Iterator[str]:
-    """Yield how a committed notebook differs from its text, or was not run."""
+    """Yield each way in which a committed notebook differs from its page, or was not run."""
     target = source.with_suffix(".ipynb")
     if not target.exists():
         yield f"{target.name} is missing"

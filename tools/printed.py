@@ -106,7 +106,7 @@ class Printed(SphinxPostTransform):
                 cell.parent.insert(cell.parent.index(cell), _raw(room))
 
     def keep_captions(self) -> None:
-        """Keep the title of a table together with it, and right-align its numbers."""
+        """Keep a table on the page of its title, and right-align its numbers."""
         for table in list(self.document.findall(nodes.table)):
             title = table.parent[max(0, table.parent.index(table) - 1)]
             said = [child for child in title if child.astext()] if isinstance(title, nodes.paragraph) else []
@@ -151,7 +151,7 @@ class Printed(SphinxPostTransform):
         return appendix
 
     def keep_box(self, box: nodes.Element) -> None:
-        """Prevent page breaks after the title of a box, and after the heading before the first box.
+        """Prevent a page break after the title of a box and after the heading before the first box.
 
         Boxes that follow each other are set closer: each brings its own space above and below.
         """
@@ -192,7 +192,7 @@ class Printed(SphinxPostTransform):
         appendix += nodes.paragraph(
             "",
             "Every number that the text takes from a calculation is listed here by chapter, each with the sum it "
-            "came from; the facts that the sums lean on follow once for the whole book, and the sources of the facts "
+            "came from; the facts that the sums depend on follow once for the whole book, and the sources of the facts "
             "after them.",
         )
         for file, title in self.chapters():

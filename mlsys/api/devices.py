@@ -96,7 +96,7 @@ def devices(
     Parameters
     ----------
     *names
-        Devices to set side by side, instead of criteria.
+        Devices to compare; given instead of criteria.
     text, kind, vendor, precision, min_peak, min_bandwidth, since, until
         As of :func:`mlsys.hardware.find.find`.
     sort

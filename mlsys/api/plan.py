@@ -11,11 +11,10 @@ from mlsys.mapping.fusion import as_run
 from mlsys.models.analysis.network_run import DEFAULT_PRECISION
 from mlsys.planner.placement import PlanResult, Scenario
 from mlsys.planner.placement import plan as placed
+from mlsys.planner.placement.plan import SECONDS
 from mlsys.planner.placement.profiles import scenario_of, with_measured
 from mlsys.workloads.operator import Network
 from mlsys.workloads.used_sizes import network_batch
-
-SECONDS = 60.0
 
 
 def scenario(
@@ -34,7 +33,8 @@ def scenario(
         A scenario, its plain data or the path of its file; with ``devices``, a network or what
         :func:`mlsys.workloads.load` takes.
     devices
-        Names of the catalogue. The stages are then the kernels of the network, with the times of our models.
+        Names of devices in the catalogue. The stages are then the kernels of the network, with times that
+        :func:`mlsys.analyze` estimates.
     batch, precision
         Of that network; by default 1 and FP16.
     profiles

@@ -1,4 +1,4 @@
-"""``mlsys claims``: what the pages state, what moved, what it leans on."""
+"""``mlsys claims``: what the pages state, what changed, what it depends on."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from mlsys.cli.parameters import Finite, Input
 
 @click.group()
 def claims() -> None:
-    """List what the pages state, compare two versions, ask what it leans on."""
+    """List the claims of the book, compare two versions, show what a claim depends on."""
 
 
 @claims.command()
@@ -72,7 +72,7 @@ def _version(named: str | None) -> Any:
 )
 @speak_plainly
 def sensitivity(notebook: Path, step: float, seconds: float, as_json: bool) -> None:
-    """Tell which facts the claims of NOTEBOOK lean on, and how strongly.
+    """Show which facts the claims of NOTEBOOK depend on, and how strongly.
 
     The number is an elasticity: -1 means that the claim falls by 1 % when the fact
     rises by 1 %. This runs the code of NOTEBOOK, once for each fact: use it on notebooks that you trust.

@@ -122,9 +122,9 @@ def plan(
     if instance is not None:
         _write(_instance(instance, kind, seconds or 300.0, rounds, seed), output)
         return
-    from mlsys.api.plan import SECONDS
     from mlsys.api.plan import plan as best
     from mlsys.models.own import with_own
+    from mlsys.planner.placement.plan import SECONDS
     from mlsys.planner.placement.report import as_csv
 
     own = _own_of(network, devices)

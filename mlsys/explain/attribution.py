@@ -81,7 +81,7 @@ class Attribution:
     scale
         Factor on the times of the layers: below one where their timer saw more than the whole.
     ops_per_s, bytes_per_s
-        The measured rates it leans on.
+        The measured rates it depends on.
     notes
         What to know before it is believed.
     """

@@ -39,7 +39,7 @@ class FusionGain(ResultMembers):
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """Every fact that the two times lean on, each once."""
+        """Facts that the two times depend on, without duplicates."""
         return tuple(dict.fromkeys((*self.unfused.facts, *self.fused.facts)))
 
     def record(self) -> dict[str, Any]:

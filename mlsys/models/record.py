@@ -92,7 +92,7 @@ def amounts(quantities: Mapping[str, Quantity]) -> dict[str, dict[str, Any]]:
 
 
 def facts_of(*values: Any) -> tuple[Fact, ...]:
-    """Return the facts that values lean on, and what is inside them, each once.
+    """Return the facts that values and their parts depend on, without duplicates.
 
     Examples
     --------

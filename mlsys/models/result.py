@@ -64,7 +64,7 @@ class Result:
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """Every fact that the result leans on, each once: those its model read, and those of its quantities."""
+        """Facts that the result depends on, without duplicates: those its model read and those of its quantities."""
         own = origin_of(self)
         read = () if own is None else own.facts()
         return tuple(dict.fromkeys((*read, *facts_of(self.time, self.parts, self.figures))))
@@ -141,5 +141,5 @@ class ResultMembers:
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """Every fact that the result leans on, each once."""
+        """Facts that the result depends on, without duplicates."""
         return tuple(self.result.facts)

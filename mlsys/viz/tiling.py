@@ -108,7 +108,7 @@ class TileTraffic:
 
 @chart
 def traffic_by_tile(ax: Axes, size: int, cache_words: int, tiles: Sequence[int] = TILES) -> Axes:
-    """Draw the words that a blocked product moves over its tile, for a managed buffer and an LRU cache.
+    """Plot the words that a blocked product moves against its tile size, for a managed buffer and an LRU cache.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The one door to a network: a name of the catalogue, a factory, a configuration or an ONNX file."""
+"""The single way to a network: a name of the catalogue, a factory, a configuration or an ONNX file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold of units and of the door, whatever the numbers."""
+"""What must hold of units and of argument checks, whatever the numbers."""
 
 import itertools
 

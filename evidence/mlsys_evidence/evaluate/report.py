@@ -246,7 +246,7 @@ def validate(rows: Sequence[Row]) -> Validation:
     """Return every row beside its bound and its prediction; nothing is fitted.
 
     Predictions are kept by machine: under a what-if only those machines are asked again that read the changed fact.
-    What they read is noted nowhere: an error over thousands of rows leans on a thousand facts, none of which moves it.
+    Facts are not recorded: an error over thousands of rows depends on a thousand facts, none of which moves it.
     That each of them moves an estimate is asked machine by machine (`tests/validation/test_facts_felt.py`).
 
     Parameters

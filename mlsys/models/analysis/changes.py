@@ -37,7 +37,7 @@ HALF_WEIGHTS = "their weights had half the bits"
 NO_LAUNCH = "launches cost nothing"
 TWICE_THE_BATCH = "the batch were twice as large, for each sample"
 A_LITTLE = 1 + 1e-6
-"""Times as much of a rate: what moves with it leans on it here, and what does not only compares it."""
+"""Factor on a rate in a trial: a result that changes depends on the rate, another only compares it."""
 WHOLE = "all operators"
 
 _S = ureg.Unit("s")

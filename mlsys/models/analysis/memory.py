@@ -58,7 +58,7 @@ def memory_need(network: Network, device: Device, precision: str) -> MemoryNeed:
     kept = (arrays.kind == KINDS.index("attention")) & (network.kind == DECODE)
     most = values[~kept].max(initial=0.0) + (values * arrays.repeats)[kept].sum()
     needed = network.parameters.m_as("param") * size + float(most)
-    with unrecorded():  # said beside the times, which do not lean on it
+    with unrecorded():  # stated beside the times, which do not depend on it
         main = view(device).main
         told = device.kind != "MCU" and main.has("capacity")
         return MemoryNeed(Q_(needed, "byte"), main.quantity("capacity") if told else None)

@@ -191,7 +191,7 @@ def analyze(
         network=run,
         kind=network.kind,
     )
-    object.__setattr__(analysis, "_origin", origin)  # what the changes try leans on more
+    object.__setattr__(analysis, "_origin", origin)  # the trial changes depend on more facts
     return analysis
 
 

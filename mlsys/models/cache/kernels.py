@@ -13,7 +13,7 @@ def fill_gemm(
     sizes: np.ndarray, edges: np.ndarray, loops: np.ndarray, steps: np.ndarray, bases: np.ndarray, element: int,
     registers: bool, addresses: np.ndarray, kinds: np.ndarray,
 ) -> None:  # fmt: skip
-    """Write the accesses of a blocked matrix product; operands A, B, C lack dimension 1, 0, 2."""
+    """Write the accesses of a blocked matrix product C = A B; loop 1 does not index A, loop 0 not B, loop 2 not C."""
     n, k = sizes[1], sizes[2]
     x0, x1, x2 = steps[0], steps[1], steps[2]
     kept = -1  # the operand kept in a register: the one that the innermost loop does not index

@@ -10,7 +10,7 @@ from mlsys.models.estimate.user_calibration import chosen_calibration
 
 
 def calibration_version() -> Hashable:
-    """Return what estimates lean on beside the facts of machines: the calibration file, and the tables of the last fit.
+    """Return what estimates depend on besides facts of devices: the calibration file and the tables of the last fit.
 
     Examples
     --------

@@ -32,7 +32,7 @@ def _banks(starts: np.ndarray) -> int:
 
 @njit()
 def _turned(moving: np.ndarray, width: int, head: int) -> int:
-    """Return the head of the rows, after copying them to the end of their ring if its start is reached."""
+    """Return the index of the first word of each row; at the start of their ring buffer, rows move to its end."""
     if head >= 0:
         return head
     span: int = moving.shape[1] - width

@@ -19,6 +19,8 @@ from mlsys.planner.placement.result import PlanResult, Ranked
 from mlsys.planner.placement.scenario import Scenario, exact
 from mlsys.unit_checks import checked_choice
 
+SECONDS = 60.0
+"""Default time limit of a search, in seconds."""
 _UNKNOWN = "not known: no placement was found in {seconds:g} s, and no proof that there is none. Give more seconds"
 _LATENCY, _ENERGY = Weights(Fraction(1), Fraction(0)), Weights(Fraction(0), Fraction(1))
 
@@ -33,7 +35,7 @@ def plan(
     strategy: Strategy = "auto",
     width: int = 64,
     max_exact_states: int = 1_000_000,
-    seconds: float = 60.0,
+    seconds: float = SECONDS,
     progress: Callable[[float, float], object] = lambda best, bound: None,
 ) -> PlanResult:
     """Return the best placements of a scenario.

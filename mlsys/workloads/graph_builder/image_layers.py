@@ -40,12 +40,12 @@ class ImageLayers(SequenceLayers):
             "input": self.at,
             **{label: self._weight(name, label, self.channels) for label in ("weight", "bias")},
             **{
-                label: self.sketch.statistic(f"{self._prefix}{name}.{label}", self.channels)
+                label: self.graph.statistic(f"{self._prefix}{name}.{label}", self.channels)
                 for label in ("running_mean", "running_var")
             },
             **{"training": False, "momentum": 0.1, "eps": 1e-05, "cudnn_enabled": False},
         }
-        self.sketch.counts_batches()
+        self.graph.counts_batches()
         self.at = self._call(name, "batch_norm.default", self.at.shape, arguments)
 
     def _pool(self, name: str, made: Shape, kernel: int, stride: int, padding: int | str, ceil: bool) -> None:
@@ -67,14 +67,14 @@ class ImageLayers(SequenceLayers):
     def as_tokens(self, tokens: int, width: int) -> None:
         """Read pixels as tokens, prepend a class token and add learned positions."""
         pixels = tokens - 1
-        first = self.sketch.weight("class token", 1, 1, width)
-        positions = self.sketch.weight("positions", 1, tokens, width)
+        first = self.graph.weight("class token", 1, 1, width)
+        positions = self.graph.weight("positions", 1, tokens, width)
         flat = ((self.batch, width, pixels), (width * pixels, pixels, 1), 0)
-        (rows,) = self.sketch.view("flatten.using_ints", self.at, [flat], {"start_dim": 2, "end_dim": -1})
+        (rows,) = self.graph.view("flatten.using_ints", self.at, [flat], {"start_dim": 2, "end_dim": -1})
         rows = self._transposed(rows)
         size = (self.batch, -1, -1)
         wide = ((self.batch, 1, width), (0, width, 1), 0)
-        (first,) = self.sketch.view("expand.default", first, [wide], {"size": size, "implicit": False})
+        (first,) = self.graph.view("expand.default", first, [wide], {"size": size, "implicit": False})
         arguments = {"tensors": (first, rows), "dim": 1}
         self.at = self._call("class token and patches", "cat.default", (self.batch, tokens, width), arguments)
         self.at = self._pointwise("positions", "add.Tensor", self.at, positions, alpha=1)

@@ -62,7 +62,7 @@ class NetworkBuilder(ImageLayers):
         """Select the first token of each sequence."""
         batch, _, width = self.at.shape
         first = (batch, width), (self.at.strides[0], 1), 0
-        (self.at,) = self.sketch.view("select.int", self.at, [first], {"dim": 1, "index": 0})
+        (self.at,) = self.graph.view("select.int", self.at, [first], {"dim": 1, "index": 0})
 
     def attention(
         self,
@@ -94,7 +94,7 @@ class NetworkBuilder(ImageLayers):
             views = [
                 ((batch, queries, width), self.at.strides, index * width) for index in range(3)
             ]  # keys and values have as many heads as queries
-            parts = self.sketch.view("chunk.default", self.at, views, {"chunks": 3, "dim": -1})
+            parts = self.graph.view("chunk.default", self.at, views, {"chunks": 3, "dim": -1})
             sides = [self._heads(part, heads) for part in parts]
         options = {
             "attn_mask": None, "dropout_p": 0.0, "is_causal": causal, "scale": None, "enable_gqa": shared != heads
@@ -109,31 +109,31 @@ class NetworkBuilder(ImageLayers):
         batch, tokens, width = rows.shape
         shape = (batch, tokens, heads, width // heads)
         strides = (*rows.strides[:2], width // heads, 1)
-        (split,) = self.sketch.view("view.default", rows, [(shape, strides, rows.offset)], {"size": shape})
+        (split,) = self.graph.view("view.default", rows, [(shape, strides, rows.offset)], {"size": shape})
         return self._transposed(split)
 
     def rotary_positions(self, tokens: int, head_dim: int) -> None:
         """Append the cosine and sine of each position and feature pair, computed in FP32 and then rounded."""
-        dtype = None if self.sketch.dtype in ("float32", "tf32") else "float32"
-        half, sketch = head_dim // 2, self.sketch
+        dtype = None if self.graph.dtype in ("float32", "tf32") else "float32"
+        half, graph = head_dim // 2, self.graph
         rates = self._arange("pairs", half, {"start": 0, "end": head_dim, "step": 2})
-        rates = sketch.call("negated", "neg.default", (half,), {"self": rates}, pointwise=True, dtype="int64")
-        rates = sketch.call(
+        rates = graph.call("negated", "neg.default", (half,), {"self": rates}, pointwise=True, dtype="int64")
+        rates = graph.call(
             "share", "div.Tensor", (half,), {"self": rates, "other": head_dim}, pointwise=True, dtype=dtype
         )
         arguments = {"self": _ROTARY_BASE, "exponent": rates}
-        rates = sketch.call("rates", "pow.Scalar", (half,), arguments, pointwise=True, dtype=dtype)
+        rates = graph.call("rates", "pow.Scalar", (half,), arguments, pointwise=True, dtype=dtype)
         positions = self._arange("places", tokens, {"end": tokens})
-        (positions,) = sketch.view("view.default", positions, [((tokens, 1), (1, 1), 0)], {"size": (tokens, 1)})
+        (positions,) = graph.view("view.default", positions, [((tokens, 1), (1, 1), 0)], {"size": (tokens, 1)})
         arguments = {"self": positions, "other": rates}
-        angles = sketch.call("angles", "mul.Tensor", (tokens, half), arguments, pointwise=True, dtype=dtype)
+        angles = graph.call("angles", "mul.Tensor", (tokens, half), arguments, pointwise=True, dtype=dtype)
         arguments = {"self": angles, "repeats": (1, 2)}
-        angles = sketch.call("angles twice", "repeat.default", (tokens, head_dim), arguments, dtype=dtype)
-        cast = {"dtype": f"torch.{sketch.dtype}", "non_blocking": False, "copy": False, "memory_format": None}
+        angles = graph.call("angles twice", "repeat.default", (tokens, head_dim), arguments, dtype=dtype)
+        cast = {"dtype": f"torch.{graph.dtype}", "non_blocking": False, "copy": False, "memory_format": None}
         if dtype is None:
-            (angles,) = sketch.view("to.dtype", angles, [angles.layout], cast)
+            (angles,) = graph.view("to.dtype", angles, [angles.layout], cast)
         else:
-            angles = sketch.call("angles rounded", "to.dtype", angles.shape, {"self": angles, **cast})
+            angles = graph.call("angles rounded", "to.dtype", angles.shape, {"self": angles, **cast})
         self._rotations = (
             self._pointwise("cosine", "cos.default", angles), self._pointwise("sine", "sin.default", angles)
         )  # fmt: skip
@@ -144,7 +144,7 @@ class NetworkBuilder(ImageLayers):
         cosine, sine = self._rotations
         half = (*tensor.shape[:3], tensor.shape[3] // 2)
         views = [(half, tensor.strides, tensor.offset + index * half[-1]) for index in range(2)]
-        first, second = self.sketch.view("chunk.default", tensor, views, {"chunks": 2, "dim": -1})
+        first, second = self.graph.view("chunk.default", tensor, views, {"chunks": 2, "dim": -1})
         kept = self._pointwise(f"{name} cosine", "mul.Tensor", tensor, cosine)
         second = self._pointwise(f"{name} negated", "neg.default", second)
         swapped = self._call(f"{name} swapped", "cat.default", tensor.shape, {"tensors": (second, first), "dim": -1})

@@ -46,7 +46,7 @@ class SequenceLayers(CnnBuilder):
     ) -> None:
         pixels = shape if isinstance(shape, tuple) else (1, 1, 1)
         super().__init__(batch, pixels, precision, fused=False, norm=norm)
-        self.sketch, self._prefix = GraphBuilder(name, precision), ""
+        self.graph, self._prefix = GraphBuilder(name, precision), ""
         self.abridged = abridged
         self.alike = self.looks = 0  # layers left out between the second and the last, and view nodes in each
         self._returned: list[TensorRef] = []
@@ -54,9 +54,9 @@ class SequenceLayers(CnnBuilder):
         self._rotations: tuple[TensorRef, TensorRef] | None = None  # cosine and sine of the rotary positions
         self._parts: _Parts | None = None
         self.at = (
-            self.sketch.given("input", (batch, *shape))
+            self.graph.given("input", (batch, *shape))
             if isinstance(shape, tuple)
-            else self.sketch.given("tokens", (batch, shape), "int64")
+            else self.graph.given("tokens", (batch, shape), "int64")
         )
 
     @property
@@ -66,7 +66,7 @@ class SequenceLayers(CnnBuilder):
 
     def finished(self) -> Template:
         """Return the finished graph."""
-        return self.sketch.finished(*self.returned)
+        return self.graph.finished(*self.returned)
 
     def hand_back(self) -> None:
         """Add the current tensor to the outputs of the network."""
@@ -86,20 +86,20 @@ class SequenceLayers(CnnBuilder):
         """Yield once per repetition of the layers appended in the loop, each with weights of its own."""
         self.alike = max(0, times - 3)
         for index in (0, 1, times - 1) if self.abridged and self.alike else range(times):
-            self._prefix, before, first = f"layer {index + 1} ", self.sketch.parameters, len(self.sketch.steps)
+            self._prefix, before, first = f"layer {index + 1} ", self.graph.parameters, len(self.graph.steps)
             yield index
             if self.abridged and index == 1:
-                self.sketch.parameters += self.alike * (self.sketch.parameters - before)
-                self.looks = sum(not step.path for step in self.sketch.steps[first:])
+                self.graph.parameters += self.alike * (self.graph.parameters - before)
+                self.looks = sum(not step.path for step in self.graph.steps[first:])
         self._prefix = ""
 
     def _call(
         self, name: str, target: str, shape: tuple[int, ...], arguments: Mapping[str, Any], **more: Any
     ) -> TensorRef:
-        return self.sketch.call(f"{self._prefix}{name}", target, shape, arguments, **more)
+        return self.graph.call(f"{self._prefix}{name}", target, shape, arguments, **more)
 
     def _weight(self, layer: str, name: str, *shape: int) -> TensorRef:
-        return self.sketch.weight(f"{self._prefix}{layer}.{name}", *shape)
+        return self.graph.weight(f"{self._prefix}{layer}.{name}", *shape)
 
     def _pointwise(self, name: str, target: str, *tensors: TensorRef, **options: Any) -> TensorRef:
         """Append an element-wise operator on one or two tensors; the second is broadcast to the first."""
@@ -121,7 +121,7 @@ class SequenceLayers(CnnBuilder):
         """Append a dense layer over the last axis, or over the channels of a pooled image."""
         if len(self.at.shape) == 4:
             flat = ((self.batch, inputs), (inputs, 1), 0)
-            (self.at,) = self.sketch.view("flatten.using_ints", self.at, [flat], {"start_dim": 1, "end_dim": -1})
+            (self.at,) = self.graph.view("flatten.using_ints", self.at, [flat], {"start_dim": 1, "end_dim": -1})
         if parts:
             self._parts = _Parts(self.at, dict(parts), bias)
         else:
@@ -173,7 +173,7 @@ class SequenceLayers(CnnBuilder):
         shape, strides = (
             (first, third, second, *rest) for first, second, third, *rest in (tensor.shape, tensor.strides)
         )
-        (swapped,) = self.sketch.view(
+        (swapped,) = self.graph.view(
             "transpose.int", tensor, [(tuple(shape), tuple(strides), tensor.offset)], {"dim0": 1, "dim1": 2}
         )
         return swapped

@@ -82,7 +82,7 @@ class Drawn(nn.Module):
 
     def __init__(self, drawing: NetworkBuilder) -> None:
         super().__init__()
-        (given,), steps = drawing.sketch.inputs, drawing.sketch.steps
+        (given,), steps = drawing.graph.inputs, drawing.graph.steps
         self._given, self._returned = given.number, tuple(sheet.number for sheet in drawing.returned)
         self._program: list[tuple[GraphCall, str, str]] = []
         tables: dict[int, str] = {}  # the layer that holds each weight
