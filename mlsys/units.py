@@ -27,10 +27,6 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
-
-import mlsys.pint_without_dask  # noqa: F401
-
-# isort: split
 import pint
 from pint.registry import GenericUnitRegistry
 from pint.util import UnitsContainer
