@@ -330,6 +330,10 @@ def calls_of(source: str) -> dict[str, str]:
     return found
 
 
+EVERY_PAGE = frozenset({"Q_", "check", "claim", "claims_table", "end_chapter", "given", "start_chapter"})
+"""Names that every page imports for its claims; links to them would stand below the first cell of each."""
+
+
 class LinkCalls(SphinxPostTransform):
     """Add the line of links below a cell that imports calls of the library."""
 
@@ -345,6 +349,7 @@ class LinkCalls(SphinxPostTransform):
                 continue
             sources = [part.astext() for part in cell.findall(nodes.literal_block) if part.get("language") != "none"]
             calls = calls_of("\n".join(sources[:1]))
+            calls = {name: home for name, home in calls.items() if name not in EVERY_PAGE}
             new = {name: home for name, home in calls.items() if home in known and home not in linked}
             if new:
                 linked |= set(new.values())
