@@ -15,7 +15,7 @@ from mlsys.formulas import (
     required_parallel_fraction,
 )
 from mlsys.viz.shown import chart, drawn
-from mlsys.viz.style import COLORS, HALO, apply_style
+from mlsys.viz.style import COLORS, HALO, apply_style, vector_colorbar
 from mlsys.viz.words import percent, times
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def speedup_map(
     ax.set_yticks([1 - fraction for fraction in ticks], [f"{fraction:g}" for fraction in ticks])
     ax.minorticks_off()
     ax.grid(False)
-    ax.figure.colorbar(filled, ax=ax, label="end-to-end speedup", ticks=_LEVELS, format="%g×")
+    vector_colorbar(filled, ax, label="end-to-end speedup", ticks=_LEVELS, format="%g×")
     return ax
 
 

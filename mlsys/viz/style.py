@@ -7,12 +7,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mlsys.files import Drafts, together
 from mlsys.frozen import FrozenDict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.collections import QuadMesh
+    from matplotlib.colorbar import Colorbar
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
 # Darkened from the Okabe-Ito set so that thin lines reach 4.5:1 on white; the *L
 # shades are fills. Lines also differ by marker and label: never by colour alone.
@@ -95,6 +101,56 @@ def decades(ax: Axes, which: str, low: int, high: int, sign: str = "") -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}{sign}"))
     axis.set_tick_params(labelsize=9, colors=COLORS["primary"])
     apply_style(ax)
+
+
+def draw_cells(ax: Axes, values: NDArray[Any], **options: Any) -> QuadMesh:
+    """Draw a matrix as cells with their centres at integers, in vectors: no bitmap that a printed page blurs.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    values
+        Colour of each cell, by row and column; NaN for an empty cell.
+    **options
+        Options of :meth:`matplotlib.axes.Axes.pcolormesh`, such as ``cmap`` and ``norm``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> cells = draw_cells(Figure().subplots(), np.eye(2))
+    >>> cells.get_array().shape
+    (2, 2)
+    """
+    rows, columns = (np.arange(size + 1) - 0.5 for size in values.shape)
+    cells = ax.pcolormesh(columns, rows, values, edgecolor="face", linewidth=0.2, **options)  # no seams between cells
+    ax.grid(False)
+    return cells
+
+
+def vector_colorbar(cells: ScalarMappable, ax: Axes, **options: Any) -> Colorbar:
+    """Add a colour bar drawn in vectors; Matplotlib draws one of many colours as a bitmap.
+
+    Parameters
+    ----------
+    cells, ax
+        Artist whose colours it explains, and the Axes beside it.
+    **options
+        Options of :meth:`matplotlib.figure.Figure.colorbar`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().subplots()
+    >>> vector_colorbar(draw_cells(ax, np.eye(2)), ax).solids.get_rasterized()
+    False
+    """
+    bar = ax.figure.colorbar(cells, ax=ax, **options)
+    if bar.solids is not None:
+        bar.solids.set(rasterized=False, edgecolor="face", linewidth=0.2)
+    return bar
 
 
 def setup_plot(figsize: tuple[float, float] = (7.0, 4.2)) -> tuple[Figure, Axes, FrozenDict[str, str], ModuleType]:

@@ -10,7 +10,7 @@ import numpy as np
 from mlsys.formatting import natural
 from mlsys.sweep.table import Cost, SweepRow, SweepTable, costs, label
 from mlsys.viz.shown import chart, drawn
-from mlsys.viz.style import COLORS, CYCLE, MARKERS, setup_plot
+from mlsys.viz.style import COLORS, CYCLE, MARKERS, draw_cells, setup_plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +50,8 @@ def rate_map(ax: Axes, table: SweepTable, devices: Sequence[str] | None = None) 
     highest = np.fmax.reduce(rates, axis=0, initial=0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         shade = np.log10(rates / highest)
-    ax.imshow(shade, cmap="cividis", aspect="auto", vmin=-3, vmax=0)
+    draw_cells(ax, shade, cmap="cividis", vmin=-3, vmax=0)
+    ax.invert_yaxis()
     for cell in np.ndindex(rates.shape):
         rate = rates[cell]
         known = not np.isnan(rate)
@@ -60,7 +61,6 @@ def rate_map(ax: Axes, table: SweepTable, devices: Sequence[str] | None = None) 
                 color=color if known else COLORS["RedLine"])  # fmt: skip
     ax.set_xticks(range(len(models)), models, rotation=25, ha="right", fontsize=9)
     ax.set_yticks(range(len(named)), named, fontsize=9)
-    ax.grid(False)
     ax.set_title("Samples/s at the best point; yellow: near the best device, blue: far from it")
     return ax
 

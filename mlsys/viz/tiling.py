@@ -13,7 +13,7 @@ from mlsys.models.tiling import gemm_traffic
 from mlsys.units import Q_
 from mlsys.viz.lru import EDGES, lru_cliff, lru_curve, lru_words
 from mlsys.viz.shown import chart, drawn
-from mlsys.viz.style import COLORS, CYCLE, HALO, MARKERS
+from mlsys.viz.style import COLORS, CYCLE, HALO, MARKERS, draw_cells, vector_colorbar
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -164,7 +164,7 @@ def tile_cache_map(
         [[lru_curve(size, tile).at(Q_(4 * words, "byte")) / (3 * size**2) for tile in tiles] for words in cache_words]
     )
     top = float(ratio.max())
-    image = ax.imshow(ratio, origin="lower", aspect="auto", cmap="cividis_r", norm=LogNorm(1, top))
+    cells = draw_cells(ax, ratio, cmap="cividis_r", norm=LogNorm(1, top))
     for row, words in enumerate(cache_words):
         best = int(ratio[row].argmin())
         ax.add_patch(Rectangle((best - 0.48, row - 0.46), 0.96, 0.92, fill=False, edgecolor=COLORS["RedLine"], lw=2.2))
@@ -177,9 +177,8 @@ def tile_cache_map(
         ax.plot([edge, edge], [row - 0.5, row + 0.5], color=COLORS["primary"], linewidth=2)
     ax.set_xticks(range(len(tiles)), [str(tile) for tile in tiles])
     ax.set_yticks(range(len(cache_words)), [f"{words:,}" for words in cache_words])
-    ax.grid(False)
     ax.set(xlabel="tile edge T, words", ylabel="words in the LRU cache")
-    ax.figure.colorbar(image, ax=ax, label="words moved / every matrix once", format="{x:g}")
+    vector_colorbar(cells, ax, label="words moved / every matrix once", format="{x:g}")
     return ax
 
 

@@ -37,7 +37,7 @@ def test_traffic_by_tile_draws_what_is_counted_and_simulated(ax):
 
 def test_the_map_holds_ratios_to_the_compulsory_traffic(ax):
     viz.tile_cache_map(ax, 32, (4, 8, 32), (128, 4096))
-    shown = np.asarray(ax.images[0].get_array())
+    shown = np.asarray(ax.collections[0].get_array())
     assert shown.shape == (2, 3)
     assert shown[0, 1] == lru_curve(32, 8).at(Q_(512, "byte")) / (3 * 32**2)
     assert np.allclose(shown[1], 1), "everything fits"

@@ -1,11 +1,14 @@
 """The palette can be read: on white, and in the dark book and reports, where the style turns lightness round."""
 
+import io
 import itertools
 import re
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
+from mlsys import viz
 from mlsys.cli.page import STYLE
 from mlsys.viz.style import COLORS, CYCLE
 from pages import ROOT
@@ -103,3 +106,12 @@ def test_colours_have_one_home() -> None:
         if path.name != "style.py" and (colours := re.findall(r"[\"']#[0-9a-fA-F]{3,8}[\"']", path.read_text("utf-8")))
     }
     assert stray == {}
+
+
+def test_maps_are_printed_in_vectors() -> None:
+    """A bitmap within a figure is blurred in print, whose resolution nobody knows when the figure is drawn."""
+    figure = Figure()
+    viz.tile_cache_map(figure.subplots(), 32, (4, 8, 32), (128, 4096))
+    pdf = io.BytesIO()
+    figure.savefig(pdf, format="pdf")
+    assert b"/Subtype /Image" not in pdf.getvalue()
