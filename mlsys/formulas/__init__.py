@@ -4,6 +4,14 @@ Each checks the units and ranges of its arguments, and provides the plain functi
 over floats and arrays as ``.bare``.
 """
 
+from mlsys.formulas.alignment import (
+    aligned_elements,
+    compressed_gemm_intensity,
+    im2col_expansion,
+    padded_efficiency,
+    padded_size,
+    vector_instructions,
+)
 from mlsys.formulas.amdahl import (
     amdahl_ceiling,
     amdahl_speedup,
@@ -47,6 +55,7 @@ from mlsys.formulas.roofline import (
 )
 
 __all__ = [
+    "aligned_elements",
     "amdahl_ceiling",
     "amdahl_speedup",
     "arithmetic_intensity",
@@ -55,6 +64,7 @@ __all__ = [
     "attention_macs",
     "bytes_in_flight",
     "chain_bytes",
+    "compressed_gemm_intensity",
     "conv2d_bytes",
     "conv2d_macs",
     "conv_output_size",
@@ -68,10 +78,13 @@ __all__ = [
     "gemm_intensity",
     "gemm_macs",
     "gustafson_speedup",
+    "im2col_expansion",
     "kv_cache_bytes",
     "latency_bound_bandwidth",
     "model_memory",
     "overlapped_time",
+    "padded_efficiency",
+    "padded_size",
     "required_accelerator_speedup",
     "required_bandwidth",
     "required_parallel_fraction",
@@ -81,6 +94,7 @@ __all__ = [
     "serial_share",
     "standard_attention_bytes",
     "utilisation_ceiling",
+    "vector_instructions",
     "weight_bytes",
     "wire_delay",
 ]

@@ -14,6 +14,7 @@ from mlsys.viz.layers import layer_panels, layers_under_roof, shares_by_kind, ti
 from mlsys.viz.layout import layout_strip
 from mlsys.viz.mapping import mapping_landscape, order_counts, words_by_dataflow
 from mlsys.viz.memory import access_energies, bandwidth_by_bytes_in_flight, level_map, ridge_by_year
+from mlsys.viz.numerics import bit_fields, padding_steps, sparse_blocks, value_spacing
 from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roofs
 from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gantt
 from mlsys.viz.schematics import dram_rows, launches, loop_nest, row_stationary_grid, warp_sectors
@@ -30,6 +31,7 @@ __all__ = [
     "apply_style",
     "array_frame",
     "bandwidth_by_bytes_in_flight",
+    "bit_fields",
     "bytes_by_level",
     "bytes_by_onchip",
     "bytes_by_pattern",
@@ -55,6 +57,7 @@ __all__ = [
     "memory_map",
     "memory_passes",
     "order_counts",
+    "padding_steps",
     "pass_waterfall",
     "rate_map",
     "ridge_by_year",
@@ -64,6 +67,7 @@ __all__ = [
     "sectors_by_stride",
     "setup_plot",
     "shares_by_kind",
+    "sparse_blocks",
     "speedup_by_chain",
     "speedup_map",
     "speedup_scatter",
@@ -74,6 +78,7 @@ __all__ = [
     "time_strip",
     "traffic_by_tile",
     "utilisation_teeth",
+    "value_spacing",
     "warp_sectors",
     "words_by_dataflow",
 ]

@@ -1,0 +1,136 @@
+"""Alignment, padding and compressed operands: what a size that does not fit a tile, or a sparse matrix, changes."""
+
+from mlsys.unit_checks import at_least, count, fraction, positive, quantity_function
+
+
+@quantity_function("", size=count(), tile=count())
+def padded_size(size: int, tile: int) -> int:
+    r"""Return the size after padding to a whole number of tiles, :math:`T \lceil n/T \rceil`.
+
+    Parameters
+    ----------
+    size
+        Size *n* >= 1.
+    tile
+        Edge *T* >= 1 of a tile, or the multiple that alignment asks for.
+
+    Examples
+    --------
+    >>> print(f"{padded_size(500, 64):d}")
+    512
+    """
+    return -(-size // tile) * tile
+
+
+@quantity_function("", size=count(), tile=count())
+def padded_efficiency(size: int, tile: int) -> float:
+    r"""Return the fraction of the padded work that is useful, :math:`n / (T \lceil n/T \rceil)`.
+
+    Parameters
+    ----------
+    size
+        Size *n* >= 1.
+    tile
+        Edge *T* >= 1 of a tile.
+
+    Examples
+    --------
+    >>> print(f"{padded_efficiency(500, 64):.4f} {padded_efficiency(129, 128):.4f}")
+    0.9766 0.5039
+    """
+    return size / (-(-size // tile) * tile)
+
+
+@quantity_function("", element_size=positive("byte"), alignment=positive("byte"))
+def aligned_elements(element_size: float, alignment: float) -> float:
+    """Return the elements that a dimension should be a multiple of, so that each row starts aligned.
+
+    Parameters
+    ----------
+    element_size
+        Bytes of an element.
+    alignment
+        Bytes that rows should start at a multiple of: 16 for tensor cores.
+
+    References
+    ----------
+    NVIDIA, Matrix Multiplication Background User's Guide, section 4: multiples of 16 bytes.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(f"{aligned_elements(Q_(2, 'byte'), Q_(16, 'byte')):g}")
+    8
+    """
+    return alignment / element_size
+
+
+@quantity_function(
+    "FLOP/byte", m=count(), n=count(), k=count(), element_size=positive("byte"), stored_fraction=fraction()
+)
+def compressed_gemm_intensity(m: int, n: int, k: int, element_size: float, stored_fraction: float) -> float:
+    """Return the FLOP of a dense GEMM over the bytes moved when one operand is stored compressed.
+
+    Parameters
+    ----------
+    m, n, k
+        Sizes of the product; the operand of size k × n is compressed.
+    element_size
+        Bytes of an element.
+    stored_fraction
+        Stored over dense bytes of that operand, such as 0.5625 for 2:4 in 16 bits.
+
+    Returns
+    -------
+    Quantity
+        FLOP/byte; the FLOP are those of the dense product.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(f"{compressed_gemm_intensity(256, 4096, 4096, Q_(2, 'byte'), 0.5625):.1f}")
+    372.4 FLOP/B
+    """
+    return 2 * m * n * k / ((m * k + stored_fraction * k * n + m * n) * element_size)
+
+
+@quantity_function("", elements=count(), lanes=count())
+def vector_instructions(elements: int, lanes: int) -> int:
+    r"""Return the vector instructions for an element-wise operation, :math:`\lceil n/W \rceil`.
+
+    Parameters
+    ----------
+    elements
+        Elements *n* >= 1.
+    lanes
+        Lanes *W* >= 1 of a vector register.
+
+    Examples
+    --------
+    >>> print(f"{vector_instructions(512, 8):d} {vector_instructions(513, 16):d}")
+    64 33
+    """
+    return -(-elements // lanes)
+
+
+@quantity_function("", kernel=count(), stride=at_least(1))
+def im2col_expansion(kernel: int, stride: float) -> float:
+    """Return how many times larger than its input the im2col matrix of a square kernel is, :math:`k^2/s^2`.
+
+    Parameters
+    ----------
+    kernel
+        Kernel edge *k* >= 1.
+    stride
+        Stride *s* >= 1.
+
+    Notes
+    -----
+    For images much larger than the kernel; borders are neglected.
+
+    Examples
+    --------
+    >>> print(f"{im2col_expansion(3, 1):g} {im2col_expansion(3, 2):g}")
+    9 2.25
+    """
+    return kernel**2 / stride**2
