@@ -39,6 +39,7 @@ MODULES = (
     "mlsys.errors",
     "mlsys.hardware",
     "mlsys.formulas",
+    "mlsys.numerics",
     "mlsys.workloads",
     "mlsys.workloads.zoo",
     "mlsys.mapping",
