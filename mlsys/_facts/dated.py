@@ -1,4 +1,4 @@
-"""Facts that hold at a date: purchase prices, rents, prices of electricity, PUE, and the carbon of grids.
+"""Facts that hold at a date: prices, rents, electricity, PUE, the carbon of grids, and the compute of trainings.
 
 They are rows of CSV files, read when first asked for. A row without a date or a source is refused.
 """
@@ -231,3 +231,68 @@ def grids() -> dict[str, Grid]:
         by_year = FrozenDict({int(year): float(value) for year, value in row.items() if value})
         known[name] = Grid(name, code, by_year, source)
     return known
+
+
+@functools.cache
+def training_compute() -> tuple[Quotation, ...]:
+    """Return the operations of published trainings, FLOP, oldest first; ``kind`` is how sure the source is.
+
+    Examples
+    --------
+    >>> first = training_compute()[0]
+    >>> first.subject, first.date, f"{first.value:.2g~}"
+    ('AlexNet', '2012-09-30', '4.7e+17 FLOP')
+    """
+    quotations = [
+        Quotation(
+            row["model"],
+            row["estimate"],
+            "",
+            row["date"],
+            _dated(
+                f"training_compute/{row['model']}",
+                float(row["flop"]),
+                "FLOP",
+                f"operations of the training of {row['model']}, by Epoch AI ({row['estimate']})",
+                row["date"],
+                row["source"],
+            ),
+        )
+        for row in _rows("training_compute")
+    ]
+    return tuple(sorted(quotations, key=lambda quotation: quotation.date))
+
+
+@dataclass(frozen=True)
+class Milestone:
+    """A machine that put a mechanism into hardware.
+
+    Attributes
+    ----------
+    year, machine
+        Year in which it was introduced, and its name.
+    mechanism
+        What it did in hardware that others did in software or not at all.
+    limit
+        What had been the limit: ``"precision"``, ``"throughput"``, ``"flexibility"`` or ``"integration"``.
+    source
+        Where the year is from.
+    """
+
+    year: int
+    machine: str
+    mechanism: str
+    limit: str
+    source: str
+
+
+@functools.cache
+def milestones() -> tuple[Milestone, ...]:
+    """Return milestones of specialised hardware before accelerators for machine learning, oldest first.
+
+    Examples
+    --------
+    >>> [(each.year, each.machine) for each in milestones()][:2]
+    [(1980, 'Intel 8087'), (1983, 'TI TMS32010')]
+    """
+    return tuple(Milestone(int(row.pop("year")), **row) for row in _rows("milestones"))

@@ -46,6 +46,7 @@ from mlsys.formulas.economics import (
     token_cost,
 )
 from mlsys.formulas.fusion import chain_bytes, flash_attention_bytes, standard_attention_bytes
+from mlsys.formulas.growth import doubling_time, dynamic_power, yearly_growth
 from mlsys.formulas.iron_law import overlapped_time, sequential_time
 from mlsys.formulas.memory import (
     bytes_in_flight,
@@ -101,6 +102,8 @@ __all__ = [
     "device_bound_fraction",
     "die_carbon",
     "die_cost",
+    "doubling_time",
+    "dynamic_power",
     "electricity_rate",
     "elementwise_bytes",
     "elementwise_flops",
@@ -141,4 +144,5 @@ __all__ = [
     "vector_instructions",
     "weight_bytes",
     "wire_delay",
+    "yearly_growth",
 ]

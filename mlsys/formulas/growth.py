@@ -1,15 +1,16 @@
 """Growth over the years, doubling times, and the power of switching logic."""
 
 from math import log
-from typing import Any
 
 import numpy as np
 
-from mlsys.unit_checks import fraction, positive, quantity_function
+from mlsys.unit_checks import Argument, fraction, positive, quantity_function
+
+_GROWS = Argument("", low=1, low_is_allowed=False)
 
 
 @quantity_function("", first=positive(), last=positive(), span=positive("year"))
-def yearly_growth(first: float, last: float, span: float) -> Any:
+def yearly_growth(first: float, last: float, span: float) -> float:
     r"""Return the factor of growth in a year, :math:`(v_2 / v_1)^{1/\Delta t}`.
 
     Parameters
@@ -25,24 +26,26 @@ def yearly_growth(first: float, last: float, span: float) -> Any:
     >>> print(f"{yearly_growth(1, 16, Q_(4, 'year')):g}")
     2
     """
-    return (last / first) ** (1 / span)
+    growth: float = np.exp(np.log(last / first) / span)
+    return growth
 
 
-@quantity_function("year", growth=positive())
-def doubling_time(growth: float) -> Any:
+@quantity_function("year", growth=_GROWS)
+def doubling_time(growth: float) -> float:
     r"""Return the time in which something that grows by a factor each year doubles, :math:`\ln 2 / \ln g`.
 
     Parameters
     ----------
     growth
-        Factor of growth in a year; below 1 the time is negative, that of halving.
+        Factor of growth in a year, above 1.
 
     Examples
     --------
     >>> print(f"{doubling_time(2 ** 0.5):.2f}")
-    2.00 a
+    2.00 yr
     """
-    return log(2) / np.log(growth)
+    time: float = log(2) / np.log(growth)
+    return time
 
 
 @quantity_function(

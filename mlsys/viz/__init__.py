@@ -10,6 +10,7 @@ from mlsys.viz.architecture import (
 )
 from mlsys.viz.compiler import kernel_bars, pass_waterfall, speedup_scatter
 from mlsys.viz.fusion import bytes_by_pattern, intensity_shift, memory_passes, speedup_by_chain
+from mlsys.viz.history import growth_lines, timeline
 from mlsys.viz.layers import layer_panels, layers_under_roof, shares_by_kind, time_strip
 from mlsys.viz.layout import layout_strip
 from mlsys.viz.mapping import mapping_landscape, order_counts, words_by_dataflow
@@ -40,6 +41,7 @@ __all__ = [
     "dram_rows",
     "energy_per_mac_levels",
     "energy_split",
+    "growth_lines",
     "intensity_by_batch",
     "intensity_shift",
     "kernel_bars",
@@ -76,6 +78,7 @@ __all__ = [
     "tiles_by_footprint",
     "time_bars",
     "time_strip",
+    "timeline",
     "traffic_by_tile",
     "utilisation_teeth",
     "value_spacing",

@@ -22,6 +22,7 @@ EXPECTED = {
     "explain": ["profiling", "MLPerf Tiny"],
     "fusion": ["kernel fusion", "operator fusion", "FlashAttention", "flash attention"],
     "mapping": ["loop nest", "Timeloop", "loop order"],
+    "specialisation": ["dark silicon", "Dennard", "Moore's law", "coprocessor"],
     "number_formats": ["FP8", "bfloat16", "E4M3", "MXFP4", "structured sparsity", "mixed precision"],
     "memory_wall": [
         "KV cache", "kv-cache", "key-value cache", "HBM", "DRAM", "SRAM", "warps", "coalescing", "prefetching",
