@@ -22,6 +22,7 @@ _HOMES = {
     "given": "mlsys.claims",
     "analyze": "mlsys.api.analyze",
     "compare": "mlsys.api.compare",
+    "cost": "mlsys.api.cost",
     "device": "mlsys.api.devices",
     "devices": "mlsys.api.devices",
     "edge_arena": "mlsys.api.edge",

@@ -15,6 +15,7 @@ from mlsys.cli.calibrate import calibrate, measure
 from mlsys.cli.claims import claims
 from mlsys.cli.common import say
 from mlsys.cli.compile_bench import compile_bench
+from mlsys.cli.cost import cost
 from mlsys.cli.devices import check, device, devices
 from mlsys.cli.edge import edge
 from mlsys.cli.explain import explain
@@ -58,6 +59,7 @@ for command in (
     flops,
     analyze,
     compare,
+    cost,
     calibrate,
     measure,
     compile_bench,

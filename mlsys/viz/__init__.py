@@ -1,14 +1,9 @@
 """Figures: functions that draw into an Axes and return it."""
 
 from mlsys.viz.amdahl import scaling_laws, speedup_map, time_bars
-from mlsys.viz.architecture import (
-    bytes_by_level,
-    bytes_by_onchip,
-    energy_split,
-    latency_energy,
-    tiles_by_footprint,
-)
+from mlsys.viz.architecture import bytes_by_level, bytes_by_onchip, energy_split, latency_energy, tiles_by_footprint
 from mlsys.viz.compiler import kernel_bars, pass_waterfall, speedup_scatter
+from mlsys.viz.economics import rent_or_buy, tornado_bars
 from mlsys.viz.fusion import bytes_by_pattern, intensity_shift, memory_passes, speedup_by_chain
 from mlsys.viz.history import growth_lines, timeline
 from mlsys.viz.layers import layer_panels, layers_under_roof, shares_by_kind, time_strip
@@ -62,6 +57,7 @@ __all__ = [
     "padding_steps",
     "pass_waterfall",
     "rate_map",
+    "rent_or_buy",
     "ridge_by_year",
     "roofs",
     "row_stationary_grid",
@@ -79,6 +75,7 @@ __all__ = [
     "time_bars",
     "time_strip",
     "timeline",
+    "tornado_bars",
     "traffic_by_tile",
     "utilisation_teeth",
     "value_spacing",

@@ -55,6 +55,13 @@ def test_compare_prints_the_record_of_the_call(network: str, batch: int) -> None
     assert mlsys.compare(DEVICES, mlsys.load(network), batch=batch).record() == answer.record()
 
 
+@pytest.mark.parametrize("machine", ["A100", "DGX_H100", "nRF52840"])
+def test_cost_prints_the_record_of_the_call(machine: str) -> None:
+    answer = mlsys.cost(machine, Q_(24, "hour"), grid="France", year=2024, utilisation=0.5)
+    arguments = ("cost", machine, "--hours", 24, "--grid", "France", "--year", 2024, "--utilisation", 0.5)
+    assert printed(*arguments) == plain(answer.record())
+
+
 @pytest.mark.parametrize(("network", "batch"), list(product(NETWORKS, BATCHES)))
 def test_flops_prints_the_record_of_the_call(network: str, batch: int) -> None:
     answer = mlsys.flops(network, batch=batch)
