@@ -23,6 +23,8 @@ EXPECTED = {
     "fusion": ["kernel fusion", "operator fusion", "FlashAttention", "flash attention"],
     "mapping": ["loop nest", "Timeloop", "loop order"],
     "specialisation": ["dark silicon", "Dennard", "Moore's law", "coprocessor"],
+    "carbon": ["carbon footprint", "CO2", "PUE", "embodied carbon"],
+    "economics": ["cost per token", "TCO", "break-even", "rent"],
     "number_formats": ["FP8", "bfloat16", "E4M3", "MXFP4", "structured sparsity", "mixed precision"],
     "memory_wall": [
         "KV cache", "kv-cache", "key-value cache", "HBM", "DRAM", "SRAM", "warps", "coalescing", "prefetching",
