@@ -43,9 +43,12 @@ def test_the_title_is_a_topic_and_a_question(page: Page) -> None:
     assert re.fullmatch(r"# [^:?]+: .+\?", title)
 
 
-def test_it_opens_in_one_minute_and_with_a_prediction(page: Page) -> None:
-    opening = [directive.argument for directive in page.directives if directive.name == "admonition"]
-    assert opening[:2] == ["In one minute", "Predict first"]
+def test_it_opens_with_a_prediction_and_answers_it_only_to_those_who_ask(page: Page) -> None:
+    first, *others = [directive for directive in page.directives if directive.name == "admonition"]
+    assert first.argument == "Predict first"
+    for answer in others:
+        if answer.argument == "In one minute":
+            assert "dropdown" in answer.options["class"], "closed until the reader has committed"
 
 
 def test_it_closes_with_a_summary_of_three_sentences(page: Page) -> None:
