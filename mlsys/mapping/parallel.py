@@ -122,7 +122,7 @@ class Layout:
         >>> Layout(pp=5).check(language_model("gpt2"))
         Traceback (most recent call last):
             ...
-        mlsys.errors.ArgumentError: Layout(pp 5): `pp` must divide the 12 layers of GPT-2. Possible: 1, 2, 3, 4, 6, 12
+        mlsys.errors.ArgumentError: Layout(pp 5): `pp` must divide the 12 layers of GPT-2 124M. Possible: 1, 2, 3, 4, 6, 12
         """
         fault = next(self._faults(model, system), None)
         if fault is not None:
