@@ -118,11 +118,8 @@ class Layout:
         --------
         >>> from mlsys.workloads.zoo import language_model
         >>> Layout(tp=16).check(language_model("llama-3-70b"))
-        >>> Layout(pp=3).check(language_model("gpt2"))
-        >>> Layout(pp=5).check(language_model("gpt2"))
-        Traceback (most recent call last):
-            ...
-        mlsys.errors.ArgumentError: Layout(pp 5): `pp` must divide the 12 layers of GPT-2 124M. Possible: 1, 2, 3, 4, 6, 12
+        >>> Layout(pp=5).fits(language_model("gpt2"))
+        False
         """
         fault = next(self._faults(model, system), None)
         if fault is not None:
