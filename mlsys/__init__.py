@@ -42,6 +42,7 @@ _HOMES = {
     "plan_memory": "mlsys.planner.memory",
     "plan": "mlsys.api.plan",
     "SoftwareStack": "mlsys.models.software",
+    "size": "mlsys.api.size",
     "SweepSpec": "mlsys.sweep",
 }
 _MODULES = ("claims", "constants", "formulas", "hardware", "mapping", "models", "sweep", "viz", "widgets", "workloads")

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.hardware.device import Device
-from mlsys.hardware.systems import System, as_system
-from mlsys.hardware.systems import systems as catalogue
+from mlsys.hardware.system import System, as_system
+from mlsys.hardware.system import systems as catalogue
 from mlsys.tables import Table
 
 

@@ -3,7 +3,7 @@
 from mlsys.hardware.catalogue import Hardware
 from mlsys.hardware.device import Device, Link, MemoryLevel
 from mlsys.hardware.loader import load_device
-from mlsys.hardware.systems import System, as_system, load_system, systems
+from mlsys.hardware.system import System, as_system, load_system, systems
 from mlsys.hardware.technology import Role, Technology
 from mlsys.hardware.view import LevelView, LinkView, MachineView, view
 from mlsys.hardware.whatifs import refuse_unknown_facts

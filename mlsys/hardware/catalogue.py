@@ -279,7 +279,7 @@ class Catalogue:
         first: dict[str, Path] = {}
         for path in sorted(folder.rglob("*.yaml")):
             if is_system_file(path):
-                continue  # read by mlsys.hardware.systems
+                continue  # read by mlsys.hardware.system
             device = self.load(path)
             refuse_second_file(device.id, path, first)
 

@@ -6,7 +6,7 @@ from mlsys._facts import DERIVED, PUBLISHED
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.faults import short
 from mlsys.hardware.catalogue import Hardware
-from mlsys.hardware.systems import systems
+from mlsys.hardware.system import systems
 
 
 def _known_facts(name: str) -> Iterable[str]:

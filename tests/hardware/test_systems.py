@@ -7,7 +7,7 @@ import pytest
 import mlsys
 from mlsys.errors import ArgumentError, DeviceFileError, UnknownNameError
 from mlsys.hardware import Hardware, load_system, systems
-from mlsys.hardware.systems import as_system, system_view
+from mlsys.hardware.system import as_system, system_view
 from mlsys.provenance import perturbed, recording
 
 FILES = sorted((Path(mlsys.hardware.__file__).parent / "data" / "systems").glob("*.yaml"))
