@@ -16,7 +16,7 @@ from mlsys.workloads.zoo.decoder import Decoder
 
 if TYPE_CHECKING:
     from mlsys.hardware.device import Device
-    from mlsys.hardware.systems import System
+    from mlsys.hardware.system import System
 
 
 def size(
@@ -113,7 +113,7 @@ def size(
     decoder = load_decoder(model)
     system = None
     if on is not None:
-        from mlsys.hardware.systems import as_system
+        from mlsys.hardware.system import as_system
 
         system = as_system(on, nodes)
     if rent is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mlsys.hardware.systems import System
+    from mlsys.hardware.system import System
 
 
 def exchange_seconds(system: System, operation: str, size: float, chips: int) -> float:

@@ -9,7 +9,7 @@ from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.units import Q_, Quantity
 
 if TYPE_CHECKING:
-    from mlsys.hardware.systems import System
+    from mlsys.hardware.system import System
 
 _MILLION, _HOUR = 1e6, 3600.0
 

@@ -21,7 +21,7 @@ from mlsys.workloads.zoo.layer_builder import LayerBuilder
 from mlsys.workloads.zoo.weight_formats import weight_bits
 
 if TYPE_CHECKING:
-    from mlsys.hardware.systems import System
+    from mlsys.hardware.system import System
 
 _VALUE = 2  # bytes of a value that chips exchange: 16 bits, whatever weights are stored in
 _MOST_CHUNKS = 3  # chunks of a prompt that are timed; their time is linear in the tokens before them

@@ -15,7 +15,7 @@ from mlsys.models.inference.plan import InferenceRequest
 from mlsys.workloads.zoo.decoder import Decoder
 
 if TYPE_CHECKING:
-    from mlsys.hardware.systems import System
+    from mlsys.hardware.system import System
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from mlsys.units import Q_, Quantity
 from mlsys.workloads.zoo.decoder import Decoder
 
 if TYPE_CHECKING:
-    from mlsys.hardware.systems import System
+    from mlsys.hardware.system import System
 
 Ranking = Literal["latency", "throughput"]
 """What layouts are ranked by: time between tokens at the batch asked for, or tokens per second and chip at the most."""
