@@ -6,17 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlsys.choices import Phase
+from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
+from mlsys.models.inference.limits import Limits
 from mlsys.models.inference.plan import InferenceRequest, tokens_of
+from mlsys.models.inference.search import Search, search
 from mlsys.models.inference.sizing import Ranking, Sizing, size_model
-from mlsys.unit_checks import checked_count, checked_number, efficiency, nonnegative
+from mlsys.unit_checks import checked_count, checked_number, efficiency, nonnegative, positive
 from mlsys.units import Quantity
 from mlsys.workloads.transformer_config import load_decoder
 from mlsys.workloads.zoo.decoder import Decoder
 
 if TYPE_CHECKING:
     from mlsys.hardware.device import Device
-    from mlsys.hardware.system import System
+    from mlsys.hardware import System
 
 
 def size(
@@ -113,7 +116,7 @@ def size(
     decoder = load_decoder(model)
     system = None
     if on is not None:
-        from mlsys.hardware.system import as_system
+        from mlsys.hardware import as_system
 
         system = as_system(on, nodes)
     if rent is not None:
@@ -133,4 +136,98 @@ def size(
     )
     return size_model(
         decoder, system, request, layout=layout, tp=tp, pp=pp, ep=ep, dp=dp, rank=rank, rent=rent, region=grid
+    )
+
+
+def find_systems(
+    model: str | Path | Decoder,
+    limits: str,
+    *,
+    requests: Quantity | None = None,
+    among: str | None = None,
+    sequence: int | None = None,
+    prompt: int | None = None,
+    output: int | None = None,
+    weight_format: str | None = None,
+    kv_format: str | None = None,
+    precision: str | None = None,
+    tp: int | None = None,
+    pp: int | None = None,
+    ep: int | None = None,
+    dp: int | None = None,
+    usable: float = 0.9,
+    chunk: int = 8192,
+    windows: bool = True,
+    software: str | None = None,
+    rent: Quantity | None = None,
+    grid: str | None = None,
+    option: str = "`{}`",
+) -> Search:
+    """Return the systems and layouts on which a language model meets limits, as ``mlsys size --find`` does.
+
+    Parameters
+    ----------
+    model, sequence, prompt, output, weight_format, kv_format, precision, tp, pp, ep, dp
+        As for :func:`size`.
+    limits
+        With commas between them: ``TTFT`` and ``TPOT`` in seconds, ``cost`` in USD for a million tokens, ``chips``, and
+        ``rate`` of each sequence in 1/s, such as ``"TPOT<30 ms, TTFT<1 s, rate>20 1/s"``.
+    requests
+        Requests that arrive, 1/s: as many copies are counted as answer them. By default one copy.
+    among
+        Names of systems or devices with commas; by default all systems of the catalogue.
+    usable, chunk, windows, software, rent, grid, option
+        As for :func:`size`.
+
+    Returns
+    -------
+    Search
+        The best layout of each system, the cheapest first.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such model, system or number format.
+    ArgumentError
+        If a limit cannot be read, or requests are given without the length of their answers.
+
+    Examples
+    --------
+    >>> found = find_systems("llama-3-8b", "TPOT<20 ms", among="A100,H100", sequence=2048).found
+    >>> sorted(each.system for each in found)
+    ['A100_80GB', 'H100_SXM']
+    """
+    from mlsys.hardware import as_system, systems
+
+    decoder = load_decoder(model)
+    wanted = Limits.parse(limits)
+    tokens = tokens_of(decoder, sequence, prompt, output, option)
+    rate = None
+    if requests is not None:
+        rate = float(checked_number("find_systems", "requests", requests, positive("1/s"), {}))
+        if not tokens.output:
+            raise ArgumentError(
+                f"{option.format('requests')} needs the length of an answer: give {option.format('output')}"
+            )
+    names = [name.strip() for name in among.split(",") if name.strip()] if among else list(systems.ids)
+    request = InferenceRequest(
+        tokens,
+        weight_format=weight_format,
+        kv_format=kv_format,
+        precision=precision,
+        usable=checked_number("find_systems", "usable", usable, efficiency(), {}),
+        chunk=checked_count("find_systems", "chunk", chunk),
+        windows=windows,
+        software=software,
+    )
+    return search(
+        decoder,
+        [as_system(name) for name in names],
+        wanted,
+        request,
+        words=limits,
+        requests_per_second=rate,
+        rent=rent,
+        grid=grid,
+        sizes={"tp": tp, "pp": pp, "ep": ep, "dp": dp},
     )

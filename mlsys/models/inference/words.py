@@ -19,7 +19,7 @@ def explained(sizing: Sizing) -> str:
     if sizing.device and sizing.request.replicas > 1:
         where += f", {sizing.request.replicas} copies"
     lines = [f"{sizing.model}{where}: {sizing.workload}"]
-    lines += [f"  {name:<13} {text}" for name, text in _facts(sizing)]
+    lines += [f"  {name:<13} {text}" for name, text in summary(sizing)]
     if sizing.best is not None:
         lines += ["", *_layouts(sizing), "", *_curve(sizing)]
     lines += ["Assumptions:", *(f"  - {text}" for text in sizing.assumptions)]
@@ -37,7 +37,7 @@ def amount(number: float | None, unit: str) -> str:
     return "–" if number is None else f"{Q_(float(number), unit).to_compact():.4g~P}"
 
 
-def _facts(sizing: Sizing) -> list[tuple[str, str]]:
+def summary(sizing: Sizing) -> list[tuple[str, str]]:
     """Return what is known, by name, as text."""
     active = sizing.active_parameters
     parts = sizing.per_chip if sizing.device else sizing.memory
