@@ -19,6 +19,7 @@ from mlsys.workloads import Workload, load, zoo
 from mlsys.workloads.transformer_config import read_config
 from mlsys.workloads.transformer_config.architectures import ARCHITECTURES
 from mlsys.workloads.transformer_config.fields import known_models
+from mlsys.workloads.transformer_config.hybrids import HYBRIDS
 
 sys.path.append(str(Path(__file__).parents[2] / "tools"))
 from transformer_defaults import described
@@ -285,14 +286,35 @@ def small(kind: str, sizes: dict[str, Any]) -> dict[str, Any]:
         "qk_rope_head_dim": 4, "v_head_dim": 12, "first_k_dense_replace": sizes["first"], "decoder_sparse_step": 1,
         "word_embed_proj_dim": sizes["latent"], "rotary_dim": 4, "block_multiple_of": 8, **TOKENS,
     }  # fmt: skip
-    if kind == "hunyuan_v1_dense" or kind == "ministral":
+    if kind in ("hunyuan_v1_dense", "ministral", "hunyuan_v1_moe", "nemotron_h", "exaone4", "dots1", "minimax"):
         config["head_dim"] = sizes["head_dim"]
     flags = {name for name, usual in known_models()[kind]["defaults"].items() if isinstance(usual, bool)} - FIXED
     chosen = flags & sizes["flags"] if sizes["unset"] else flags
     config |= {name: name in sizes["flags"] for name in chosen}
-    if kind == "lfm2":
-        config["layer_types"] = ["conv", "full_attention"] * 4
-        config["layer_types"] = config["layer_types"][: sizes["layers"]]
+    inner = 2 * config["hidden_size"]  # of state-space layers
+    config |= {
+        "state_size": 8, "mamba_d_state": 8, "ssm_state_size": 8, "n_groups": 2, "mamba_n_heads": sizes["heads"],
+        "mamba_num_heads": sizes["heads"], "mamba_head_dim": 8, "attn_layer_period": 2, "attn_layer_offset": 1,
+        "expert_layer_offset": sizes["first"] % 2, "attn_layer_indices": [0, 2], "mamba_d_ssm": inner,
+        "moe_shared_expert_intermediate_size": 24, "shared_intermediate_size": 24, "lru_width": sizes["heads"] * 8,
+        "linear_key_head_dim": 8, "linear_value_head_dim": sizes["head_dim"], "linear_num_key_heads": 2,
+        "linear_num_value_heads": 4, "num_dense_layers": sizes["first"], "intermediate_size_mlp": 40, "moe_topk": 2,
+        "moe_k": 2, "moe_num_experts": 8, "interleave_moe_layer_step": 1 + sizes["bare"], "attention_chunk_size": 16,
+    }  # fmt: skip
+    if kind in HYBRIDS and kind != "nemotron_h":
+        config.pop("n_group")  # too close to `n_groups`, which these have
+    if kind == "exaone4":
+        config["layer_types"] = (["sliding_attention", "full_attention"] * 4)[: sizes["layers"]]
+    second = {"lfm2": "conv", "lfm2_moe": "conv", "granitemoehybrid": "linear_attention"}.get(kind)
+    if second:
+        config["layer_types"] = ([second, "full_attention"] * 4)[: sizes["layers"]]
+    if kind == "nemotron_h":
+        config["layers_block_type"] = (["linear_attention", "moe", "full_attention", "mlp"])[: sizes["layers"]]
+    if kind == "mamba2":
+        config |= {"num_heads": sizes["heads"], "head_dim": inner // sizes["heads"]}
+    if kind == "gpt_neo":
+        config["attention_types"] = [[["global"], 1], [["local"], sizes["layers"] - 1]]
+        config["window_size"] = sizes["window"] or 256
     if kind == "dbrx":  # refuses tied tables, and has parts of its own for attention and experts
         attention = {"kv_n_heads": config["num_key_value_heads"], "rope_theta": 1e4}
         experts = {"ffn_hidden_size": sizes["inner"], "moe_num_experts": 8, "moe_top_k": 2}
@@ -323,7 +345,7 @@ def test_parameters_and_windows_are_those_of_transformers(kind: str, sizes: dict
         kind in ("mixtral", "phi3", "phimoe", "starcoder2", "smollm3")
     ) else 0  # fmt: skip
     kinds = getattr(theirs, "layer_types", None)
-    if kind != "lfm2":
+    if kind not in HYBRIDS and kind not in ("gpt_neo", "llama4_text"):
         local = [name == "sliding_attention" for name in kinds] if kinds else [True] * len(ours.layers)
         if kind == "smollm3" and "use_sliding_window" not in sizes["flags"]:
             local = [False] * len(local)
@@ -336,6 +358,7 @@ def test_defaults_are_those_of_transformers(kind: str) -> None:
     theirs = transformers.CONFIG_MAPPING[kind]()
     # what these leave open
     stated = {"deepseek_v2": {"num_experts_per_tok": 2}, "glm4_moe": {"head_dim": 128},
+              "dots1": {"n_routed_experts": 8, "num_experts_per_tok": 2},
               "dbrx": {"attn_config": DBRX["attn_config"], "ffn_config": DBRX["ffn_config"]}}  # fmt: skip
     ours = read_config({"model_type": kind, **stated.get(kind, {})})
     assert (ours.hidden, len(ours.layers)) == (theirs.hidden_size, theirs.num_hidden_layers)

@@ -15,6 +15,7 @@ from mlsys.workloads.transformer_config.common import Common
 from mlsys.workloads.transformer_config.dbrx import flattened
 from mlsys.workloads.transformer_config.fields import Fields, fault, known_models, names_of_sizes
 from mlsys.workloads.transformer_config.gguf import ASSUMED, from_gguf, is_gguf
+from mlsys.workloads.transformer_config.hybrids import spelled_out
 from mlsys.workloads.transformer_config.quantization import read_quantization
 from mlsys.workloads.transformer_config.structure import TransformerConfig
 
@@ -30,6 +31,7 @@ _NESTED = ("text_config", "language_config", "llm_config")
 _WRAPPERS = {
     "gemma3": "gemma3_text", "llava": "llama", "llava_next": "llama", "mistral3": "mistral", "qwen2_vl": "qwen2",
     "qwen2_5_vl": "qwen2", "qwen3_vl": "qwen3", "qwen3_vl_moe": "qwen3_moe", "paligemma": "gemma", "internvl": "qwen2",
+    "llama4": "llama4_text", "qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text",
 }  # fmt: skip
 _SAME = {
     "qwen2_vl_text": "qwen2", "qwen2_5_vl_text": "qwen2", "qwen3_vl_text": "qwen3", "qwen3_vl_moe_text": "qwen3_moe",
@@ -42,7 +44,12 @@ _WHERE = {
     "peft_type": "Give the config.json of the model that it adapts, which `base_model_name_or_path` names",
     "_diffusers_version": "Give the config.json of its text encoder, in a folder beside it",
 }
-_CLASSES = {"hunyuan_v1_dense": ("hunyuandensev1",), "falcon": ("rw",)}  # classes that are called otherwise
+_PREPARED = {"dbrx": flattened, "nemotron_h": spelled_out}
+_CLASSES = {
+    "hunyuan_v1_dense": ("hunyuandensev1",),
+    "hunyuan_v1_moe": ("hunyuanmoev1",),
+    "falcon": ("rw",),
+}  # classes that are called otherwise
 
 
 class UnknownArchitectureError(ArgumentError):
@@ -253,7 +260,8 @@ def _described(
     if kind not in ARCHITECTURES or not own:
         what = f"`model_type` {kind!r}" if kind not in ARCHITECTURES else f"the class {named!r}"
         raise UnknownArchitectureError(f"config.json: {what} is not read here")
-    read = Fields(flattened(fields) if kind == "dbrx" else fields, kind)
+    prepared = _PREPARED.get(kind)
+    read = Fields(fields if prepared is None else prepared(fields), kind)
     resolved = ARCHITECTURES[kind](Common(read))
     shared: dict[Any, Any] = {}
     stored = read_quantization(fields.get("quantization_config")) if quantized else None
