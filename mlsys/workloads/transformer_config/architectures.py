@@ -9,6 +9,7 @@ from mlsys.faults import short
 from mlsys.workloads.transformer_config.common import FULL, Common, Resolved
 from mlsys.workloads.transformer_config.dbrx import resolve_dbrx
 from mlsys.workloads.transformer_config.fields import fault
+from mlsys.workloads.transformer_config.gemma3n import resolve_gemma3n
 from mlsys.workloads.transformer_config.hybrids import HYBRIDS
 
 
@@ -350,14 +351,15 @@ ARCHITECTURES: dict[str, Callable[[Common], Resolved]] = {
     "arcee": _llama, "bloom": _bloom, "codegen": _gptj, "cohere": _cohere, "cohere2": _cohere, "dbrx": resolve_dbrx,
     "deepseek_v2": _deepseek, "deepseek_v3": _deepseek, "dots1": _dots1, "ernie4_5": _ernie,
     "ernie4_5_moe": _ernie_moe, "exaone4": _exaone4, "falcon": _falcon, "gemma": _gemma, "gemma2": _gemma2,
-    "gemma3_text": _gemma3, "glm": _glm, "glm4": _glm, "glm4_moe": _glm4_moe, "gpt2": _gpt2, "gpt_bigcode": _gpt2,
-    "gpt_neo": _gpt_neo, "gpt_neox": _gpt_neox, "gpt_oss": _gpt_oss, "gptj": _gptj, "granite": _llama,
-    "granitemoe": _granitemoe, "hunyuan_v1_dense": _hunyuan, "hunyuan_v1_moe": _hunyuan_moe, "llama": _llama,
-    "llama4_text": _llama4, "minimax_m2": _minimax_m2, "ministral": _ministral, "mistral": _mistral,
-    "mixtral": _mixtral, "mpt": _mpt, "nemotron": _nemotron, "olmo": _olmo, "olmo2": _olmo2, "olmo3": _olmo2,
-    "olmoe": _olmoe, "opt": _opt, "persimmon": _persimmon, "phi": _phi, "phi3": _phi3, "phimoe": _phimoe,
-    "qwen2": _qwen2, "qwen2_moe": _qwen2_moe, "qwen3": _qwen3, "qwen3_moe": _qwen3_moe, "seed_oss": _seed_oss,
-    "smollm3": _llama, "stablelm": _stablelm, "starcoder2": _starcoder2,
+    "gemma3_text": _gemma3, "gemma3n_text": resolve_gemma3n, "glm": _glm, "glm4": _glm, "glm4_moe": _glm4_moe,
+    "gpt2": _gpt2, "gpt_bigcode": _gpt2, "gpt_neo": _gpt_neo, "gpt_neox": _gpt_neox, "gpt_oss": _gpt_oss,
+    "gptj": _gptj, "granite": _llama, "granitemoe": _granitemoe, "hunyuan_v1_dense": _hunyuan,
+    "hunyuan_v1_moe": _hunyuan_moe, "llama": _llama, "llama4_text": _llama4, "minimax_m2": _minimax_m2,
+    "ministral": _ministral, "mistral": _mistral, "mixtral": _mixtral, "mpt": _mpt, "nemotron": _nemotron,
+    "olmo": _olmo, "olmo2": _olmo2, "olmo3": _olmo2, "olmoe": _olmoe, "opt": _opt, "persimmon": _persimmon,
+    "phi": _phi, "phi3": _phi3, "phimoe": _phimoe, "qwen2": _qwen2, "qwen2_moe": _qwen2_moe, "qwen3": _qwen3,
+    "qwen3_moe": _qwen3_moe, "seed_oss": _seed_oss, "smollm3": _llama, "stablelm": _stablelm,
+    "starcoder2": _starcoder2,
     **HYBRIDS,
 }  # fmt: skip
 """How the layers of each ``model_type`` follow from its fields."""

@@ -9,7 +9,7 @@ from typing import Any
 from mlsys.errors import did_you_mean
 from mlsys.faults import short
 from mlsys.workloads.transformer_config.fields import Fields, fault
-from mlsys.workloads.zoo.decoder_layer import DecoderLayer
+from mlsys.workloads.zoo.decoder_layer import DecoderLayer, WeightMatrix
 
 _ACTIVATIONS = {
     "silu": "silu", "swish": "silu", "gelu": "exact gelu", "gelu_new": "gelu", "gelu_pytorch_tanh": "gelu",
@@ -36,6 +36,8 @@ class Resolved:
         Learned positions, and the rows of their table beyond them.
     embedding_width
         Width of the table of tokens, where it differs.
+    outer_matrices, per_layer_table
+        As in :class:`~mlsys.workloads.zoo.decoder.Decoder`.
     """
 
     layers: list[DecoderLayer]
@@ -45,6 +47,8 @@ class Resolved:
     learned: int = 0
     offset: int = 0
     embedding_width: int = 0
+    outer_matrices: tuple[WeightMatrix, ...] = ()
+    per_layer_table: tuple[int, ...] = ()
 
 
 @dataclass

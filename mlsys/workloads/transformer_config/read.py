@@ -29,7 +29,8 @@ _HEADS, _BARE = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration"), ("Mo
 _NESTED = ("text_config", "language_config", "llm_config")
 # The language model of each configuration that also has a vision tower.
 _WRAPPERS = {
-    "gemma3": "gemma3_text", "llava": "llama", "llava_next": "llama", "mistral3": "mistral", "qwen2_vl": "qwen2",
+    "gemma3": "gemma3_text", "gemma3n": "gemma3n_text",
+    "llava": "llama", "llava_next": "llama", "mistral3": "mistral", "qwen2_vl": "qwen2",
     "qwen2_5_vl": "qwen2", "qwen3_vl": "qwen3", "qwen3_vl_moe": "qwen3_moe", "paligemma": "gemma", "internvl": "qwen2",
     "llama4": "llama4_text", "qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text",
 }  # fmt: skip
@@ -213,7 +214,9 @@ def _language_part(given: Mapping[str, Any], kind: str) -> tuple[Mapping[str, An
         if stated is not None and not isinstance(stated, bool):
             raise fault(f"`tie_word_embeddings` must be true or false, got {short(stated)}")
     if outer is not None:
-        inner["tie_word_embeddings"] = outer or (kind not in ("gemma3", "paligemma", "mistral3") and bool(own))
+        inner["tie_word_embeddings"] = outer or (
+            kind not in ("gemma3", "gemma3n", "paligemma", "mistral3") and bool(own)
+        )
     elif own is None:
         inner["tie_word_embeddings"] = known_models()[usual]["defaults"].get("tie_word_embeddings", False)
     if kind in _WRAPPERS and not any(key.endswith("_config") for key in others):
@@ -279,6 +282,8 @@ def _described(
         head=named is not None and named.endswith(_HEADS),
         head_bias=resolved.head_bias,
         embedding_width=resolved.embedding_width,
+        outer_matrices=resolved.outer_matrices,
+        per_layer_table=resolved.per_layer_table,
         dtype=stated_dtype(fields),
         quantization=stored,
         cache_format=None if stored is None else stored.cache_format,

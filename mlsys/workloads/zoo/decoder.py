@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, Self
@@ -10,7 +11,7 @@ from mlsys.precision import element_size
 from mlsys.unit_checks import checked_count
 from mlsys.units import Q_, Quantity
 from mlsys.workloads.operator import DECODE, NETWORK, PREFILL, Network
-from mlsys.workloads.zoo.decoder_layer import DecoderLayer
+from mlsys.workloads.zoo.decoder_layer import DecoderLayer, WeightMatrix
 from mlsys.workloads.zoo.decoder_pass import write_pass
 from mlsys.workloads.zoo.layer_builder import LayerBuilder
 from mlsys.workloads.zoo.recurrence import STATE_FORMAT
@@ -55,6 +56,10 @@ class Decoder(ABC):
         How weights are stored when not all have one format.
     cache_format
         Number format of the key-value cache, if the model states one.
+    outer_matrices
+        Matrices outside the layers, besides embeddings and classifier, that every token meets.
+    per_layer_table
+        Rows and width of a second embedding table whose rows feed all layers; empty for none.
     """
 
     name: str
@@ -66,6 +71,8 @@ class Decoder(ABC):
     head: bool = True
     quantization: StoredWeights | None = None
     cache_format: str | None = None
+    outer_matrices: tuple[WeightMatrix, ...] = ()
+    per_layer_table: tuple[int, ...] = ()
 
     @property
     @abstractmethod
@@ -106,7 +113,8 @@ class Decoder(ABC):
         tables = self.vocabulary * width + self.positions * self.hidden
         tables += 2 * self.hidden * width if width != self.hidden else 0
         head = self.vocabulary * width * (not self.tied) + self.vocabulary * self.head_bias if self.head else 0
-        return tables + head + self.outer_parameters
+        more = sum(matrix.elements for matrix in self.outer_matrices) + math.prod(self.per_layer_table or (0,))
+        return tables + head + more + self.outer_parameters
 
     def weight_bytes(self, weight_format: str | None = None) -> Quantity:
         """Return the bytes of all parameters in ``weight_format``; by default the model's own format, or 16 bits.

@@ -69,7 +69,9 @@ class DecoderLayer:
     gated_query
         Whether the query projection also gives a gate of the attention's output.
     side
-        Further matrices, which every token meets: low-rank branches, embeddings of the layer.
+        Further matrices, which every token meets; one that it meets twice is listed twice and stored once.
+    streams
+        Residual streams that the layer predicts and corrects (AltUp, arXiv:2301.13310); 0 for one.
     act
         Activation.
     """
@@ -96,6 +98,7 @@ class DecoderLayer:
     shares_cache: bool = False
     gated_query: bool = False
     side: tuple[WeightMatrix, ...] = ()
+    streams: int = 0
     act: str = "silu"
 
     @property
@@ -138,7 +141,7 @@ class DecoderLayer:
 
     def matrices(self, hidden: int) -> tuple[WeightMatrix, ...]:
         """Return the weight matrices of the layer in execution order."""
-        return (*self._recurrence(), *self._attention(hidden), *self._feed_forward(hidden), *self.side)
+        return (*self._recurrence(), *self._attention(hidden), *self._feed_forward(hidden), *dict.fromkeys(self.side))
 
     def bias_parameters(self, hidden: int, experts: int | None = None) -> int:
         """Return the parameters in biases, counting ``experts`` experts (by default all)."""

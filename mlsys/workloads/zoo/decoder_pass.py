@@ -42,6 +42,11 @@ def write_pass(
     builder.embedding("embedding", rows, width, parameters, len(lengths), lengths)
     if width != hidden:
         builder.dense("embedding up", rows, width, hidden, False)
+    if model.per_layer_table:
+        length, wide = model.per_layer_table
+        builder.embedding("embedding of layers", rows, wide, length * wide)
+    for matrix in model.outer_matrices:
+        builder.dense(matrix.operator, rows, matrix.inputs, matrix.outputs, False)
     if not model.positions:
         rotating = next((layer for layer in layers if layer.attends), None)
         if rotating is not None:
@@ -98,8 +103,11 @@ def _layer(layer: DecoderLayer, builder: LayerBuilder, hidden: int, sizes: tuple
             builder.ride_along("mixer add", rows * hidden, 1, inputs=2)
         builder.add("attention add", rows * hidden, start, builder.here)
         start = builder.here
-    for matrix in layer.side:
-        builder.dense(matrix.operator, rows, matrix.inputs, matrix.outputs, False)
+    if layer.streams:
+        builder.batched("streams predicted", hidden, layer.streams, layer.streams, rows)
+    for index, matrix in enumerate(layer.side):
+        repeated = matrix in layer.side[:index]
+        builder.dense(matrix.operator, rows, matrix.inputs, matrix.outputs, False, tied=repeated)
     if not layer.ffn:
         return
     if layer.norms > 1 or start is None:
