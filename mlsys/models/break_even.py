@@ -202,7 +202,7 @@ def break_even(
         at(2, 1),
         lifetime,
         break_even_utilisation(prices[0], lifetime, hourly[0], owning, fixed[0]),
-        (*bought_at, *rented_at, *powered(power, electricity, pue)),
+        (*bought_at, *rented_at, *powered(machine, power, electricity, pue)),
     )
 
 

@@ -7,7 +7,7 @@ from mlsys.frozen import FrozenDict
 from mlsys.models.breakdown import Breakdown, shown
 from mlsys.models.embodied import EmbodiedMethod, embodied, fab_carbon_per_area, storage_carbon
 from mlsys.models.grid import grid_intensity
-from mlsys.models.ownership import LIFETIME, checked_pue, power_of
+from mlsys.models.ownership import LIFETIME, checked_pue, power_in_words, power_of
 from mlsys.models.prices import Machine
 from mlsys.unit_checks import at_least, checked_number, efficiency, nonnegative, positive
 from mlsys.units import Q_, Quantity, total
@@ -83,7 +83,7 @@ def energy_use(
     utilisation
         Fraction of the time under load, 0 to 1; the machine is off in the rest.
     power
-        Power of the whole machine under load; by default the TDP of its chips.
+        Power of the whole machine under load; by default the most of its nodes, or the TDP of its chips.
     pue
         Power usage effectiveness, 1 or more; by default the average of the survey of Uptime Institute.
 
@@ -166,16 +166,14 @@ def footprint(
     middle, low, high = (total((used, share), "gCO2e") for share in shares)
     return Breakdown(
         "footprint",
-        f"{machine.name} for {time.m_as('hour'):,.6g} hours",
+        f"{machine.name} for {_hours(time)}",
         middle,
         low,
         high,
         FrozenDict({"operational": used, "embodied": shares[0]}),
         FrozenDict({"energy": energy, "grid intensity": intensity, "making, whole": ends[0]}),
         (
-            "the chips draw their TDP under load; hosts and network are not in it"
-            if power is None
-            else "power as given",
+            power_in_words(machine, power),
             f"under load {float(Q_(utilisation).m):.0%} of the time, and off in the rest",
             f"electricity at {shown(intensity)}" + (f" ({_source(intensity)})" if intensity.facts else ""),
             f"PUE {float(Q_(checked_pue('footprint', pue)).m):g}"
@@ -283,6 +281,11 @@ def _intensity(where: str, grid: str | Quantity, year: int | None) -> Quantity:
         return grid_intensity(grid, year)
     checked_number(where, "grid", grid, nonnegative("gCO2e/kWh"), {})
     return grid
+
+
+def _hours(time: Quantity) -> str:
+    hours = time.m_as("hour")
+    return "an hour" if hours == 1 else f"{hours:,.6g} hours"
 
 
 def _source(intensity: Quantity) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlsys.errors import ArgumentError
 from mlsys.formulas.economics import annuity, electricity_rate
 from mlsys.frozen import FrozenDict
+from mlsys.hardware.system import System
 from mlsys.models.breakdown import Breakdown, shown
 from mlsys.models.electricity import electricity_price, power_usage_effectiveness
 from mlsys.models.prices import Commitment, Machine, Price, device_and_chips, purchase_price, rent
@@ -33,7 +34,7 @@ def running_cost(
     utilisation
         Fraction of the time under load, 0 to 1; the machine is off in the rest.
     power
-        Power of the whole machine under load; by default the TDP of its chips.
+        Power of the whole machine under load; by default the most of its nodes, or the TDP of its chips.
     electricity
         Price of electricity, USD/kWh; by default that of industry in the United States.
     pue
@@ -140,24 +141,47 @@ def total_cost_of_ownership(
         high,
         FrozenDict(kept),
         FrozenDict(figures),
-        (*assumptions, *powered(power, electricity, pue), _loaded(utilisation)),
+        (*assumptions, *powered(machine, power, electricity, pue), _loaded(utilisation)),
     )
 
 
 def power_of(where: str, machine: Machine, power: Quantity | None = None) -> Quantity:
-    """Return the power of a machine under load: as given, or the TDP of its chips.
+    """Return the power of a machine under load: as given, or as recorded.
+
+    That of a system is the most that its nodes draw, hosts included; of a device, and of a system without a recorded
+    power, it is the TDP of the chips.
 
     Examples
     --------
     >>> from mlsys import Hardware
-    >>> print(power_of("demo", Hardware.Cloud.H100))
-    700 W
+    >>> from mlsys.hardware import systems
+    >>> print(power_of("demo", Hardware.Cloud.H100), power_of("demo", systems["DGX_H100"].with_nodes(2)))
+    700 W 20400 W
     """
     device, chips = device_and_chips(where, machine)
     if power is not None:
         checked_number(where, "power", power, positive("W"), {})
         return power
+    if isinstance(machine, System) and machine._power is not None:
+        whole = machine._counts["chips_per_node"].m if "chips_per_node" in machine._counts else machine.chips_per_node
+        return machine.power * (chips / float(whole))
     return device.tdp if chips == 1 else device.tdp * chips
+
+
+def power_in_words(machine: Machine, power: Quantity | None) -> str:
+    """Return how the power of a machine is known.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> power_in_words(Hardware.Cloud.H100, None)
+    'the chips draw their TDP under load; hosts and network are not in it'
+    """
+    if power is not None:
+        return "power as given"
+    if isinstance(machine, System) and machine._power is not None:
+        return "under load, nodes draw the most that is recorded for them, hosts included"
+    return "the chips draw their TDP under load; hosts and network are not in it"
 
 
 def checked_pue(where: str, pue: float | Quantity | None) -> float | Quantity:
@@ -219,11 +243,13 @@ def bought(
     return (found.amount, found.low, found.high), (found.explain(), *found.assumptions)
 
 
-def powered(power: Quantity | None, electricity: Quantity | None, pue: float | Quantity | None) -> tuple[str, ...]:
+def powered(
+    machine: Machine, power: Quantity | None, electricity: Quantity | None, pue: float | Quantity | None
+) -> tuple[str, ...]:
     """Return what is assumed of power, electricity and data centre."""
     price = electricity_price() if electricity is None else electricity
     return (
-        "the chips draw their TDP under load; hosts and network are not in it" if power is None else "power as given",
+        power_in_words(machine, power),
         f"electricity at {shown(price)}" + (", industry in the United States" if electricity is None else ""),
         f"PUE {float(Q_(checked_pue('cost', pue)).m):g}" + (", the average of a survey" if pue is None else ""),
     )

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, get_args
 
 from mlsys._facts.dated import Quotation, purchases, rents
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.faults import short
 from mlsys.hardware.device import Device
+from mlsys.hardware.system import System
 from mlsys.models.breakdown import shown
 from mlsys.models.record import VERSION, facts_of, plain_amount
 from mlsys.provenance import Fact, comparing, origin_of, read
@@ -26,24 +27,7 @@ PriceKind = Literal["list", "paid", "system", "estimate"]
 """Kind of a purchase price: list or shop price of one, bounds of the average paid, share of a system, estimate."""
 
 
-@runtime_checkable
-class ManyChips(Protocol):
-    """A system of equal chips, such as a server of eight."""
-
-    @property
-    def name(self) -> str:
-        """Name of the system."""
-
-    @property
-    def device(self) -> Device:
-        """Device of one chip."""
-
-    @property
-    def chips(self) -> int:
-        """Number of chips."""
-
-
-Machine = Device | ManyChips
+Machine = Device | System
 """What has a price and a power: a device, or a system of equal devices."""
 
 
@@ -63,8 +47,8 @@ def device_and_chips(where: str, machine: Machine) -> tuple[Device, int]:
     """
     if isinstance(machine, Device):
         return machine, 1
-    if isinstance(machine, ManyChips) and isinstance(machine.device, Device):
-        return machine.device, int(machine.chips)
+    if isinstance(machine, System):
+        return machine.device, machine.chips
     raise ArgumentError(
         f"{where}(): `machine` must be a device or a system, such as Hardware.Cloud.A100, got {short(machine)}"
     )
