@@ -91,8 +91,7 @@ class MemoryModel:
 
     def states(self, batch: int = 1) -> float:
         """Return the bytes of the states of recurrent layers."""
-        own: Callable[[int], object] | None = getattr(self.model, "state_bytes", None)
-        return 0.0 if own is None else float(own(batch).m_as("byte"))  # type: ignore[attr-defined]
+        return batch * self._state
 
     def of_model(self, tokens: int, batch: int = 1, prompt: int | None = None) -> MemoryParts:
         """Return what one copy of the model needs on a single chip that is large enough."""
@@ -122,6 +121,10 @@ class MemoryModel:
     @cached_property
     def _weights(self) -> tuple[float, ...]:
         return stage_weights(self.model, self.layout, self.weight_format)
+
+    @cached_property
+    def _state(self) -> float:
+        return float(self.model.state_bytes().m_as("byte"))
 
     @cached_property
     def _whole(self) -> Kinds:
