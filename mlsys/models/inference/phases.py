@@ -105,6 +105,22 @@ class InferenceModel:
         exchanging = self._exchanges(rows, rows) + self._sends(rows)
         return self._piped(one, exchanging)
 
+    def step_floors(self, batch: int, context: int) -> tuple[float, float]:
+        """Return the least seconds of a step of decoding by bandwidth alone, and by the peak rate alone."""
+        group = -(-batch // (self.layout.dp * self.layout.pp))
+        one = self._pass(group, 1, context, group)
+        bandwidth = float(self.system.device.memory_bw.m_as("byte/s"))
+        return one.data / bandwidth, one.flops / self._peak
+
+    def prefill_floor(self, prompt: int) -> float:
+        """Return the least seconds of the prefill of one prompt by the peak rate alone."""
+        whole = self.prefill(prompt)
+        return whole.flops / self.layout.chips / self._peak
+
+    @property
+    def _peak(self) -> float:
+        return float(self.system.device.peak(self.formats.computes).m_as("FLOP/s"))
+
     def prefill(self, prompt: int, *, before: int = 0) -> PhaseTime:
         """Return the time from the start of one prompt to its first token, on an idle system.
 
