@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mlsys.frozen import FrozenDict
 from mlsys.mapping.parallel import Layout
-from mlsys.models.inference.exchange import exchange_seconds
+from mlsys.models.inference.exchange import exchange_seconds, send_seconds
 from mlsys.models.inference.formats import Formats, cache_precision
 from mlsys.models.inference.passes import PassTime, Timer, timer_of
 from mlsys.models.inference.shard import shard_of
@@ -260,8 +260,9 @@ class InferenceModel:
         per_node = self.system.chips_per_node
         crossing = min(layout.pp - 1, max(0, -(-layout.chips // per_node) - 1))
         inside = layout.pp - 1 - crossing
-        total = crossing * exchange_seconds(self.system, "send", size, per_node + 1) if crossing else 0.0
-        return total + (inside * exchange_seconds(self.system, "send", size, 2) if inside else 0.0)
+        far = send_seconds(self.system, size, between_nodes=True) if crossing else 0.0
+        near = send_seconds(self.system, size, between_nodes=False) if inside else 0.0
+        return crossing * far + inside * near
 
 
 def _cache(computes: str) -> str:
