@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mlsys.choices import Phase
 from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
+from mlsys.models.inference.formats import known_format
 from mlsys.models.inference.limits import Limits, request_rate
 from mlsys.models.inference.plan import InferenceRequest, tokens_of
 from mlsys.models.inference.search import Search, search
@@ -126,8 +127,8 @@ def size(
         checked_count("size", "batch", batch),
         phase,
         checked_count("size", "replicas", replicas),
-        weight_format,
-        kv_format,
+        known_format(weight_format),
+        known_format(kv_format),
         precision,
         checked_number("size", "usable", usable, efficiency(), {}),
         checked_count("size", "chunk", chunk),
@@ -214,8 +215,8 @@ def find_systems(
     names = [name.strip() for name in among.split(",") if name.strip()] if among else list(systems.ids)
     request = InferenceRequest(
         tokens,
-        weight_format=weight_format,
-        kv_format=kv_format,
+        weight_format=known_format(weight_format),
+        kv_format=known_format(kv_format),
         precision=precision,
         usable=checked_number("find_systems", "usable", usable, efficiency(), {}),
         chunk=checked_count("find_systems", "chunk", chunk),

@@ -19,6 +19,7 @@ _LIMITS = {
     "rate": ("1/s", False),
 }
 _PART = re.compile(r"\s*([A-Za-z]+)\s*(<=|>=|<|>|=)\s*(.+?)\s*")
+_APART = re.compile(r"^([0-9.eE+-]*[0-9.])([A-Za-zµ].*)$")  # a unit that stands right behind its number
 _EXAMPLE = "Write e.g. 'TPOT<30 ms, TTFT<1 s'"
 
 
@@ -81,7 +82,7 @@ class Limits:
             if sign[0] != ("<" if below else ">"):
                 raise ArgumentError(f"{known} takes {'<' if below else '>'}, got {short(part.strip())}")
             try:
-                number = float(amount(value, unit).m_as(unit))
+                number = float(amount(_APART.sub(r"\1 \2", value), unit).m_as(unit))
             except ValueError as error:
                 raise ArgumentError(f"{known}: {error}") from error
             if not number > 0:

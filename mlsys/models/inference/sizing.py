@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.mapping.parallel import Layout, layouts
+from mlsys.models.inference.exchange import joins
 from mlsys.models.inference.formats import formats_on
 from mlsys.models.inference.memory import MemoryModel, MemoryParts
 from mlsys.models.inference.money import Money, hour_of
@@ -33,7 +34,7 @@ class Sizing:
     """Memory, latency, rate and cost of a language model, on a system if one is given.
 
     Plain numbers, each in the unit that its name ends with; without a system those that need one are None. Times and
-    rates are those of the layout ranked first, ``layout``.
+    rates are those of ``layout``.
 
     Attributes
     ----------
@@ -41,6 +42,8 @@ class Sizing:
         Names of the model and the system (empty without one), and what is asked, in words.
     request
         What is asked.
+    layout
+        How one copy of the model is split: of the layouts of a system the best one.
     chips
         Chips that all copies take; None without a system.
     memory
@@ -50,7 +53,7 @@ class Sizing:
     capacity_bytes
         Main memory of one chip; None without a system.
     placed
-        The layouts, the best one first; those that do not fit last.
+        The layouts that fit, the best one first; where none does, the one that comes nearest.
     rates, money
         Of the best layout at the batch asked for.
     assumptions
@@ -134,11 +137,6 @@ class Sizing:
     def best(self) -> Placed | None:
         """The layout ranked first; None without a system."""
         return self.placed[0] if self.placed else None
-
-    @property
-    def layout(self) -> Layout:
-        """How one copy of the model is split."""
-        return self.best.layout if self.best is not None else Layout()
 
     @property
     def fits(self) -> bool | None:
@@ -306,7 +304,7 @@ class Sizing:
                 "layouts": [self._row(placed) for placed in self.placed],
                 "curve": [self._point(rates) for rates in self.curve],
                 "assumptions": list(self.assumptions),
-                "facts": [fact.name for fact in self.facts],
+                "facts": sorted({fact.name for fact in self.facts}),
             }
         )
 
@@ -411,7 +409,7 @@ def size_model(
         wanted.check(model, system)
         found: tuple[Layout, ...] = (wanted,)
     else:
-        found = layouts(model, system, tp=tp, pp=pp, ep=ep, dp=dp)
+        found = tuple(each for each in layouts(model, system, tp=tp, pp=pp, ep=ep, dp=dp) if joins(system, each))
         if not found:
             Layout(tp=tp or 1, pp=pp or 1, ep=ep or 1, dp=dp or _copies(tp, ep)).check(model, system)
             raise ArgumentError(f"no layout of {model.name} has the sizes that are fixed. Leave some of them out")
@@ -428,7 +426,6 @@ def size_model(
     if not fitting:  # what comes nearest: the others cannot be better
         placed = sorted(placed, key=lambda each: (each.per_chip.needed, each.chips))[:1]
     ranked = sorted(fitting or placed, key=_key(rank))
-    ranked += [each for each in placed if fitting and not each.fits][:0]
     best = ranked[0]
     money = hour_of(system, rent, region).at(best.rates.tokens_per_second, best.chips)
     assumptions = _assumptions(best, money, bool(fitting))
@@ -438,6 +435,7 @@ def size_model(
         _words(request),
         model,
         request,
+        best.layout,
         best.chips,
         best.memory_model.in_all(request.tokens.sequence, request.batch, request.tokens.prompt),
         best.per_chip,
@@ -474,6 +472,7 @@ def _alone(model: Decoder, layout: Layout, request: InferenceRequest) -> Sizing:
         _words(request),
         model,
         request,
+        layout,
         layout.chips * request.replicas if layout != Layout() else None,
         memory.in_all(tokens.sequence, request.batch, tokens.prompt),
         memory.per_chip(tokens.sequence, request.batch, tokens.prompt),
