@@ -11,8 +11,9 @@ from mlsys.mapping.parallel import Layout
 from mlsys.models.inference.formats import known_format
 from mlsys.models.inference.limits import Limits, request_rate
 from mlsys.models.inference.plan import InferenceRequest, tokens_of
+from mlsys.models.inference.result import Sizing
 from mlsys.models.inference.search import Search, search
-from mlsys.models.inference.sizing import Ranking, Sizing, size_model
+from mlsys.models.inference.sizing import Ranking, size_model
 from mlsys.unit_checks import checked_count, checked_number, efficiency, nonnegative, positive
 from mlsys.units import Quantity
 from mlsys.workloads.transformer_config import load_decoder

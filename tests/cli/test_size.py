@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import mlsys
 from mlsys.cli import main
-from mlsys.models.inference.sizing import NUMBERS
+from mlsys.models.inference.result import NUMBERS
 
 LLAMA_405B = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 16384, "intermediate_size": 53248,
@@ -77,7 +77,7 @@ LFM2 = {
 
 # The cache of configurations that public reports asked about: bytes a token, tokens, bytes of one sequence.
 # huggingface/blog#2345, vllm#22291, gguf-parser-go#8, hf-mem#60, unsloth PR#4757, vllm PR#1164, gguf-parser-go#31.
-CACHES = {
+CACHES: dict[str, tuple[dict[str, Any], int, int, int]] = {
     "Llama 3.1 405B": (LLAMA_405B, 516_096, 131_072, 63 * 2**30),
     "Qwen2 7B in 8 bits": (QWEN_INT8, 57_344, 3_072, 168 * 2**20),
     "DeepSeek V3": (DEEPSEEK, 70_272, 65_536, 70_272 * 65_536),
