@@ -128,8 +128,8 @@ def size(
         checked_count("size", "batch", batch),
         phase,
         checked_count("size", "replicas", replicas),
-        known_format(weight_format),
-        known_format(kv_format),
+        known_format(weight_format, _named(option, "weight_format")),
+        known_format(kv_format, _named(option, "kv_format")),
         precision,
         checked_number("size", "usable", usable, efficiency(), {}),
         checked_count("size", "chunk", chunk),
@@ -139,6 +139,11 @@ def size(
     return size_model(
         decoder, system, request, layout=layout, tp=tp, pp=pp, ep=ep, dp=dp, rank=rank, rent=rent, region=grid
     )
+
+
+def _named(option: str, name: str) -> str:
+    """Return how an error writes the name of an argument: with hyphens where it is an option of the command."""
+    return option.format(name.replace("_", "-") if option.startswith("--") else name)
 
 
 def find_systems(
@@ -216,8 +221,8 @@ def find_systems(
     names = [name.strip() for name in among.split(",") if name.strip()] if among else list(systems.ids)
     request = InferenceRequest(
         tokens,
-        weight_format=known_format(weight_format),
-        kv_format=known_format(kv_format),
+        weight_format=known_format(weight_format, _named(option, "weight_format")),
+        kv_format=known_format(kv_format, _named(option, "kv_format")),
         precision=precision,
         usable=checked_number("find_systems", "usable", usable, efficiency(), {}),
         chunk=checked_count("find_systems", "chunk", chunk),

@@ -57,7 +57,7 @@ def formats_on(
     >>> [formats_on(chip, llama, "fp8", None, None).computes for chip in (Hardware.Cloud.A100, Hardware.Cloud.H100)]
     ['bf16', 'fp8']
     """
-    weight_format, kv_format = known_format(weight_format), known_format(kv_format)
+    weight_format, kv_format = known_format(weight_format), known_format(kv_format, "`kv_format`")
     machine, notes = view(device), []
     if precision is not None:
         device.peak(precision_name(precision))  # names what there is
@@ -85,8 +85,15 @@ def formats_on(
     return Formats(computes, weight_format, kv_format, tuple(notes))
 
 
-def known_format(form: str | None) -> str | None:
+def known_format(form: str | None, where: str = "`weight_format`") -> str | None:
     """Return the name of a storage format as it is listed; None for None.
+
+    Parameters
+    ----------
+    form
+        Name of a number format, or of a block format of weights.
+    where
+        How an error writes the name of the argument.
 
     Raises
     ------
@@ -103,7 +110,7 @@ def known_format(form: str | None) -> str | None:
     try:
         weight_bits(form)
     except UnknownNameError as error:
-        raise UnknownNameError(str(error).replace("weight format", "storage format", 1)) from None
+        raise UnknownNameError(f"{where}: {str(error).replace('weight format', 'storage format', 1)}") from None
     return str(form).lower()
 
 
