@@ -208,7 +208,7 @@ def find_systems(
     from mlsys.hardware import as_system, systems
 
     decoder = load_decoder(model)
-    wanted = Limits.parse(limits)
+    wanted = Limits.parse(limits, "--find" if option.startswith("--") else "`limits`")
     tokens = tokens_of(decoder, sequence, prompt, output, option)
     rate = None
     if requests is not None:

@@ -51,7 +51,7 @@ class Limits:
     rate: float | None = None
 
     @classmethod
-    def parse(cls, text: str) -> Limits:
+    def parse(cls, text: str, where: str = "`limits`") -> Limits:
         """Return the limits that a text states, with commas between them.
 
         Parameters
@@ -59,6 +59,8 @@ class Limits:
         text
             ``TTFT``, ``TPOT`` (s), ``cost`` (USD for a million tokens) and ``chips`` with ``<``, and ``rate`` (tokens
             per second of each sequence, 1/s) with ``>``.
+        where
+            How an error writes the name of the argument.
 
         Raises
         ------
@@ -66,30 +68,30 @@ class Limits:
             If a part is no limit, stands there twice, or is not above zero.
         """
         if not isinstance(text, str) or not text.strip():
-            raise ArgumentError(f"limits must name what is to be met, got {short(text)}. {_EXAMPLE}")
+            raise ArgumentError(f"{where} must name what is to be met, got {short(text)}. {_EXAMPLE}")
         found: dict[str, float] = {}
         for part in text.split(","):
             match = _PART.fullmatch(part)
             if match is None:
-                raise ArgumentError(f"{short(part.strip())} is no limit. {_EXAMPLE}")
+                raise ArgumentError(f"{where}: {short(part.strip())} is no limit. {_EXAMPLE}")
             name, sign, value = match.groups()
             known = next((each for each in _LIMITS if each.lower() == name.lower()), None)
             if known is None:
                 raise ArgumentError(
-                    f"no limit is called {short(name)}. Known: {', '.join(_LIMITS)}.{did_you_mean(name, _LIMITS)}"
+                    f"{where}: no limit is called {short(name)}. Known: {', '.join(_LIMITS)}.{did_you_mean(name, _LIMITS)}"
                 )
             unit, below = _LIMITS[known]
             if sign[0] != ("<" if below else ">"):
-                raise ArgumentError(f"{known} takes {'<' if below else '>'}, got {short(part.strip())}")
+                raise ArgumentError(f"{where}: {known} takes {'<' if below else '>'}, got {short(part.strip())}")
             try:
                 stated = request_rate(value) if unit == "1/s" else amount(_APART.sub(r"\1 \2", value), unit)
                 number = float(stated.m_as(unit))
             except ValueError as error:
-                raise ArgumentError(f"{known}: {error}") from error
+                raise ArgumentError(f"{where}: {known}: {error}") from error
             if not number > 0:
-                raise ArgumentError(f"{known} must be above zero, got {value}")
+                raise ArgumentError(f"{where}: {known} must be above zero, got {value}")
             if known.lower() in found:
-                raise ArgumentError(f"{known} is given twice. Give it once")
+                raise ArgumentError(f"{where}: {known} is given twice. Give it once")
             found[known.lower()] = number
         return cls(**found)
 

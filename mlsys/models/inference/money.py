@@ -96,7 +96,7 @@ def hour_of(system: System, rent: Quantity | None = None, grid: str | None = Non
         energy = energy_use(device, hour, power=power)
     except UnknownNameError:
         return Money(usd_per_hour=usd, notes=(*notes, f"no power of {device.name} is on record: energy unknown"))
-    country = grid or "World"
+    country = "World" if grid is None else grid
     grams = operational(energy, country)
     notes.append(f"emissions of the electricity alone ({country}); models.carbon.footprint() adds the making")
     return Money(
