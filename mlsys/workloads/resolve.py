@@ -167,10 +167,15 @@ def _from_config(
     option: str,
 ) -> Workload:
     from mlsys.workloads.transformer_config import UnknownArchitectureError
-    from mlsys.workloads.transformer_config.workload import configured_decoder, traced_configuration
+    from mlsys.workloads.transformer_config.workload import (
+        configured_decoder,
+        configured_encoder,
+        traced_configuration,
+    )
 
     try:
         return configured_decoder(model, given, precision, phase, option, formats)
     except UnknownArchitectureError as error:
         refuse_others(option, formats, set(), f"{model}, which is built by transformers and traced")
-        return traced_configuration(model, given, precision, phase, option, error)
+        encoder = configured_encoder(model, given, precision, phase, option)
+        return encoder or traced_configuration(model, given, precision, phase, option, error)

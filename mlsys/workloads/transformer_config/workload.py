@@ -101,6 +101,36 @@ def configured_decoder(
     return replace(workload, recipe=recipe, source="configuration", _captured=captured)
 
 
+def configured_encoder(
+    path: str | Path, given: Mapping[str, int], precision: str | None, phase: Phase | None, option: str
+) -> Workload | None:
+    """Return the workload of an encoder or encoder-decoder that is read without torch; None for other configurations.
+
+    Parameters
+    ----------
+    path, given, precision, phase, option
+        As of :func:`configured_decoder`; ``given`` may also have ``image``.
+
+    Raises
+    ------
+    ArgumentError
+        If it states how weights are stored and no precision overrides it, or something does not go with it.
+    """
+    from mlsys.workloads.from_catalogue import from_entry
+    from mlsys.workloads.hf import from_hf_config
+    from mlsys.workloads.transformer_config.encoders import encoder_entry
+
+    described = read_file(path)
+    entry = encoder_entry(described, f"configuration {path}, read without building the model")
+    if entry is None or (described.get("quantization_config") is not None and precision is None):
+        return None
+    form = precision or stated_dtype(described) or "fp32"
+    workload = from_entry(entry, {"batch": 1, **given}, form, phase, option)
+    recipe = workload.recipe.replace("; written down", ". Written down")
+    captured = partial(from_hf_config, str(path), **workload.sizes)
+    return replace(workload, recipe=recipe, source="configuration", _captured=captured)
+
+
 def _captured(path: str, sizes: Mapping[str, int], precision: str) -> Workload:
     from mlsys.workloads.hf import from_hf_config
     from mlsys.workloads.torch_import.assemble import TORCH_DTYPES

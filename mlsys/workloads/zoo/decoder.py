@@ -274,7 +274,7 @@ class Decoder(ABC):
         >>> from mlsys.workloads.transformer_config import read_config
         >>> jamba = read_config({"model_type": "jamba", "architectures": ["JambaForCausalLM"]})
         >>> print(jamba.kv_cache_per_token().to("KiB"), jamba.state_bytes().to("MiB"))
-        16.0 KiB 15.75 MiB
+        16 KiB 15.75 MiB
         """
         batch = checked_count("state_bytes", "batch", batch)
         mixers = [layer.recurrence for layer in self.layer_list if layer.recurrence is not None]
