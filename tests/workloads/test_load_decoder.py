@@ -90,3 +90,24 @@ def test_formats_of_what_has_none_are_refused(tmp_path: Path) -> None:
         load("llama-3-8b", kv_format="fp9")
     with pytest.raises(ArgumentError, match="`weight_format` is for a network that is loaded by name"):
         flops(load("llama-3-8b"), weight_format="int8")
+
+
+@pytest.mark.parametrize("weights", [None, "int4 g128"])
+def test_what_must_lie_in_memory_is_what_is_stored(weights: str | None) -> None:
+    answer = analyze("H100", "llama-3-70b", phase="decode", sequence=1024, batch=4, weight_format=weights)
+    bits, parameters = {None: 16, "int4 g128": 4.125}[weights], 70_553_706_496
+    cache = 4 * 1024 * 327_680
+    assert answer.memory.needed.m_as("GB") == pytest.approx((parameters * bits / 8 + cache) / 1e9, rel=0.002)
+    assert answer.memory.fits is (weights is not None)
+
+
+def test_recurrent_states_lie_in_memory_too(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(
+        json.dumps({"model_type": "mamba2", "architectures": ["Mamba2ForCausalLM"], "torch_dtype": "bfloat16"})
+    )
+    one, many = (analyze("H100", tmp_path, phase="decode", batch=batch).memory.needed for batch in (1, 65))
+    each = 64 * (8192 * 128 * 4 + (8192 + 2 * 8 * 128) * 4 * 2)  # layers, state in FP32, four columns in 16 bits
+    scan = 2 * 8192 * 128 * 4  # and what the scan of one layer reads and writes of its state
+    assert (many - one).m_as("byte") == pytest.approx(64 * (each + scan), rel=0.002)
+    record = flops(tmp_path, phase="decode", batch=3, sequence=100_000).record()
+    assert (record["state_bytes"], record["kv_cache_bytes"]) == (3 * each, 0)

@@ -127,7 +127,8 @@ def configured_encoder(
     form = precision or stated_dtype(described) or "fp32"
     workload = from_entry(entry, {"batch": 1, **given}, form, phase, option)
     recipe = workload.recipe.replace("; written down", ". Written down")
-    captured = partial(from_hf_config, str(path), **workload.sizes)
+    sizes: dict[str, Any] = dict(workload.sizes)
+    captured = partial(from_hf_config, str(path), **sizes)
     return replace(workload, recipe=recipe, source="configuration", _captured=captured)
 
 
