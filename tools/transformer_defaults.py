@@ -10,9 +10,10 @@ import yaml
 
 from mlsys.files import write_text
 from mlsys.workloads.transformer_config.architectures import ARCHITECTURES
+from mlsys.workloads.transformer_config.encoders import ENCODERS
 
 FILE = Path(__file__).parents[1] / "mlsys" / "workloads" / "transformer_config" / "defaults.yaml"
-MODEL_TYPES = sorted(ARCHITECTURES)
+MODEL_TYPES = sorted({*ARCHITECTURES, *ENCODERS})
 # The name that a field has in most classes, by the name it has in some.
 CANONICAL = {
     "n_embd": "hidden_size", "n_layer": "num_hidden_layers", "num_layers": "num_hidden_layers",
@@ -20,6 +21,7 @@ CANONICAL = {
     "num_kv_heads": "num_key_value_heads", "n_inner": "intermediate_size", "ffn_dim": "intermediate_size",
     "ffn_hidden_size": "intermediate_size", "hidden_activation": "hidden_act", "activation": "hidden_act",
     "activation_function": "hidden_act", "num_local_experts": "num_experts", "n_routed_experts": "num_experts",
+    "d_ff": "intermediate_size", "d_kv": "head_dim",
     "d_model": "hidden_size", "n_layers": "num_hidden_layers", "n_heads": "num_attention_heads",
     "conv_L_cache": "conv_kernel", "max_seq_len": "max_position_embeddings", "layers_block_type": "layer_types",
     "attention_window_size": "sliding_window", "mlp_hidden_act": "hidden_act", "conv1d_width": "conv_kernel",
@@ -51,6 +53,10 @@ FIELDS = {
     "interleave_moe_layer_step", "no_rope_layers", "attention_chunk_size", "moe_layer_start_index",
     "moe_layer_end_index", "moe_layer_interval", "num_kv_shared_layers", "altup_num_inputs", "laurel_rank",
     "hidden_size_per_layer_input", "vocab_size_per_layer_input", "qk_norm", "window_size", "use_conv_bias",
+    "type_vocab_size", "image_size", "patch_size",
+    "num_channels", "pooler_output_size", "num_decoder_layers", "relative_attention_num_buckets", "feed_forward_proj",
+    "encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads", "encoder_ffn_dim",
+    "decoder_ffn_dim", "max_source_positions", "max_target_positions", "num_mel_bins",
 }  # fmt: skip
 
 

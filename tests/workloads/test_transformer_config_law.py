@@ -38,8 +38,9 @@ KEPT_ELSEWHERE = ("recurrent_gemma", "minimax")  # states are attributes of the 
 def drawn(kind: str) -> dict[str, Any]:
     """Return sizes that are drawn anew for each kind, and alike in every run."""
     draw = random.Random(zlib.crc32(kind.encode()))
+    most = 1 if kind.startswith("deepseek") else 2  # latent attention has keys for all heads
     return {
-        "layers": 4, "heads": draw.choice([2, 4]), "share": draw.choice([1, 2 - kind.startswith("deepseek")]), "head_dim": draw.choice([8, 16]),
+        "layers": 4, "heads": draw.choice([2, 4]), "share": draw.choice([1, most]), "head_dim": draw.choice([8, 16]),
         "inner": draw.choice([24, 40]), "tied": draw.random() < 0.5, "window": 64, "first": 1, "latent": 12,
         "bare": False, "flags": set(draw.sample(FLAGS, 5)), "unset": False,
     }  # fmt: skip

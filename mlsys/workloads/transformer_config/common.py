@@ -51,6 +51,23 @@ class Resolved:
     per_layer_table: tuple[int, ...] = ()
 
 
+def activation(fields: Fields) -> str:
+    """Return the activation of a configuration, by our name.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not known.
+    """
+    name = fields.text("hidden_act") or "silu"
+    if name not in _ACTIVATIONS:
+        raise fault(
+            f"`{fields.spelled('hidden_act')}` is {name!r}, an activation that is not known here."
+            f"{did_you_mean(name, _ACTIVATIONS)}"
+        )
+    return _ACTIVATIONS[name]
+
+
 @dataclass
 class Common:
     """The fields that nearly all decoders have."""
@@ -94,13 +111,7 @@ class Common:
     @property
     def act(self) -> str:
         """The activation, by our name."""
-        name = self.fields.text("hidden_act") or "silu"
-        if name not in _ACTIVATIONS:
-            raise fault(
-                f"`{self.fields.spelled('hidden_act')}` is {name!r}, an activation that is not known here."
-                f"{did_you_mean(name, _ACTIVATIONS)}"
-            )
-        return _ACTIVATIONS[name]
+        return activation(self.fields)
 
     def layer(self, *biases: str, norm_size: int = 1, norms: int = 2, more: int = 0, **sizes: Any) -> DecoderLayer:
         """Return a layer with norms over ``hidden``, of so many parameters for each element, and ``more`` others."""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.faults import short
-from mlsys.workloads.transformer_config.read import read_config, read_file
+from mlsys.workloads.transformer_config.architectures import ARCHITECTURES
+from mlsys.workloads.transformer_config.headers import Header, read_gguf, read_safetensors
+from mlsys.workloads.transformer_config.read import UnknownArchitectureError, read_config, read_file
+from mlsys.workloads.transformer_config.stored import StoredTensors, stored_tensors
+from mlsys.workloads.transformer_config.structure import TransformerConfig
 from mlsys.workloads.zoo.decoder import Decoder
 
 CONFIG = "config.json"
@@ -20,7 +26,8 @@ def load_decoder(model: str | Path | Decoder) -> Decoder:
     ----------
     model
         A decoder, which is returned as it is; the name of a language model of the catalogue; a ``config.json``, or
-        its folder; or a ``.safetensors`` file or index beside a ``config.json``. Nothing is downloaded.
+        its folder; a GGUF file; or a ``.safetensors`` file or index beside a ``config.json``. Of files of weights the
+        headers alone are read, and the bytes of weights are those of the file. Nothing is downloaded.
 
     Returns
     -------
@@ -48,17 +55,87 @@ def load_decoder(model: str | Path | Decoder) -> Decoder:
         )
     path = Path(model)
     if is_checkpoint(path):
-        return read_config(config_of(path))
+        return read_checkpoint(path)
     if path.is_dir() and not (path / CONFIG).is_file():
         raise ArgumentError(f"the folder {str(path)!r} has no {CONFIG}. Give a folder that has one")
     if path.suffix == ".json" or path.is_dir():
-        return read_config(read_file(path))
+        return _read(path)
     return _of_catalogue(str(model))
 
 
 def is_checkpoint(path: Path) -> bool:
     """Return whether a path names a file of weights, by its ending."""
-    return path.name.endswith((_SAFETENSORS, _INDEX))
+    return path.name.endswith((_SAFETENSORS, _INDEX, _GGUF))
+
+
+def read_checkpoint(path: Path, *, quantized: bool = True) -> TransformerConfig:
+    """Return the decoder of a GGUF file, or of a safetensors file or index beside a ``config.json``.
+
+    Parameters
+    ----------
+    path
+        The file.
+    quantized
+        Whether weights take the bytes that they have in the file; False takes them as unquantised.
+
+    Raises
+    ------
+    ArgumentError
+        If a file cannot be read, or its tensors contradict the configuration.
+    UnknownArchitectureError
+        If it is of an architecture that is not read here.
+    """
+    if path.name.endswith(_GGUF):
+        header = read_gguf(path)
+        config = _gguf_config(header, quantized)
+    else:
+        config = _read(config_of(path), quantized)
+        header = read_safetensors(path)
+    stored = stored_tensors(header, config)
+    if not quantized or stored is None or _as_said(config, stored):
+        return config
+    return replace(config, quantization=stored)
+
+
+def described_file(path: Path) -> dict[str, Any]:
+    """Return the JSON object that describes a model: a ``config.json``, also beside weights, or GGUF metadata.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none, or it is no JSON object.
+    """
+    if path.name.endswith(_GGUF):
+        return dict(read_gguf(path).metadata)
+    return read_file(config_of(path) if is_checkpoint(path) else path)
+
+
+def _gguf_config(header: Header, quantized: bool) -> TransformerConfig:
+    names = {tensor.name for tensor in header.tensors}
+    metadata = {key: value for key, value in header.metadata.items() if key != "general.file_type"}
+    if "general.architecture" not in metadata:
+        raise ArgumentError(f"{header.path}: the metadata lacks `general.architecture`. Is it a model?")
+    config = read_config(metadata, quantized=quantized)
+    kept = tuple(each for each in config.assumed if "general.file_type" not in each)
+    return replace(config, tied=bool(names) and "output.weight" not in names, assumed=kept)
+
+
+def _as_said(config: TransformerConfig, stored: StoredTensors) -> bool:
+    """Return whether files hold all parameters in one format of 16 or more bits, as the configuration alone says."""
+    return (
+        config.quantization is None
+        and len(stored.formats) == 1
+        and stored.total in (2 * config.parameters().magnitude, 4 * config.parameters().magnitude)
+    )
+
+
+def _read(path: Path, quantized: bool = True) -> TransformerConfig:
+    try:
+        return read_config(read_file(path), quantized=quantized)
+    except UnknownArchitectureError as error:
+        raise UnknownArchitectureError(
+            f"{error}, and a decoder language model is needed. Read are {', '.join(sorted(ARCHITECTURES))}"
+        ) from None
 
 
 def config_of(path: Path) -> Path:

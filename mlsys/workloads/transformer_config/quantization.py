@@ -104,7 +104,8 @@ class QuantizedWeights:
             head = self._outside("lm_head", width, model.vocabulary, plain, self.head and not model.tied)
             table = self._outside("embed_tokens", width, model.vocabulary, plain, self.embedding)
             moved = self._outside("embedding", width, hidden, plain, self.embedding)
-            return {
+            further = dict.fromkeys(("embedding of layers", *(each.operator for each in model.outer_matrices)), plain)
+            return further | {
                 "embedding": table,
                 "logits": table if model.tied else head,
                 "embedding up": moved,

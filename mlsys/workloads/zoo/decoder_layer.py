@@ -204,7 +204,11 @@ class DecoderLayer:
                 output,
             )
         shared = self.kv_heads * self.head_dim
-        sides = (("q", self.heads * self.head_dim * (1 + self.gated_query)), ("k", shared), ("v", shared))
+        sides: tuple[tuple[str, int], ...] = (
+            ("q", self.heads * self.head_dim * (1 + self.gated_query)),
+            ("k", shared),
+            ("v", shared),
+        )
         if self.shares_cache:
             sides = sides[:1]
         rows = (matrix("query, key, value", f"self_attn.{side}_proj", hidden, width) for side, width in sides)
