@@ -49,6 +49,7 @@ from mlsys.formulas.memory import (
     weight_bytes,
     wire_delay,
 )
+from mlsys.formulas.multicore import asymmetric_speedup, dynamic_speedup, symmetric_speedup
 from mlsys.formulas.operations import (
     attention_bytes,
     attention_macs,
@@ -69,12 +70,22 @@ from mlsys.formulas.roofline import (
     roofline_time,
     utilisation_ceiling,
 )
+from mlsys.formulas.technology import (
+    dark_silicon_fraction,
+    die_yield,
+    dies_per_wafer,
+    doubling_time,
+    dynamic_power,
+    power_density_growth,
+    yearly_growth,
+)
 
 __all__ = [
     "amdahl_ceiling",
     "amdahl_speedup",
     "annuity",
     "arithmetic_intensity",
+    "asymmetric_speedup",
     "attainable_performance",
     "attention_bytes",
     "attention_macs",
@@ -87,10 +98,16 @@ __all__ = [
     "conv2d_bytes",
     "conv2d_macs",
     "conv_output_size",
+    "dark_silicon_fraction",
     "decode_rate_ceiling",
     "device_bound_fraction",
     "die_carbon",
     "die_cost",
+    "die_yield",
+    "dies_per_wafer",
+    "doubling_time",
+    "dynamic_power",
+    "dynamic_speedup",
     "electricity_rate",
     "elementwise_bytes",
     "elementwise_flops",
@@ -111,6 +128,7 @@ __all__ = [
     "model_memory",
     "operational_carbon",
     "overlapped_time",
+    "power_density_growth",
     "price_per_performance",
     "rented_cost",
     "required_accelerator_speedup",
@@ -122,9 +140,11 @@ __all__ = [
     "serial_share",
     "standard_attention_bytes",
     "straight_line_depreciation",
+    "symmetric_speedup",
     "token_carbon",
     "token_cost",
     "utilisation_ceiling",
     "weight_bytes",
     "wire_delay",
+    "yearly_growth",
 ]

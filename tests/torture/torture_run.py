@@ -29,7 +29,7 @@ from torture_cases import Case, content, corpus
 
 MOST_SECONDS, MOST_BYTES, ASLEEP = 10.0, 2_000_000_000, 60.0
 _LINES = 45  # of one refusal: loaders list every fault
-_FINE = ("ArgumentError", "ArgumentUnitError", "UnknownNameError", "DeviceFileError", "ScenarioFileError", "SweepFileError",
+_FINE = ("ArgumentError", "ArgumentUnitError", "UnknownNameError", "UnrecordedError", "DeviceFileError", "ScenarioFileError", "SweepFileError",
          "UnreadableError", "UnwrittenError", "LogFileError", "DimensionalityError", "UndefinedUnitError", "ValueError", "TypeError")  # fmt: skip
 
 
