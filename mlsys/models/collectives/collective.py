@@ -13,7 +13,7 @@ from mlsys.models.collectives.candidate import Candidate
 from mlsys.models.collectives.closed import closed_forms
 from mlsys.models.collectives.group import group_of
 from mlsys.models.collectives.nccl import candidates, generation_of
-from mlsys.models.record import VERSION, amounts, facts_of, plain_amount
+from mlsys.models.record import amounts, facts_of, plain_amount, with_units
 from mlsys.provenance import Fact, origin_of, traced
 from mlsys.tables import Table
 from mlsys.unit_checks import checked_choice, checked_count, checked_number, positive
@@ -104,8 +104,7 @@ class CollectiveResult:
     def record(self) -> dict[str, Any]:
         """Return the result as plain data, for JSON."""
         low, high = self.range
-        return {
-            "record": VERSION,
+        told = {
             "model": "collective",
             "system": self.system,
             "operation": self.operation,
@@ -126,6 +125,7 @@ class CollectiveResult:
             "assumptions": list(self.assumptions),
             "facts": [fact.name for fact in self.facts],
         }
+        return with_units(told)
 
     def table(self) -> Table:
         """Return a table of the algorithms, fastest first."""
@@ -333,6 +333,8 @@ def _assumptions(system: System, library: CollectiveLibrary, nodes: int, ranks: 
     lines.append("no other traffic shares the links")
     if system.scale_up.topology == "host":
         lines.append("cards speak over PCIe; neighbours at two CPUs share the link between these")
+        if library == "nccl":
+            lines.append("no measurement on PCIe was at hand: the range is that of NVLink")
     return tuple(lines)
 
 
