@@ -115,6 +115,9 @@ CALLS: dict[str, dict[str, object]] = {
         bandwidth=Q_(100, "GB/s"),
         reduction_time_per_byte=Q_(1, "ps/byte"),
     ),
+    "copy_share": dict(copy_time=Q_(4, "ms"), compute_time=Q_(6, "ms")),
+    "double_buffered_time": dict(copy_time=Q_(4, "ms"), compute_time=Q_(6, "ms"), steps=10),
+    "partial_overlap_time": dict(copy_time=Q_(4, "ms"), compute_time=Q_(6, "ms"), overlap=0.5),
     "message_time": dict(message=Q_(1, "MB"), latency=Q_(5, "us"), bandwidth=Q_(100, "GB/s")),
     "half_performance_size": dict(latency=Q_(5, "us"), bandwidth=Q_(100, "GB/s")),
     "hierarchical_all_reduce_time": dict(

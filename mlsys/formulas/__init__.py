@@ -58,6 +58,7 @@ from mlsys.formulas.operations import (
     gemm_intensity,
     gemm_macs,
 )
+from mlsys.formulas.overlap import copy_share, double_buffered_time, partial_overlap_time
 from mlsys.formulas.roofline import (
     arithmetic_intensity,
     attainable_performance,
@@ -83,9 +84,11 @@ __all__ = [
     "conv2d_bytes",
     "conv2d_macs",
     "conv_output_size",
+    "copy_share",
     "decode_rate_ceiling",
     "device_bound_fraction",
     "direct_exchange_time",
+    "double_buffered_time",
     "elementwise_bytes",
     "elementwise_flops",
     "flash_attention_bytes",
@@ -102,6 +105,7 @@ __all__ = [
     "model_memory",
     "overlapped_time",
     "pairwise_all_to_all_time",
+    "partial_overlap_time",
     "rabenseifner_all_reduce_time",
     "recursive_doubling_all_gather_time",
     "recursive_doubling_all_reduce_time",
