@@ -46,7 +46,7 @@ def collective(
     Examples
     --------
     >>> from mlsys.units import Q_
-    >>> result = collective("all-gather", Q_(1, "GB"), "DGX_A100", library="none", algorithm="ring")
+    >>> result = collective("all-gather", Q_(1, "GB"), "DGX_A100", library="ideal", algorithm="ring")
     >>> print(f"{result.time.to('ms'):.3f}, {result.bus_bandwidth.to('GB/s'):.0f}")
     2.921 ms, 300 GB/s
     """

@@ -38,7 +38,7 @@ def complete_system(ctx: click.Context, param: click.Parameter, incomplete: str)
 @click.option(
     "--library",
     type=click.Choice(get_args(CollectiveLibrary)),
-    help="nccl: its protocols as they run; none: closed forms of full links. By default nccl on NVIDIA GPUs.",
+    help="nccl: its protocols as they run; ideal: closed forms of full links. By default nccl on NVIDIA GPUs.",
 )
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row for each algorithm.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

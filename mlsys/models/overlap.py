@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from mlsys.errors import ArgumentError
+from mlsys.faults import short
 from mlsys.formulas import copy_share, double_buffered_time, message_time, shared_bandwidth
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
@@ -195,6 +196,9 @@ def overlapped_steps(
     """
     where = "overlapped_steps"
     found = as_system(system)
+    for name, value in (("data", data), ("compute_time", compute_time), ("staging_bandwidth", staging_bandwidth)):
+        if getattr(value, "ndim", 0):
+            raise ArgumentError(f"{where}(): `{name}` must be a single value, got {short(value)}. Ask once for each")
     moved = float(checked_number(where, "data", data, nonnegative("byte"), {}))
     compute = float(checked_number(where, "compute_time", compute_time, nonnegative("s"), {}))
     part = float(checked_number(where, "attained", attained, efficiency(), {}))

@@ -170,7 +170,7 @@ def test_edge_clock_prints_the_record_of_the_call() -> None:
         ("all-reduce", "DGX_H100", {"nodes": 2}),
         ("all-gather", "TPUv5e_pod", {"chips": 64}),
         ("all-to-all", "MI300X_platform", {"algorithm": "direct"}),
-        ("broadcast", "Server_8x_L40S", {"library": "none"}),
+        ("broadcast", "Server_8x_L40S", {"library": "ideal"}),
         ("all-reduce", "T4", {}),
     ],
 )
