@@ -21,6 +21,7 @@ _HOMES = {
     "claims_table": "mlsys.claims",
     "given": "mlsys.claims",
     "analyze": "mlsys.api.analyze",
+    "collective": "mlsys.api.collective",
     "compare": "mlsys.api.compare",
     "cost": "mlsys.api.cost",
     "device": "mlsys.api.devices",
