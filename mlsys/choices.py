@@ -42,5 +42,5 @@ CollectiveAlgorithm = Literal[
     "nvls",
 ]
 """Algorithm of a collective operation; which operations it serves is checked where it is used."""
-CollectiveLibrary = Literal["nccl", "none"]
+CollectiveLibrary = Literal["nccl", "ideal"]
 """Whose times: NCCL's protocols as they run, or the closed forms alone."""

@@ -16,6 +16,10 @@ class ArgumentUnitError(ArgumentError, TypeError):
     """An argument has no unit, or one of the wrong dimension."""
 
 
+class UnrecordedError(ArgumentError):
+    """A fact that an answer needs is not recorded, and was not given."""
+
+
 class UnknownNameError(AttributeError, KeyError, ValueError):
     """A requested name, such as a device, precision, memory level or link, does not exist."""
 

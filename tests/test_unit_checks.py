@@ -115,6 +115,9 @@ CALLS: dict[str, dict[str, object]] = {
         bandwidth=Q_(100, "GB/s"),
         reduction_time_per_byte=Q_(1, "ps/byte"),
     ),
+    "copy_share": dict(copy_time=Q_(4, "ms"), compute_time=Q_(6, "ms")),
+    "double_buffered_time": dict(copy_time=Q_(4, "ms"), compute_time=Q_(6, "ms"), steps=10),
+    "partial_overlap_time": dict(copy_time=Q_(4, "ms"), compute_time=Q_(6, "ms"), overlap=0.5),
     "message_time": dict(message=Q_(1, "MB"), latency=Q_(5, "us"), bandwidth=Q_(100, "GB/s")),
     "half_performance_size": dict(latency=Q_(5, "us"), bandwidth=Q_(100, "GB/s")),
     "hierarchical_all_reduce_time": dict(
@@ -188,6 +191,16 @@ CALLS: dict[str, dict[str, object]] = {
     "price_per_performance": dict(price=Q_(15_000, "USD"), peak=Q_(312, "TFLOP/s")),
     "rented_cost": dict(device_time=Q_(1000, "hour"), rent=Q_(2, "USD/hour")),
     "straight_line_depreciation": dict(price=Q_(30_000, "USD"), lifetime=Q_(4, "year"), residual=Q_(3_000, "USD")),
+    "asymmetric_speedup": dict(parallel_fraction=0.9, units=16, core_units=4),
+    "dynamic_speedup": dict(parallel_fraction=0.9, units=16, core_units=4),
+    "symmetric_speedup": dict(parallel_fraction=0.9, units=16, core_units=4),
+    "dark_silicon_fraction": dict(power_budget=Q_(125, "W"), full_power=Q_(250, "W")),
+    "die_yield": dict(die_area=Q_(814, "mm**2"), defect_density=Q_(0.1, "1/cm**2"), clustering=3),
+    "dies_per_wafer": dict(wafer_diameter=Q_(300, "mm"), die_area=Q_(814, "mm**2")),
+    "doubling_time": dict(growth=1.7),
+    "dynamic_power": dict(capacitance=Q_(10, "nF/cycle"), voltage=Q_(1, "V"), clock=Q_(2, "GHz"), activity=0.5),
+    "power_density_growth": dict(scale=1.4, voltage_scale=1),
+    "yearly_growth": dict(first=1, last=2, time=Q_(3, "year")),
     "token_carbon": dict(emissions=Q_(360, "gCO2e/hour"), token_rate=Q_(1000, "token/s")),
     "token_cost": dict(rent=Q_(2, "USD/hour"), token_rate=Q_(680, "token/s"), utilisation=0.5),
 }
@@ -197,6 +210,9 @@ GENTLE = {
     "conv2d_macs": {"groups": 1},
     "required_parallel_fraction": {"target_speedup": 1},
     "straight_line_depreciation": {"residual": Q_(0, "USD")},
+    "asymmetric_speedup": {"core_units": 1},
+    "dynamic_speedup": {"core_units": 1},
+    "symmetric_speedup": {"core_units": 1},
 }
 EACH_ARGUMENT = [(name, argument) for name in CALLS for argument in CALLS[name]]
 WITH_UNIT = [(name, argument) for name, argument in EACH_ARGUMENT if ALL[name].specs[argument].unit]

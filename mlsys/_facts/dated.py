@@ -149,7 +149,7 @@ def purchases() -> tuple[Quotation, ...]:
     Examples
     --------
     >>> [str(price.value) for price in purchases() if price.subject == "B200"]
-    ['47409.1 USD']
+    ['47409.13 USD']
     """
     counts: dict[str, int] = {}
     quotations = []

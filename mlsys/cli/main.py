@@ -13,8 +13,10 @@ import click
 from mlsys.cli.analyze import analyze, compare
 from mlsys.cli.calibrate import calibrate, measure
 from mlsys.cli.claims import claims
+from mlsys.cli.collective import collective
 from mlsys.cli.common import say
 from mlsys.cli.compile_bench import compile_bench
+from mlsys.cli.cost import cost
 from mlsys.cli.devices import check, device, devices
 from mlsys.cli.edge import edge
 from mlsys.cli.explain import explain
@@ -56,9 +58,11 @@ for command in (
     devices,
     check,
     claims,
+    collective,
     flops,
     analyze,
     compare,
+    cost,
     calibrate,
     measure,
     compile_bench,

@@ -70,6 +70,7 @@ from mlsys.formulas.memory import (
     weight_bytes,
     wire_delay,
 )
+from mlsys.formulas.multicore import asymmetric_speedup, dynamic_speedup, symmetric_speedup
 from mlsys.formulas.operations import (
     attention_bytes,
     attention_macs,
@@ -82,6 +83,7 @@ from mlsys.formulas.operations import (
     gemm_intensity,
     gemm_macs,
 )
+from mlsys.formulas.overlap import copy_share, double_buffered_time, partial_overlap_time
 from mlsys.formulas.roofline import (
     arithmetic_intensity,
     attainable_performance,
@@ -89,6 +91,15 @@ from mlsys.formulas.roofline import (
     ridge_point,
     roofline_time,
     utilisation_ceiling,
+)
+from mlsys.formulas.technology import (
+    dark_silicon_fraction,
+    die_yield,
+    dies_per_wafer,
+    doubling_time,
+    dynamic_power,
+    power_density_growth,
+    yearly_growth,
 )
 
 __all__ = [
@@ -99,6 +110,7 @@ __all__ = [
     "amdahl_speedup",
     "annuity",
     "arithmetic_intensity",
+    "asymmetric_speedup",
     "attainable_performance",
     "attention_bytes",
     "attention_macs",
@@ -112,12 +124,20 @@ __all__ = [
     "conv2d_bytes",
     "conv2d_macs",
     "conv_output_size",
+    "copy_share",
+    "dark_silicon_fraction",
     "decode_rate_ceiling",
     "device_bound_fraction",
     "die_carbon",
     "die_cost",
+    "die_yield",
+    "dies_per_wafer",
     "direct_all_to_all_time",
     "direct_exchange_time",
+    "double_buffered_time",
+    "doubling_time",
+    "dynamic_power",
+    "dynamic_speedup",
     "electricity_rate",
     "elementwise_bytes",
     "elementwise_flops",
@@ -142,6 +162,8 @@ __all__ = [
     "operational_carbon",
     "overlapped_time",
     "pairwise_all_to_all_time",
+    "partial_overlap_time",
+    "power_density_growth",
     "price_per_performance",
     "rabenseifner_all_reduce_time",
     "recursive_doubling_all_gather_time",
@@ -161,6 +183,7 @@ __all__ = [
     "shared_bandwidth",
     "standard_attention_bytes",
     "straight_line_depreciation",
+    "symmetric_speedup",
     "token_carbon",
     "token_cost",
     "tree_all_reduce_time",
@@ -168,4 +191,5 @@ __all__ = [
     "utilisation_ceiling",
     "weight_bytes",
     "wire_delay",
+    "yearly_growth",
 ]

@@ -7,16 +7,17 @@ import math
 from typing import Literal, get_args
 
 from mlsys._facts.embodied import carbon_facts
-from mlsys.errors import ArgumentError
+from mlsys.errors import ArgumentError, UnrecordedError
 from mlsys.formulas.carbon import carbon_per_area, die_carbon, memory_carbon
 from mlsys.frozen import FrozenDict
 from mlsys.hardware import Hardware
 from mlsys.hardware.device import Device
-from mlsys.hardware.technology import Technology, technology_of
+from mlsys.hardware.technology import Technology
+from mlsys.hardware.view import view
 from mlsys.models.breakdown import Breakdown
 from mlsys.models.grid import grid_intensity
 from mlsys.models.prices import Machine, device_and_chips
-from mlsys.provenance import read, unrecorded
+from mlsys.provenance import as_recorded, read
 from mlsys.unit_checks import checked_choice, checked_number, efficiency, nonnegative, positive
 from mlsys.units import Quantity, computed, total, ureg
 
@@ -28,6 +29,7 @@ NODES = (28, 20, 14, 10, 8, 7, 5, 3)
 """Process nodes of the ACT model, nm."""
 
 _NODE, _GRAM = ureg.Unit("nm"), "gCO2e"
+_ACCELERATORS = ("GPU", "TPU", "NPU")
 _ON_BOARD = (Technology.HBM, Technology.GDDR, Technology.LPDDR, Technology.STACKED)
 
 
@@ -246,12 +248,13 @@ def _fab_intensity(fab: str | Quantity | None) -> Quantity:
 
 
 def _node(device: Device) -> float:
-    if device._node is None:
-        raise ArgumentError(
-            f"embodied(): no process node of {device.name} is recorded; no area has a footprint without"
+    machine = view(device)
+    if not machine.has("node"):
+        raise UnrecordedError(
+            f"embodied(): no process node of {device.name} is recorded, and the making of a chip depends on it. "
+            "Add it, with its source, to the device's YAML file"
         )
-    node: Quantity = read(device._node)
-    return float(node.m_as("nm"))
+    return float(machine.quantity("node").m_as("nm"))
 
 
 def _areas(device: Device, node: int, given: Quantity | None) -> tuple[tuple[Quantity, Quantity, Quantity], str]:
@@ -259,21 +262,22 @@ def _areas(device: Device, node: int, given: Quantity | None) -> tuple[tuple[Qua
     if given is not None:
         checked_number("embodied", "die_area", given, positive("mm**2"), {})
         return (given, given, given), "die area as given"
-    if "die_area" in device._chip:
-        area = device.chip("die_area")
+    machine = view(device)
+    if machine.has("die_area"):
+        area = machine.quantity("die_area")
         return (area, area, area), "die area as recorded"
-    if "transistors" not in device._chip:
-        raise ArgumentError(
+    if not machine.has("transistors"):
+        raise UnrecordedError(
             f"embodied(): neither the die area nor the number of transistors of {device.name} is recorded. "
             'Write e.g. die_area=Q_(800, "mm**2")'
         )
     densities = _densities(node)
     if not densities:
-        raise ArgumentError(
+        raise UnrecordedError(
             f"embodied(): no chip near {node} nm is recorded with its area and transistors. "
             'Write e.g. die_area=Q_(800, "mm**2")'
         )
-    transistors = device.chip("transistors")
+    transistors = machine.quantity("transistors")
     middle = densities[len(densities) // 2]
     areas = tuple((transistors / each).to("mm**2") for each in (middle, densities[-1], densities[0]))
     words = (
@@ -287,38 +291,37 @@ def _areas(device: Device, node: int, given: Quantity | None) -> tuple[tuple[Qua
 def _densities(node: int) -> tuple[Quantity, ...]:
     """Return the transistors per area of the recorded chips whose node is nearest to ``node``, smallest first."""
     found = []
-    with unrecorded():
+    with as_recorded():
         for device in Hardware:
-            chip = device._chip
-            if {"die_area", "transistors"} <= set(chip) and device._node is not None:
-                nm = float(device._node.m_as("nm"))
-                if nearest_node(nm) == node and device.kind in ("GPU", "TPU", "NPU"):
-                    found.append((chip["transistors"] / chip["die_area"]).to("1/mm**2"))
+            machine = view(device)
+            known = all(machine.has(field) for field in ("die_area", "transistors", "node"))
+            if known and device.kind in _ACCELERATORS and nearest_node(machine.quantity("node").m_as("nm")) == node:
+                found.append((machine.quantity("transistors") / machine.quantity("die_area")).to("1/mm**2"))
     return tuple(sorted(set(found), key=lambda density: density.m))
 
 
 def _memory(device: Device, given: Quantity | None) -> tuple[Quantity | None, tuple[str, str, str], tuple[str, ...]]:
     """Return the capacity of the DRAM, ACT's name of it with a low and a high one, and what is assumed."""
     central = ("DRAM_DDR4_10NM", "DRAM_LPDDR4", "DRAM_DDR3_30NM")
-    level = device.memory[device.main_memory]
-    kind = technology_of(level.kind) if level.kind else None
+    level = view(device).main
+    kind = level.technology
     words = "ACT has no factor for its DRAM: that of DDR4 of 10 nm, from LPDDR4 to DDR3 of 30 nm"
     if given is not None:
         checked_number("embodied", "memory", given, nonnegative("byte"), {})
         return given, central, (words,)
-    if kind not in _ON_BOARD or not level.has_capacity:
+    if kind not in _ON_BOARD or not level.has("capacity"):
         return None, central, ("no memory: it is not soldered to the chip or its board",)
     if kind is Technology.LPDDR:
         lpddr = ("DRAM_LPDDR4", "DRAM_LPDDR4", "DRAM_DDR4_10NM")
-        return level.capacity, lpddr, ("DRAM as LPDDR4, up to DDR4 of 10 nm",)
-    return level.capacity, central, (words,)
+        return level.quantity("capacity"), lpddr, ("DRAM as LPDDR4, up to DDR4 of 10 nm",)
+    return level.quantity("capacity"), central, (words,)
 
 
 def _published(name: str, device: Device, chips: int) -> Breakdown:
     fact = f"PCF_{device.id}"
     if fact not in carbon_facts():
         have = ", ".join(each.removeprefix("PCF_") for each in carbon_facts() if each.startswith("PCF_"))
-        raise ArgumentError(
+        raise UnrecordedError(
             f"embodied(): no footprint of {device.name} is published; those of {have} are. Write e.g. method='ACT'"
         )
     each = _fact(fact)

@@ -162,10 +162,8 @@ def power_of(where: str, machine: Machine, power: Quantity | None = None) -> Qua
     if power is not None:
         checked_number(where, "power", power, positive("W"), {})
         return power
-    if isinstance(machine, System) and machine._power is not None:
-        whole = machine._counts["chips_per_node"].m if "chips_per_node" in machine._counts else machine.chips_per_node
-        return machine.power * (chips / float(whole))
-    return device.tdp if chips == 1 else device.tdp * chips
+    each = machine.power_per_chip if isinstance(machine, System) and machine.has_power else device.tdp
+    return each if chips == 1 else (each * chips).to("W")
 
 
 def power_in_words(machine: Machine, power: Quantity | None) -> str:
@@ -179,7 +177,7 @@ def power_in_words(machine: Machine, power: Quantity | None) -> str:
     """
     if power is not None:
         return "power as given"
-    if isinstance(machine, System) and machine._power is not None:
+    if isinstance(machine, System) and machine.has_power:
         return "under load, nodes draw the most that is recorded for them, hosts included"
     return "the chips draw their TDP under load; hosts and network are not in it"
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from mlsys._facts.dated import Quotation, purchases, rents
-from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
+from mlsys.errors import ArgumentError, UnknownNameError, UnrecordedError, did_you_mean
 from mlsys.faults import short
 from mlsys.hardware.device import Device
 from mlsys.hardware.system import System
+from mlsys.hardware.view import view
 from mlsys.models.breakdown import shown
 from mlsys.models.record import VERSION, facts_of, plain_amount
-from mlsys.provenance import Fact, comparing, origin_of, read
+from mlsys.provenance import Fact, comparing, read, unrecorded
 from mlsys.unit_checks import checked_choice, checked_count
 from mlsys.units import Quantity
 
@@ -93,8 +94,8 @@ class Price:
 
     @property
     def date(self) -> str:
-        """Date of the quotation used; the newer one if there are two."""
-        return max(quotation.date for quotation in self.used)
+        """Date of the quotation used, the newer one if there are two; empty for a price that was given."""
+        return max((quotation.date for quotation in self.used), default="")
 
     @property
     def range(self) -> tuple[Quantity, Quantity]:
@@ -133,6 +134,8 @@ class Price:
         >>> print(rent(Hardware.Cloud.H100, provider="Lambda").explain())
         rent of NVIDIA H100 SXM5 80 GB: 3.29 USD/h (Lambda on-demand, 2025-02-28)
         """
+        if not self.used:
+            return f"{self.what} of {self.subject}: {shown(self.amount)}, as given"
         ends = "" if len(self.quotations) < 2 else f", {shown(self.low)} to {shown(self.high)}"
         of = " and ".join(", ".join((f"{each.provider} {each.kind}".strip(), each.date)) for each in self.used)
         among = "" if len(self.quotations) < 2 else f", the median of {len(self.quotations)} quotations of that year"
@@ -180,7 +183,7 @@ def rent(
     checked_choice("rent", "commitment", commitment, get_args(Commitment))
     known = [quotation for quotation in rents() if quotation.subject == device.id]
     if not known:
-        raise _unrecorded("rent", "rent", device, {quotation.subject for quotation in rents()}, 'Q_(2, "USD/hour")')
+        raise _unrecorded("rent", "rent", device, 'Q_(2, "USD/hour")')
     if provider is not None:
         known = _of_provider(device, provider, known)
     fitting = [quotation for quotation in known if quotation.kind == commitment]
@@ -233,8 +236,7 @@ def purchase_price(machine: Machine, year: int | None = None, *, kind: PriceKind
     if recorded is not None:
         known.append(recorded)
     if not known:
-        recorded_for = {quotation.subject for quotation in purchases()}
-        raise _unrecorded("purchase_price", "purchase price", device, recorded_for, 'Q_(30_000, "USD")', "price")
+        raise _unrecorded("purchase_price", "purchase price", device, 'Q_(30_000, "USD")', "price")
     is_system = not isinstance(machine, Device)
     tiers: list[tuple[str, ...]] = [("list", "paid"), ("system",), ("estimate",)]
     if is_system:
@@ -265,10 +267,13 @@ def purchase_price(machine: Machine, year: int | None = None, *, kind: PriceKind
 
 def _in_device_file(device: Device) -> Quotation | None:
     """Return the price in the file of a device, dated by its source; None if there is none."""
-    fact = None if device._price is None else origin_of(device._price)
-    if device._price is None or not isinstance(fact, Fact):
+    machine = view(device)
+    fact = machine.fact_of("price")
+    if fact is None:
         return None
-    return Quotation(device.id, "list", "", fact.date, device._price, fact.meaning)
+    with unrecorded():  # it is read again if it is the one that is used
+        price = machine.quantity("price")
+    return Quotation(device.id, "list", "", fact.date, price, fact.meaning)
 
 
 def _of_provider(device: Device, provider: str, known: list[Quotation]) -> list[Quotation]:
@@ -292,7 +297,7 @@ def newest_quotations(
     if year is not None:
         until = checked_count(where, "year", year)
         if dated[0].year > until:
-            raise ArgumentError(
+            raise UnrecordedError(
                 f"{where}(): `year` must not be before {dated[0].year}, the first that is recorded for {subject}, "
                 f"got {until}. Write e.g. year={dated[0].year}"
             )
@@ -315,11 +320,8 @@ def _price(
     return Price(what, subject, amount, low, high, each, chips, quotations, used, assumptions)
 
 
-def _unrecorded(
-    where: str, what: str, device: Device, recorded: set[str], example: str, argument: str = "rent"
-) -> ArgumentError:
+def _unrecorded(where: str, what: str, device: Device, example: str, argument: str = "rent") -> UnrecordedError:
     """Return the error for a device whose price is not recorded."""
-    return ArgumentError(
-        f"{where}(): no {what} of {device.name} is recorded; those of {', '.join(sorted(recorded))} are. "
-        f"Give your own to what uses it, e.g. {argument}={example}"
+    return UnrecordedError(
+        f"{where}(): no {what} of {device.name} is recorded. Give your own to what uses it, e.g. {argument}={example}"
     )

@@ -9,6 +9,7 @@ from mlsys.viz.architecture import (
     tiles_by_footprint,
 )
 from mlsys.viz.compiler import kernel_bars, pass_waterfall, speedup_scatter
+from mlsys.viz.economics import rent_or_buy, tornado_bars
 from mlsys.viz.fusion import bytes_by_pattern, intensity_shift, memory_passes, speedup_by_chain
 from mlsys.viz.layers import layer_panels, layers_under_roof, shares_by_kind, time_strip
 from mlsys.viz.layout import layout_strip
@@ -57,6 +58,7 @@ __all__ = [
     "order_counts",
     "pass_waterfall",
     "rate_map",
+    "rent_or_buy",
     "ridge_by_year",
     "roofs",
     "row_stationary_grid",
@@ -72,6 +74,7 @@ __all__ = [
     "tiles_by_footprint",
     "time_bars",
     "time_strip",
+    "tornado_bars",
     "traffic_by_tile",
     "utilisation_teeth",
     "warp_sectors",

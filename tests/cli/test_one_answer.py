@@ -55,6 +55,13 @@ def test_compare_prints_the_record_of_the_call(network: str, batch: int) -> None
     assert mlsys.compare(DEVICES, mlsys.load(network), batch=batch).record() == answer.record()
 
 
+@pytest.mark.parametrize("machine", ["A100", "DGX_H100", "nRF52840"])
+def test_cost_prints_the_record_of_the_call(machine: str) -> None:
+    answer = mlsys.cost(machine, Q_(24, "hour"), grid="France", year=2024, utilisation=0.5)
+    arguments = ("cost", machine, "--hours", 24, "--grid", "France", "--year", 2024, "--utilisation", 0.5)
+    assert printed(*arguments) == plain(answer.record())
+
+
 @pytest.mark.parametrize(("network", "batch"), list(product(NETWORKS, BATCHES)))
 def test_flops_prints_the_record_of_the_call(network: str, batch: int) -> None:
     answer = mlsys.flops(network, batch=batch)
@@ -162,6 +169,22 @@ def test_edge_clock_prints_the_record_of_the_call() -> None:
     ]
     written = ("--point", "168 MHz, 145 ms, 18 mJ", "--point", "80 MHz, 305 ms, 24 mJ")
     assert printed("edge", "clock", *written) == plain(mlsys.edge_clock(points).record())
+
+
+@pytest.mark.parametrize(
+    ("operation", "system", "options"),
+    [
+        ("all-reduce", "DGX_H100", {"nodes": 2}),
+        ("all-gather", "TPUv5e_pod", {"chips": 64}),
+        ("all-to-all", "MI300X_platform", {"algorithm": "direct"}),
+        ("broadcast", "Server_8x_L40S", {"library": "ideal"}),
+        ("all-reduce", "T4", {}),
+    ],
+)
+def test_collective_prints_the_record_of_the_call(operation: Any, system: str, options: dict[str, Any]) -> None:
+    answer = mlsys.collective(operation, Q_(1, "GB"), system, **options)
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    assert printed("collective", operation, "1 GB", "--on", system, *words) == plain(answer.record())
 
 
 NO_CALL = {

@@ -12,6 +12,7 @@ from mlsys.units import ureg
 COMMANDS = {
     "analyze": ["analyze", "lenet5", "--device", "A100"],
     "compare": ["compare", "lenet5", "--devices", "A100,T4"],
+    "cost": ["cost", "A100"],
     "tiles": ["tiles", "lenet5", "--device", "A100"],
     "flops": ["flops", "lenet5"],
     "memory": ["memory", "lenet5", "--device", "A100"],

@@ -200,6 +200,25 @@ class System:
         fact: Quantity = read(self._power)
         return fact
 
+    @property
+    def has_power(self) -> bool:
+        """Whether the power of a node is recorded."""
+        return self._power is not None
+
+    @property
+    def power_per_chip(self) -> Quantity:
+        """Most power that one node draws, hosts included, over the chips of a whole node, W.
+
+        Examples
+        --------
+        >>> from mlsys.hardware import systems
+        >>> print(systems["DGX_H100"].with_chips(4).power_per_chip)
+        1275 W
+        """
+        whole = self._counts.get("chips_per_node")
+        share: Quantity = self.power / (self.chips_per_node if whole is None else int(whole.m))
+        return share
+
     def recorded(self) -> list[Quantity]:
         """Return every value that its own file records, without recording a use."""
         own = [*self._counts.values(), *(() if self._power is None else (self._power,))]

@@ -8,7 +8,7 @@ from mlsys.models.collectives.collective import (
     default_library,
     traffic_factor,
 )
-from mlsys.models.collectives.schedules import Message, Schedule, hierarchical_all_reduce, schedule
+from mlsys.models.collectives.schedules import Message, Schedule, double_tree, hierarchical_all_reduce, schedule
 from mlsys.models.collectives.simulate import Simulation, simulate
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "collective_seconds",
     "collective_time",
     "default_library",
+    "double_tree",
     "hierarchical_all_reduce",
     "schedule",
     "simulate",

@@ -13,7 +13,7 @@ from mlsys.models.collectives.candidate import Candidate
 from mlsys.models.collectives.closed import closed_forms
 from mlsys.models.collectives.group import group_of
 from mlsys.models.collectives.nccl import candidates, generation_of
-from mlsys.models.record import VERSION, amounts, facts_of, plain_amount
+from mlsys.models.record import amounts, facts_of, plain_amount, with_units
 from mlsys.provenance import Fact, origin_of, traced
 from mlsys.tables import Table
 from mlsys.unit_checks import checked_choice, checked_count, checked_number, positive
@@ -32,7 +32,7 @@ class CollectiveResult:
     system, operation, size, chips, nodes
         What was asked; ``size`` in bytes, that of the whole array in an all-gather and a reduce-scatter.
     library
-        ``"nccl"`` for its protocols as they run, ``"none"`` for a closed form at the full rate of the links.
+        ``"nccl"`` for its protocols as they run, ``"ideal"`` for a closed form at the full rate of the links.
     algorithm, protocol
         The fastest, or the one that was asked for.
     time
@@ -70,7 +70,7 @@ class CollectiveResult:
     @property
     def range(self) -> tuple[Quantity, Quantity]:
         """Times between which four measurements in five lie; a closed form is a lower bound, without an upper end."""
-        if self.library == "none":
+        if self.library == "ideal":
             return self.time, Q_(float("inf"), "s")
         low, high = WITHIN
         return self.time * low, self.time * high
@@ -104,8 +104,7 @@ class CollectiveResult:
     def record(self) -> dict[str, Any]:
         """Return the result as plain data, for JSON."""
         low, high = self.range
-        return {
-            "record": VERSION,
+        told = {
             "model": "collective",
             "system": self.system,
             "operation": self.operation,
@@ -126,6 +125,7 @@ class CollectiveResult:
             "assumptions": list(self.assumptions),
             "facts": [fact.name for fact in self.facts],
         }
+        return with_units(told)
 
     def table(self) -> Table:
         """Return a table of the algorithms, fastest first."""
@@ -179,8 +179,8 @@ def traffic_factor(operation: Collective, ranks: int) -> float:
 
 
 def default_library(system: System) -> CollectiveLibrary:
-    """Return ``"nccl"`` for NVIDIA GPUs, else ``"none"``."""
-    return "nccl" if system.device.vendor == "NVIDIA" and system.device.kind in ("GPU", "SoC") else "none"
+    """Return ``"nccl"`` for NVIDIA GPUs, else ``"ideal"``."""
+    return "nccl" if system.device.vendor == "NVIDIA" and system.device.kind in ("GPU", "SoC") else "ideal"
 
 
 def collective_candidates(
@@ -214,7 +214,7 @@ def collective_seconds(
     chips
         Chips that take part.
     library
-        ``"nccl"`` or ``"none"``; by default NCCL on NVIDIA GPUs.
+        ``"nccl"`` or ``"ideal"``; by default NCCL on NVIDIA GPUs.
 
     Examples
     --------
@@ -252,7 +252,7 @@ def collective_time(
     algorithm
         Only this algorithm; by default the fastest.
     library
-        ``"nccl"``: its protocols as they run, held against measurements. ``"none"``: closed forms of full links, a
+        ``"nccl"``: its protocols as they run, held against measurements. ``"ideal"``: closed forms of full links, a
         lower bound. By default NCCL on NVIDIA GPUs.
 
     Raises
@@ -268,16 +268,16 @@ def collective_time(
     >>> result = collective_time("DGX_H100", "all-reduce", Q_(1, "GB"))
     >>> print(f"{result.time.to('ms'):.3g}, {result.bus_bandwidth.to('GB/s'):.3g}, {result.algorithm}")
     3.78 ms, 463 GB/s, nvls
-    >>> ideal = collective_time("DGX_H100", "all-reduce", Q_(1, "GB"), algorithm="ring", library="none")
+    >>> ideal = collective_time("DGX_H100", "all-reduce", Q_(1, "GB"), algorithm="ring", library="ideal")
     >>> print(f"{ideal.time.to('ms'):.3f}, bound by {ideal.bound_by}")
     3.897 ms, bound by scale_up
     """
     where = "collective"
     found = as_system(system)
     checked_choice(where, "operation", operation, get_args(Collective))
-    number = float(checked_number(where, "size", size, positive("byte"), {}))
     if getattr(size, "ndim", 0):
         raise ArgumentError(f"{where}(): `size` must be a single value, got {short(size)}. Ask once for each")
+    number = float(checked_number(where, "size", size, positive("byte"), {}))
     ranks = found.chips if chips is None else checked_count(where, "chips", chips)
     if library is not None:
         checked_choice(where, "library", library, get_args(CollectiveLibrary))
@@ -290,7 +290,7 @@ def collective_time(
         have = tuple(dict.fromkeys(each.algorithm for each in choices))
         choices = [each for each in choices if each.algorithm.split()[0] == algorithm or each.algorithm == algorithm]
         if not choices:
-            other: CollectiveLibrary = "none" if used == "nccl" else "nccl"
+            other: CollectiveLibrary = "ideal" if used == "nccl" else "nccl"
             raise ArgumentError(
                 f"{where}(): `algorithm` {algorithm!r} does not serve {operation} on {ranks} chips of {found.name} "
                 f"(library {used}). It has: {', '.join(have)}.{did_you_mean(algorithm, have)} "
@@ -324,7 +324,7 @@ def collective_time(
 def _assumptions(system: System, library: CollectiveLibrary, nodes: int, ranks: int) -> tuple[str, ...]:
     if ranks == 1:
         return ("one chip: nothing is sent",)
-    if library == "none":
+    if library == "ideal":
         lines = ["closed form at the full rate of the links; libraries attain 0.7 to 0.9 of it"]
         if nodes > 1:
             lines.append("a flat algorithm counts every round as one between nodes; `hierarchical` does not")
@@ -333,6 +333,8 @@ def _assumptions(system: System, library: CollectiveLibrary, nodes: int, ranks: 
     lines.append("no other traffic shares the links")
     if system.scale_up.topology == "host":
         lines.append("cards speak over PCIe; neighbours at two CPUs share the link between these")
+        if library == "nccl":
+            lines.append("no measurement on PCIe was at hand: the range is that of NVLink")
     return tuple(lines)
 
 

@@ -107,8 +107,9 @@ def candidates(operation: Collective, size: float, group: Group, generation: Gen
         return []
     if operation in ("all-to-all", "send-recv"):
         return [_peers(operation, size, group, generation, protocol) for protocol in ("LL", "Simple")]
-    # The flags of LL128 need the 128 bytes of a write to arrive together.
-    usable = [each for each in _PROTOCOLS if each != "LL128" or group.nodes == 1 or group.keeps_order]
+    # The flags of LL128 need the 128 bytes of a write to arrive together: over NVLink and InfiniBand they do.
+    whole_lines = group.topology != "host" and (group.nodes == 1 or group.keeps_order)
+    usable = [each for each in _PROTOCOLS if each != "LL128" or whole_lines]
     found = [_ring(operation, size, group, generation, protocol) for protocol in usable]
     if operation == "all-reduce":
         found += [_tree(size, group, generation, protocol) for protocol in usable]
@@ -133,7 +134,7 @@ def _hop(group: Group, generation: Generation, algorithm: str, protocol: Protoco
 
 
 def _network_hop(group: Group, algorithm: str, protocol: Protocol) -> float:
-    """Return the time of a step between nodes, s; in Simple, which flushes, what a link adds to the table counts twice."""
+    """Return the time of a step between nodes, s; what a link adds to the table counts twice in Simple."""
     table = _HOPS["network"]
     beyond = max(group.out_latency - table["ring"][0] * US, 0.0)
     return table[algorithm][_PROTOCOLS.index(protocol)] * US + beyond * (2 if protocol == "Simple" else 1)

@@ -259,6 +259,38 @@ def hierarchical_all_reduce(ranks_per_node: int, nodes: int) -> Schedule:
     return Schedule("all-reduce", size * count, size * count, rounds)
 
 
+def double_tree(ranks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the parents of each rank in two binary trees in which no rank passes on in both; -1 at the root.
+
+    In the first tree a rank's level is its lowest set bit; the second is the first mirrored if the number of ranks is
+    even, else shifted by one. Each tree carries half of the array, so that every rank sends and receives alike.
+
+    References
+    ----------
+    P. Sanders, J. Speck, J. L. Traeff, Two-tree algorithms for full bandwidth broadcast, reduction and scan, Parallel
+    Computing 35(12), 2009; NVIDIA/nccl, src/graph/trees.cc.
+
+    Examples
+    --------
+    >>> double_tree(4)
+    ((-1, 2, 0, 2), (1, 3, 1, -1))
+    """
+    first = tuple(_parent(rank, ranks) for rank in range(ranks))
+    if ranks % 2 == 0:
+        second = tuple(-1 if (up := first[ranks - 1 - rank]) < 0 else ranks - 1 - up for rank in range(ranks))
+    else:
+        second = tuple(-1 if (up := first[(rank - 1) % ranks]) < 0 else (up + 1) % ranks for rank in range(ranks))
+    return first, second
+
+
+def _parent(rank: int, ranks: int) -> int:
+    if rank == 0:
+        return -1
+    low = rank & -rank
+    up = (rank ^ low) | (low << 1)
+    return up if up < ranks else rank ^ low
+
+
 def _power(ranks: int) -> int:
     return 1 << (ranks.bit_length() - 1)
 

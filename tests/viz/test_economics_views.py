@@ -1,0 +1,70 @@
+"""Figures of money: bars from low to high, and bills that cross where the model says."""
+
+import pytest
+
+from mlsys import Q_, Hardware, viz
+from mlsys.errors import ArgumentError
+from mlsys.formulas import operational_carbon
+from mlsys.models.breakdown import shown
+from mlsys.models.cost import break_even, cost_per_million_tokens
+from mlsys.models.tornado import tornado
+
+INPUTS = {
+    "energy": (Q_(80, "MWh"), Q_(100, "MWh"), Q_(120, "MWh")),
+    "pue": (1.1, 1.2, 1.6),
+    "grid_intensity": (Q_(40, "gCO2e/kWh"), Q_(400, "gCO2e/kWh"), Q_(700, "gCO2e/kWh")),
+}
+
+
+def test_a_tornado_changes_one_assumption_at_a_time_and_sorts_by_swing() -> None:
+    answer = tornado(operational_carbon, INPUTS)
+    assert [each.name for each in answer.swings] == ["grid_intensity", "pue", "energy"]
+    for each in answer.swings:  # by brute force: the model itself, with plain numbers
+        plain = {"energy": 100e3, "pue": 1.2, "grid_intensity": 400.0}
+        units = {"energy": "kWh", "pue": "", "grid_intensity": "gCO2e/kWh"}
+        for value, at in ((each.low, each.at_low), (each.high, each.at_high)):
+            number = Q_(value, units[each.name]).m if each.name == "pue" else value.m_as(units[each.name])
+            changed = plain | {each.name: number}
+            assert at.m_as("gCO2e") == pytest.approx(changed["energy"] * changed["pue"] * changed["grid_intensity"])
+        assert each.swing == abs(each.at_high - each.at_low)
+
+
+def test_an_assumption_that_plays_no_part_has_no_swing() -> None:
+    answer = tornado(lambda used, unused: used * 2.0, {"used": (1, 2, 3), "unused": (1, 2, 3)})
+    assert [(each.name, each.swing.m) for each in answer.swings] == [("used", 4.0), ("unused", 0.0)]
+
+
+def test_a_tornado_takes_breakdowns() -> None:
+    answer = tornado(
+        lambda rent: cost_per_million_tokens(None, Q_(680, "token/s"), rent=rent),
+        {"rent": (Q_(1, "USD/hour"), Q_(2, "USD/hour"), Q_(4, "USD/hour"))},
+    )
+    assert answer.swings[0].at_high.m == pytest.approx(4 * answer.swings[0].at_low.m)
+    assert shown(answer.base) == "0.817 USD/Mtoken"
+
+
+@pytest.mark.parametrize("inputs", [{}, {"pue": 1.2}, {"pue": (1.1, 1.2)}, None])
+def test_inputs_without_three_values_are_refused(inputs: object) -> None:
+    with pytest.raises(ArgumentError, match="low, base and high value"):
+        tornado(operational_carbon, inputs)  # type: ignore[arg-type]
+
+
+def test_bars_reach_from_the_answer_at_low_to_that_at_high(ax) -> None:
+    answer = tornado(operational_carbon, INPUTS)
+    viz.tornado_bars(ax, answer, "tCO2e", label="a year")
+    ends = [{round(bar.get_x(), 6), round(bar.get_x() + bar.get_width(), 6)} for bar in ax.patches]
+    base = round(answer.base.m_as("tCO2e"), 6)
+    expected = [{base, round(at.m_as("tCO2e"), 6)} for each in answer.swings for at in (each.at_low, each.at_high)]
+    assert ends == expected
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["grid intensity", "pue", "energy"]
+
+
+def test_bills_cross_where_the_model_says(ax) -> None:
+    answer = break_even(Hardware.Cloud.A100, rent=Q_(2, "USD/hour"), price=Q_(15_000, "USD"), utilisation=0.5)
+    viz.rent_or_buy(ax, [answer])
+    (mark,) = [line for line in ax.lines if line.get_marker() == "o"]
+    months, paid = mark.get_xydata()[0]
+    assert months * 365.25 * 24 / 12 == pytest.approx(answer.time.m_as("hour"))
+    assert paid == pytest.approx(answer.owning_until(answer.time).m_as("kUSD"))
+    with pytest.raises(ArgumentError, match="at least one"):
+        viz.rent_or_buy(ax, [])
