@@ -132,7 +132,6 @@ __all__ = [
     "die_cost",
     "die_yield",
     "dies_per_wafer",
-    "direct_all_to_all_time",
     "direct_exchange_time",
     "double_buffered_time",
     "doubling_time",
