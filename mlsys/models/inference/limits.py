@@ -77,9 +77,8 @@ class Limits:
             name, sign, value = match.groups()
             known = next((each for each in _LIMITS if each.lower() == name.lower()), None)
             if known is None:
-                raise ArgumentError(
-                    f"{where}: no limit is called {short(name)}. Known: {', '.join(_LIMITS)}.{did_you_mean(name, _LIMITS)}"
-                )
+                hint = did_you_mean(name, _LIMITS)
+                raise ArgumentError(f"{where}: no limit is called {short(name)}. Known: {', '.join(_LIMITS)}.{hint}")
             unit, below = _LIMITS[known]
             if sign[0] != ("<" if below else ">"):
                 raise ArgumentError(f"{where}: {known} takes {'<' if below else '>'}, got {short(part.strip())}")
