@@ -22,8 +22,8 @@ class Formats:
 
     Attributes
     ----------
-    computes
-        Of the arithmetic.
+    computes, attends
+        Of the arithmetic of products by weights, and of attention.
     weights, cache
         Of stored weights and cache; None for the model's own, or 16 bits.
     notes
@@ -31,6 +31,7 @@ class Formats:
     """
 
     computes: str
+    attends: str
     weights: str | None
     cache: str | None
     notes: tuple[str, ...] = ()
@@ -42,7 +43,8 @@ def formats_on(
     """Return the number formats of an inference on a device.
 
     Weights in FP8 or FP4 are multiplied in their format where the chip has units for it; all other narrow formats are
-    widened to 16 bits first, as kernels for GPTQ, AWQ, GGUF and weights in INT8 do.
+    widened to 16 bits first, as kernels for GPTQ, AWQ, GGUF and weights in INT8 do. Attention multiplies a cache in FP8
+    as it is where the chip can, and else in 16 bits.
 
     Raises
     ------
@@ -61,16 +63,18 @@ def formats_on(
     machine, notes = view(device), []
     if precision is not None:
         device.peak(precision_name(precision))  # names what there is
-        return Formats(precision_name(precision), weight_format, kv_format)
+        return Formats(precision_name(precision), precision_name(precision), weight_format, kv_format)
     stated = getattr(model, "dtype", None)
     wide = (*((stated,) if stated in _SIXTEEN_BITS else ()), *_SIXTEEN_BITS, "fp32", "fp8", "int8")
     computes = next((name for name in wide if machine.has_rate(name)), None)
     if computes is None:
         raise UnknownNameError(f"{device.name} has no peak in {', '.join(wide)} on record; it has {device.precisions}")
     stored = weight_format or getattr(model.quantization, "method", None)
-    wanted = _MULTIPLIED.get(str(stored))
+    attends, wanted = computes, _MULTIPLIED.get(str(stored))
     if wanted is not None and machine.has_rate(wanted):
         computes = wanted
+        cached = kv_format or model.cache_format
+        attends = "fp8" if cached == "fp8" and machine.has_rate("fp8") else attends
     elif stored is not None and (wanted is not None or weight_format not in PRECISIONS or _narrow(weight_format)):
         why = f", as {device.name} has no {wanted} units" if wanted is not None else ""
         notes.append(f"weights are stored in {stored} and multiplied in {computes}{why}")
@@ -82,7 +86,7 @@ def formats_on(
         and not machine.has_rate(kv_format if kv_format in PRECISIONS else "")
     ):
         notes.append(f"the cache is stored in {kv_format} and widened to {computes} as it is read")
-    return Formats(computes, weight_format, kv_format, tuple(notes))
+    return Formats(computes, attends, weight_format, kv_format, tuple(notes))
 
 
 def known_format(form: str | None, where: str = "`weight_format`") -> str | None:

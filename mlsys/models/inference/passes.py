@@ -50,6 +50,10 @@ class PassTime:
     flops: float = 0.0
     data: float = 0.0
 
+    def with_more(self, other: PassTime) -> PassTime:
+        """Return the time of this pass and another one after it."""
+        return PassTime(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
+
 
 @dataclass(frozen=True)
 class Timer:

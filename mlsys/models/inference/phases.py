@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mlsys.hardware.system import System
 
 _VALUE = 2  # bytes of a value that chips exchange: 16 bits, whatever weights are stored in
+_FEW = 16  # new tokens of a sequence that run as a step of decoding does
 _MOST_CHUNKS = 3  # chunks of a prompt that are timed; their time is linear in the tokens before them
 
 
@@ -78,7 +79,7 @@ class InferenceModel:
     formats: Formats
     chunk: int = 8192
     software: str | None = None
-    _timers: dict[str, Timer] = field(default_factory=dict, repr=False, compare=False)
+    _timers: dict[tuple[str, str], Timer] = field(default_factory=dict, repr=False, compare=False)
     _passes: dict[tuple[int, int, int, int], PassTime] = field(default_factory=dict, repr=False, compare=False)
 
     def decode_step(self, batch: int, context: int) -> PhaseTime:
@@ -211,15 +212,26 @@ class InferenceModel:
     def _pass(self, batch: int, queries: int, keys: int, logits: int) -> PassTime:
         key = batch, queries, keys, logits
         if key not in self._passes:
-            network = self.network(batch, queries, keys, logits)
+            network, formats = self.network(batch, queries, keys, logits), self.formats
             # A few tokens of each sequence run as a step of decoding does, a chunk of a prompt as a prompt.
-            kind = DECODE if queries == 1 or (batch > 1 and queries <= 16) else PREFILL
-            if kind not in self._timers:
-                self._timers[kind] = timer_of(
-                    self.system.device, replace(network, kind=kind), self.formats.computes, self.software
-                )
-            self._passes[key] = self._timers[kind].time(network, batch)
+            kind = DECODE if queries == 1 or (batch > 1 and queries <= _FEW) else PREFILL
+            parts = {formats.computes: network}
+            if formats.attends != formats.computes:
+                attending = tuple(each for each in network if each.kind == "attention")
+                rest = tuple(each for each in network if each.kind != "attention")
+                parts = {formats.computes: Network(network.name, rest, network.kind)}
+                if attending:
+                    parts[formats.attends] = Network(network.name, attending, network.kind)
+            times = [self._timer(kind, precision, part).time(part, batch) for precision, part in parts.items()]
+            self._passes[key] = times[0] if len(times) == 1 else times[0].with_more(times[1])
         return self._passes[key]
+
+    def _timer(self, kind: str, precision: str, network: Network) -> Timer:
+        if (kind, precision) not in self._timers:
+            self._timers[kind, precision] = timer_of(
+                self.system.device, replace(network, kind=kind), precision, self.software
+            )
+        return self._timers[kind, precision]
 
     # --- exchanges -------------------------------------------------------------------------------
 
