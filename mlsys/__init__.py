@@ -21,6 +21,7 @@ _HOMES = {
     "claims_table": "mlsys.claims",
     "given": "mlsys.claims",
     "analyze": "mlsys.api.analyze",
+    "collective": "mlsys.api.collective",
     "compare": "mlsys.api.compare",
     "cost": "mlsys.api.cost",
     "device": "mlsys.api.devices",
@@ -43,6 +44,7 @@ _HOMES = {
     "plan_memory": "mlsys.planner.memory",
     "plan": "mlsys.api.plan",
     "SoftwareStack": "mlsys.models.software",
+    "size": "mlsys.api.size",
     "SweepSpec": "mlsys.sweep",
 }
 _MODULES = ("claims", "constants", "formulas", "hardware", "mapping", "models", "sweep", "viz", "widgets", "workloads")

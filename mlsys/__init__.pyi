@@ -8,6 +8,7 @@ from mlsys import viz as viz
 from mlsys import widgets as widgets
 from mlsys import workloads as workloads
 from mlsys.api.analyze import analyze as analyze
+from mlsys.api.collective import collective as collective
 from mlsys.api.compare import compare as compare
 from mlsys.api.cost import cost as cost
 from mlsys.api.devices import device as device
@@ -19,6 +20,7 @@ from mlsys.api.flops import flops as flops
 from mlsys.api.mapper import mapper as mapper
 from mlsys.api.memory import memory as memory
 from mlsys.api.plan import plan as plan
+from mlsys.api.size import size as size
 from mlsys.api.systems import system as system
 from mlsys.api.systems import systems as systems
 from mlsys.api.systolic import systolic as systolic

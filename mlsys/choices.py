@@ -26,3 +26,21 @@ Processor = Literal["cpu", "cuda"]
 """Device type that PyTorch runs on."""
 TimedFormat = Literal["fp32", "fp16", "bf16"]
 """Number format of a measurement on this machine."""
+Collective = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "send-recv"]
+"""Collective operation among chips; ``"send-recv"`` is one message."""
+CollectiveAlgorithm = Literal[
+    "ring",
+    "tree",
+    "recursive doubling",
+    "recursive halving",
+    "rabenseifner",
+    "direct",
+    "pairwise",
+    "bruck",
+    "hierarchical",
+    "torus",
+    "nvls",
+]
+"""Algorithm of a collective operation; which operations it serves is checked where it is used."""
+CollectiveLibrary = Literal["nccl", "ideal"]
+"""Whose times: NCCL's protocols as they run, or the closed forms alone."""

@@ -28,6 +28,8 @@ def analyze(
     samples: int | None = None,
     sizes: Mapping[str, int] | None = None,
     shape: tuple[int, ...] | None = None,
+    weight_format: str | None = None,
+    kv_format: str | None = None,
     source: str = "",
     option: str = "`{}`",
 ) -> Analysis:
@@ -40,7 +42,7 @@ def analyze(
     network
         A network, or anything that :func:`mlsys.workloads.load` takes: the name of a network, a
         ``package.module:factory``, the ``config.json`` of a transformers model, or an ONNX file.
-    batch, sequence, image, phase, sizes, shape
+    batch, sequence, image, phase, sizes, shape, weight_format, kv_format
         As :func:`mlsys.workloads.load` takes them. A network that was loaded already is read again at other sizes.
     precision
         Number format of every value and of the arithmetic; by default what the network states, or else FP16.
@@ -75,7 +77,7 @@ def analyze(
     >>> print(f"at least {answer.bound.to('ms'):.2f}, held by {answer.held_by}, {len(answer.operators)} kernels")
     at least 1.05 ms, held by compute, 54 kernels
     """
-    request = NetworkRequest(batch, sequence, image, phase, precision, sizes, shape, option)
+    request = NetworkRequest(batch, sequence, image, phase, precision, sizes, shape, option, weight_format, kv_format)
     (twin,), loaded, arithmetic = prepared([device], network, request)
     return analysis_of(twin, loaded, arithmetic, software, fusion, samples, source)
 

@@ -1,7 +1,7 @@
 """Arguments that the everyday calls share: a device or its name, and a network or anything that ``load`` takes."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ class NetworkRequest:
 
     Attributes
     ----------
-    batch, sequence, image, phase, precision, sizes, shape, option
+    batch, sequence, image, phase, precision, sizes, shape, option, weight_format, kv_format
         As :func:`mlsys.workloads.load` takes them.
     """
 
@@ -63,6 +63,8 @@ class NetworkRequest:
     sizes: Mapping[str, int] | None = None
     shape: tuple[int, ...] | None = None
     option: str = "`{}`"
+    weight_format: str | None = None
+    kv_format: str | None = None
 
     def unused(self, where: str, but: Iterable[str] = ()) -> None:
         """Refuse every argument of a network but some.
@@ -72,7 +74,7 @@ class NetworkRequest:
         ArgumentError
             If one of them was given.
         """
-        for name in ("batch", "sequence", "image", "phase", "precision", "sizes", "shape"):
+        for name in (field.name for field in fields(self) if field.name != "option"):
             if getattr(self, name) is not None and name not in but:
                 raise ArgumentError(f"{self.option.format(name)} is of a network, not of {where}")
 
@@ -131,7 +133,7 @@ class NetworkRequest:
 
     def _changed(self, network: Network, default: str | None, recounted: bool) -> Network:
         """Return a network object at the requested sizes and in the requested format."""
-        for name in ("phase", "shape", "sizes"):
+        for name in ("phase", "shape", "sizes", "weight_format", "kv_format"):
             if getattr(self, name) is not None:
                 raise ArgumentError(
                     f"{self.option.format(name)} is for a network that is loaded by name, got the network "

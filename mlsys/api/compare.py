@@ -97,6 +97,8 @@ def compare(
     samples: int | None = None,
     sizes: Mapping[str, int] | None = None,
     shape: tuple[int, ...] | None = None,
+    weight_format: str | None = None,
+    kv_format: str | None = None,
     option: str = "`{}`",
 ) -> DeviceComparison:
     """Return the estimates of a network on several devices, as the command ``mlsys compare`` does.
@@ -105,7 +107,8 @@ def compare(
     ----------
     devices
         Devices or their names; speeds are relative to the first.
-    network, batch, sequence, image, phase, precision, software, fusion, samples, sizes, shape, option
+    network, batch, sequence, image, phase, precision, software, fusion, samples, sizes, shape, weight_format, \
+    kv_format, option
         As of :func:`mlsys.analyze`.
 
     Returns
@@ -129,7 +132,7 @@ def compare(
     """
     if isinstance(devices, (str, Device)):
         raise ArgumentError(f"compare(): `devices` must be several, got {devices!r} alone. Write e.g. ['A100', 'T4']")
-    request = NetworkRequest(batch, sequence, image, phase, precision, sizes, shape, option)
+    request = NetworkRequest(batch, sequence, image, phase, precision, sizes, shape, option, weight_format, kv_format)
     twins, loaded, arithmetic = prepared(dict.fromkeys(devices), network, request)
     if not twins:
         raise ArgumentError("compare(): `devices` must name at least one device. Write e.g. ['A100', 'T4']")

@@ -114,6 +114,8 @@ def flops(
     precision: str | None = None,
     sizes: Mapping[str, int] | None = None,
     shape: tuple[int, ...] | None = None,
+    weight_format: str | None = None,
+    kv_format: str | None = None,
     option: str = "`{}`",
 ) -> NetworkCount:
     """Return the work, the weights and the bytes of a network, as the command ``mlsys flops`` does.
@@ -122,7 +124,7 @@ def flops(
     ----------
     network
         A network, or anything that :func:`mlsys.workloads.load` takes.
-    batch, sequence, image, phase, precision, sizes, shape, option
+    batch, sequence, image, phase, precision, sizes, shape, weight_format, kv_format, option
         As :func:`mlsys.workloads.load` takes them.
 
     Returns
@@ -143,7 +145,8 @@ def flops(
     >>> print(count.macs.to("GMAC"), count.record()["precision"])
     130.853896 GMAC fp32
     """
-    loaded = NetworkRequest(batch, sequence, image, phase, precision, sizes, shape, option).network(network)
+    request = NetworkRequest(batch, sequence, image, phase, precision, sizes, shape, option, weight_format, kv_format)
+    loaded = request.network(network)
     return NetworkCount(loaded if isinstance(loaded, Workload) else Workload.from_network(loaded))
 
 
@@ -155,6 +158,11 @@ def _decoder_lines(network: Workload) -> list[str]:
     windows = f", {whole.to_compact():.6g~P} if local layers keep all tokens" if whole > cache else ""
     return [
         f"{active.to_compact():.4g~P} active for a token",
+        *(
+            [f"states of recurrent layers: {network.state_bytes.to_compact():.6g~P} at this batch, at any length"]
+            if network.state_bytes.magnitude
+            else []
+        ),
         f"KV cache: {token.to_compact():.6g~P} a token, {cache.to_compact():.6g~P} at this length and batch{windows}",
     ]
 
@@ -168,5 +176,7 @@ def _decoder_record(network: Workload) -> dict[str, Any]:
         "kv_cache_bytes_per_token": round(network.kv_cache_bytes_per_token.m_as("byte")),
         "kv_cache_bytes": round(network.kv_cache_bytes.m_as("byte")),
         "context": getattr(network.decoder, "context", 0) or None,
+        "state_bytes": round(network.state_bytes.m_as("byte")),
+        "weight_bytes": round(network.weight_bytes.m_as("byte")),
         "weight_format": str(network.decoder.quantization or network.precision),
     }

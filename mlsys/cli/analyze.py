@@ -8,7 +8,7 @@ import click
 
 from mlsys.cli.calibrate import calibration_option
 from mlsys.cli.common import WrongUsage, checked_picture, one_form, print_csv, print_record, say, say_own, speak_plainly
-from mlsys.cli.networks import network_arguments, network_options
+from mlsys.cli.networks import format_options, network_arguments, network_options
 from mlsys.cli.parameters import Output, Whole, complete_device, complete_devices, complete_model
 from mlsys.files import together
 
@@ -28,9 +28,8 @@ def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="Whether operators share kernels, as a compiler arranges it; not under eager software on GPUs.",
     )(command)
-    return network_options("Of every value and of the arithmetic; by default fp16, or what a config.json says.")(
-        command
-    )
+    precision = "Of every value and of the arithmetic; by default fp16, or what a config.json says."
+    return network_options(precision)(format_options(command))
 
 
 @click.command()

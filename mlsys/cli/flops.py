@@ -5,13 +5,14 @@ from typing import Any
 import click
 
 from mlsys.cli.common import one_form, print_csv, print_record, say, speak_plainly
-from mlsys.cli.networks import network_arguments, network_options
+from mlsys.cli.networks import format_options, network_arguments, network_options
 from mlsys.cli.parameters import complete_model
 
 
 @click.command()
 @click.argument("model", shell_complete=complete_model)
 @network_options("Number format of every value; by default fp32, or what a factory, config.json or ONNX file says.")
+@format_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line for each kind of operator.")
 @speak_plainly

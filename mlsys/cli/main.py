@@ -13,6 +13,7 @@ import click
 from mlsys.cli.analyze import analyze, compare
 from mlsys.cli.calibrate import calibrate, measure
 from mlsys.cli.claims import claims
+from mlsys.cli.collective import collective
 from mlsys.cli.common import say
 from mlsys.cli.compile_bench import compile_bench
 from mlsys.cli.cost import cost
@@ -24,6 +25,7 @@ from mlsys.cli.installed import InstalledCommands
 from mlsys.cli.mapper import mapper
 from mlsys.cli.memory import memory
 from mlsys.cli.plan import plan
+from mlsys.cli.size import size
 from mlsys.cli.sweep import sweep
 from mlsys.cli.systolic import systolic
 from mlsys.cli.tiles import tiles
@@ -56,6 +58,7 @@ for command in (
     devices,
     check,
     claims,
+    collective,
     flops,
     analyze,
     compare,
@@ -68,6 +71,7 @@ for command in (
     mapper,
     memory,
     plan,
+    size,
     sweep,
     systolic,
     tiles,

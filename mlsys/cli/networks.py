@@ -37,6 +37,19 @@ def network_options(precision: str) -> Callable[[Callable[..., Any]], Callable[.
     return decorate
 
 
+def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for formats in which a decoder's weights and cache are stored."""
+    command = click.option(
+        "--kv-format",
+        help="Of a decoder: number format of its key-value cache; by default what it states, or --precision.",
+    )(command)
+    return click.option(
+        "--weight-format",
+        help="Of a decoder: format of its stored weights, such as int8, int4 g128 or q4_k_m; by default what it "
+        "states, or --precision.",
+    )(command)
+
+
 def network_arguments(options: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of an everyday call, such as :func:`mlsys.analyze`, that the network options stand for."""
     return {
@@ -44,6 +57,7 @@ def network_arguments(options: dict[str, Any]) -> dict[str, Any]:
         "sizes": _open_sizes(options["sizes"]) or None,
         "shape": None if options["shape"] is None else _shape(options["shape"]),
         "option": "--{}",
+        **{name: options[name] for name in ("weight_format", "kv_format") if name in options},
     }
 
 

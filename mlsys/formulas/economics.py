@@ -343,9 +343,9 @@ def die_cost(wafer_price: float, dies: int, die_yield: float) -> float:
     wafer_price
         Price of a processed wafer, USD.
     dies
-        Number of dies on a wafer.
+        Number of dies on a wafer; :func:`mlsys.formulas.dies_per_wafer` estimates it.
     die_yield
-        Fraction of the dies that work, above 0 and up to 1.
+        Fraction of the dies that work, above 0 and up to 1; see :func:`mlsys.formulas.die_yield`.
 
     Returns
     -------

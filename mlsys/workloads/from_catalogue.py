@@ -22,16 +22,47 @@ if TYPE_CHECKING:
     from mlsys.workloads.zoo.entry import Entry
 
 
+_FORMATS = {"weight_format": "weights", "kv_format": "cache"}
+
+
 def from_catalogue(
-    name: str, given: dict[str, int], precision: str, phase: Phase | None, option: str, abridged: bool = False
+    name: str,
+    given: dict[str, int],
+    precision: str,
+    phase: Phase | None,
+    option: str,
+    abridged: bool = False,
+    formats: Mapping[str, str] | None = None,
 ) -> Workload:
-    """Return a network of the catalogue by name, in the form in which it is on record."""
+    """Return a network of the catalogue by name, in the form in which it is on record, or in other formats."""
     from mlsys.workloads import zoo
 
     entry = zoo.resolve(name)
     if entry is None:
         raise unknown_network(name)
+    if formats:
+        entry = in_formats(entry, formats, option)
     return from_entry(entry, given, precision, phase, option, abridged)
+
+
+def in_formats(entry: Entry, formats: Mapping[str, str], option: str) -> Entry:
+    """Return the entry of a decoder with weights and cache in other formats; its recipe without edges counts these.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no decoder language model.
+    UnknownNameError
+        If a format is unknown.
+    """
+    if entry.model is None:
+        raise ArgumentError(
+            f"{option.format(next(iter(formats)))} is for the decoder language models of the catalogue and of "
+            f"configurations, and {entry.name!r} is none"
+        )
+    said = [f"{what} in {formats[name]}" for name, what in _FORMATS.items() if name in formats]
+    model = entry.model.in_formats(formats.get("weight_format"), formats.get("kv_format"))
+    return replace(entry, model=model, drawn=False, source=f"{entry.source}; {', '.join(said)}")
 
 
 def from_entry(

@@ -29,6 +29,8 @@ def load(
     phase: Phase | None = None,
     sizes: Mapping[str, int] | None = None,
     shape: tuple[int, ...] | None = None,
+    weight_format: str | None = None,
+    kv_format: str | None = None,
     option: str = "`{}`",
 ) -> Workload:
     """Return a network as a workload; nothing is computed, and no weight is loaded.
@@ -40,7 +42,8 @@ def load(
     ----------
     model
         The name of a network of the catalogue, ``package.module:factory``, the ``config.json`` of a
-        transformers model or its folder, or an ONNX file.
+        transformers model or its folder, a GGUF file, a ``.safetensors`` file or index beside a ``config.json``
+        (their headers are read, for the bytes of weights), or an ONNX file.
     batch
         Images or sequences; by default 1, or what a factory's inputs or an ONNX file say. Of a factory's inputs, the
         axis is found by running the module without data.
@@ -57,6 +60,10 @@ def load(
         Numbers for the sizes that an ONNX file leaves open, by its names for them.
     shape
         Shape of the one input of a factory's module.
+    weight_format, kv_format
+        Of a decoder language model of the catalogue or of a configuration: formats of its stored weights, such as
+        ``"int4 g128"`` or ``"q4_k_m"``, and of its key-value cache; by default what the model states, or
+        ``precision``, which stays the format of the activations.
     option
         How an error writes the name of what was given.
 
@@ -80,7 +87,8 @@ def load(
     >>> print(f"{load('llama-2-7b', phase='decode', sequence=1024, precision='fp16').data.to('GB'):.2f}")
     13.76 GB
     """
-    workload = _loaded(str(model), batch, sequence, image, precision, phase, sizes, shape, option)
+    formats = _named(weight_format=weight_format, kv_format=kv_format)
+    workload = _loaded(str(model), batch, sequence, image, precision, phase, sizes, shape, formats, option)
     return replace(workload, default_format=True) if precision is None and _unstated(model) else workload
 
 
@@ -100,6 +108,7 @@ def _loaded(
     phase: Phase | None,
     sizes: Mapping[str, int] | None,
     shape: tuple[int, ...] | None,
+    formats: dict[str, str],
     option: str,
 ) -> Workload:
     if len(name) > _LONGEST:
@@ -110,7 +119,10 @@ def _loaded(
     path = Path(name)
     if path.suffix == ".onnx":
         refuse_others(
-            option, given | _named(phase=phase, shape=shape), {"batch", "sequence"}, "an ONNX file, which says the rest"
+            option,
+            given | _named(phase=phase, shape=shape, **formats),
+            {"batch", "sequence"},
+            "an ONNX file, which says the rest",
         )
         return _stored(_from_onnx(name, given, dict(sizes or {}), option), form)
     if sizes:
@@ -118,16 +130,16 @@ def _loaded(
             f"{option.format('size')} is for the open sizes of an ONNX file; other networks take "
             f"{option.format('batch')} and {option.format('sequence')}"
         )
-    if path.suffix == ".json" or (path.is_dir() and (path / "config.json").is_file()):
+    if path.suffix in (".json", ".gguf", ".safetensors") or (path.is_dir() and (path / "config.json").is_file()):
         refuse_others(option, _named(shape=shape), set(), "a configuration")
-        return _from_config(name, given, form, phase, option)
+        return _from_config(name, given, form, phase, formats, option)
     if ":" in name:
-        refuse_others(option, _named(phase=phase), set(), "a factory")
+        refuse_others(option, _named(phase=phase, **formats), set(), "a factory")
         from mlsys.workloads.from_factory import from_factory
 
         return from_factory(name, given, shape, form, option)
     refuse_others(option, _named(shape=shape), set(), "a network of the catalogue")
-    return from_catalogue(name, given, form or "fp32", phase, option)
+    return from_catalogue(name, given, form or "fp32", phase, option, formats=formats)
 
 
 def _named(**values: Any) -> dict[str, Any]:
@@ -147,12 +159,23 @@ def _from_onnx(model: str, given: Mapping[str, int], sizes: dict[str, int], opti
 
 
 def _from_config(
-    model: str, given: dict[str, int], precision: str | None, phase: Phase | None, option: str
+    model: str,
+    given: dict[str, int],
+    precision: str | None,
+    phase: Phase | None,
+    formats: dict[str, str],
+    option: str,
 ) -> Workload:
     from mlsys.workloads.transformer_config import UnknownArchitectureError
-    from mlsys.workloads.transformer_config.workload import configured_decoder, traced_configuration
+    from mlsys.workloads.transformer_config.workload import (
+        configured_decoder,
+        configured_encoder,
+        traced_configuration,
+    )
 
     try:
-        return configured_decoder(model, given, precision, phase, option)
+        return configured_decoder(model, given, precision, phase, option, formats)
     except UnknownArchitectureError as error:
-        return traced_configuration(model, given, precision, phase, option, error)
+        refuse_others(option, formats, set(), f"{model}, which is built by transformers and traced")
+        encoder = configured_encoder(model, given, precision, phase, option)
+        return encoder or traced_configuration(model, given, precision, phase, option, error)

@@ -271,6 +271,18 @@ class Workload(TracedNetwork):
         tokens, batch = self.sizes["sequence"], self.sizes.get("batch", 1)
         return decoder.kv_cache(tokens, batch=batch, precision=decoder.cache_format or self.precision)
 
+    @property
+    def state_bytes(self) -> Quantity:
+        """Bytes of the states of fixed size that recurrent layers keep for its sequences, beside the cache.
+
+        Raises
+        ------
+        ArgumentError
+            If the network is not one of the decoders of :attr:`decoder`.
+        """
+        decoder = self._as_decoder("state_bytes")
+        return decoder.state_bytes(self.sizes.get("batch", 1), precision=self.precision)
+
     def _as_decoder(self, what: str) -> Decoder:
         if self.decoder is None:
             raise ArgumentError(

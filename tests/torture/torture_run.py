@@ -29,7 +29,7 @@ from torture_cases import Case, content, corpus
 
 MOST_SECONDS, MOST_BYTES, ASLEEP = 10.0, 2_000_000_000, 60.0
 _LINES = 45  # of one refusal: loaders list every fault
-_FINE = ("ArgumentError", "ArgumentUnitError", "UnknownNameError", "DeviceFileError", "ScenarioFileError", "SweepFileError",
+_FINE = ("ArgumentError", "ArgumentUnitError", "UnknownNameError", "UnrecordedError", "DeviceFileError", "ScenarioFileError", "SweepFileError",
          "UnreadableError", "UnwrittenError", "LogFileError", "DimensionalityError", "UndefinedUnitError", "ValueError", "TypeError")  # fmt: skip
 
 
@@ -256,7 +256,9 @@ def _call(case: Case, space: dict[str, Any], folder: Path) -> tuple[str, int | N
 
 # Where the names come from that calls of the library use.
 _NAMES = {
-    "mlsys": "Hardware Q_ SoftwareStack device devices edge_arena edge_clock edge_layers formulas mapper systolic",
+    "mlsys": "Hardware Q_ SoftwareStack collective device devices edge_arena edge_clock edge_layers formulas mapper system",
+    "mlsys.api.size": "size",
+    "mlsys.api.systems": "systems", "mlsys.api.systolic": "systolic", "mlsys.models.overlap": "overlapped_steps",
     "mlsys.amounts": "amount parsed_number", "mlsys.formatting": "check fmt fmt_percent",
     "mlsys.mapping.fusion": "fuse", "mlsys.models": "roofline", "mlsys.models.analysis": "analyze",
     "mlsys.models.architecture": "architecture", "mlsys.models.systolic": "count_systolic",

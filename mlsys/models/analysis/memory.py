@@ -11,6 +11,7 @@ from mlsys.provenance import unrecorded
 from mlsys.units import Q_, Quantity
 from mlsys.workloads.arrays import KINDS
 from mlsys.workloads.operator import DECODE, Network
+from mlsys.workloads.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class MemoryNeed:
     Attributes
     ----------
     needed
-        All weights, the values of the fullest operator, and the keys and values that a step of decoding leaves; byte.
+        All weights as they are stored, the values of the fullest operator, and the keys, values and recurrent states
+        that a step of decoding leaves; byte.
     capacity
         Of the main memory, byte; None where none is on record, and of a microcontroller, which keeps its weights in
         flash: ``mlsys edge arena`` counts for it.
@@ -42,8 +44,19 @@ class MemoryNeed:
         return room if self.fits else f"{room}: does not fit; the times are as if it did"
 
 
-def memory_need(network: Network, device: Device, precision: str) -> MemoryNeed:
-    """Return what a network needs with every value in one precision, beside what the device has.
+def memory_need(network: Network, device: Device, precision: str, loaded: Network | None = None) -> MemoryNeed:
+    """Return what a network needs with its values in one precision, beside what the device has.
+
+    Parameters
+    ----------
+    network
+        The kernels that run.
+    device
+        The device.
+    precision
+        Number format of values, and of weights except those of a decoder that are stored otherwise.
+    loaded
+        The network before fusion, which knows whether it is a decoder; by default ``network``.
 
     Examples
     --------
@@ -57,8 +70,20 @@ def memory_need(network: Network, device: Device, precision: str) -> MemoryNeed:
     values = (arrays.data - arrays.weights) * size / element_size(network.precision).m_as("byte")
     kept = (arrays.kind == KINDS.index("attention")) & (network.kind == DECODE)
     most = values[~kept].max(initial=0.0) + (values * arrays.repeats)[kept].sum()
-    needed = network.parameters.m_as("param") * size + float(most)
+    needed = _weights(network if loaded is None else loaded, size) + float(most)
     with unrecorded():  # stated beside the times, which do not depend on it
         main = view(device).main
         told = device.kind != "MCU" and main.has("capacity")
         return MemoryNeed(Q_(needed, "byte"), main.quantity("capacity") if told else None)
+
+
+def _weights(network: Network, size: float) -> float:
+    """Return the bytes of all weights, in their own format where a decoder has one, and of recurrent states."""
+    decoder = network.decoder if isinstance(network, Workload) else None
+    parameters: float = network.parameters.m_as("param") * size
+    if decoder is None:
+        return parameters
+    stored = decoder.quantization
+    weights = parameters if stored is None else stored.weight_bytes(decoder, 8 * size)
+    states = network.state_bytes if network.kind == DECODE and isinstance(network, Workload) else None
+    return weights + (0.0 if states is None else float(states.m_as("byte")))

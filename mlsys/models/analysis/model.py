@@ -187,7 +187,7 @@ def analyze(
         + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),
         interval=_interval(whose, device, network, source, estimate, result),
         twin=device,
-        memory=memory_need(network, device, chosen),
+        memory=memory_need(network, device, chosen, given),
         network=run,
         kind=network.kind,
     )

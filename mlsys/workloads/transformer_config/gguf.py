@@ -15,6 +15,9 @@ _ARCHITECTURES = {
     "gpt-oss": "gpt_oss", "glm4": "glm4", "falcon": "falcon", "starcoder2": "starcoder2", "command-r": "cohere",
     "cohere2": "cohere2", "olmo2": "olmo2", "granite": "granite", "lfm2": "lfm2", "gpt2": "gpt2", "bloom": "bloom",
     "gptneox": "gpt_neox", "stablelm": "stablelm", "phi2": "phi",
+    "gptj": "gptj", "mpt": "mpt", "baichuan": "llama", "internlm2": "llama", "granitemoe": "granitemoe",
+    "olmoe": "olmoe", "olmo": "olmo", "exaone4": "exaone4", "ernie4_5": "ernie4_5", "glm4moe": "glm4_moe",
+    "smollm3": "smollm3", "nemotron": "nemotron", "starcoder": "gpt_bigcode", "mamba": "mamba",
 }  # fmt: skip
 _KEYS = {
     "block_count": "num_hidden_layers", "embedding_length": "hidden_size", "feed_forward_length": "intermediate_size",
@@ -24,6 +27,8 @@ _KEYS = {
     "expert_feed_forward_length": "moe_intermediate_size", "leading_dense_block_count": "first_k_dense_replace",
     "expert_shared_count": "n_shared_experts", "attention.q_lora_rank": "q_lora_rank",
     "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
+    "ssm.conv_kernel": "conv_kernel", "ssm.inner_size": "intermediate_size", "ssm.state_size": "state_size",
+    "ssm.time_step_rank": "time_step_rank",
     "attention.kv_lora_rank": "kv_lora_rank", "attention.key_length": "head_dim", "shortconv.l_cache": "conv_L_cache",
 }  # fmt: skip
 _LATENT = "deepseek2"
@@ -57,10 +62,12 @@ def from_gguf(given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         if field and key.startswith(f"{name}."):
             fields[field] = value
     tokens = given.get("tokenizer.ggml.tokens")
-    if isinstance(tokens, list):
+    if isinstance(tokens, list | range):
         fields.setdefault("vocab_size", len(tokens))
+    if kind == "mamba":  # llama.cpp states heads and a feed-forward width of 0 for it
+        fields = {key: value for key, value in fields.items() if value or key == "num_hidden_layers"}
     for key in ("num_hidden_layers", "hidden_size", "num_attention_heads"):
-        if key not in fields:
+        if key not in fields and (kind, key) != ("mamba", "num_attention_heads"):
             stated = next(ours for ours, theirs in _KEYS.items() if theirs == key)
             raise fault(f"`{name}.{stated}` is missing from the metadata of this GGUF file")
     if name == _LATENT:

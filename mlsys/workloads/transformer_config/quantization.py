@@ -104,7 +104,8 @@ class QuantizedWeights:
             head = self._outside("lm_head", width, model.vocabulary, plain, self.head and not model.tied)
             table = self._outside("embed_tokens", width, model.vocabulary, plain, self.embedding)
             moved = self._outside("embedding", width, hidden, plain, self.embedding)
-            return {
+            further = dict.fromkeys(("embedding of layers", *(each.operator for each in model.outer_matrices)), plain)
+            return further | {
                 "embedding": table,
                 "logits": table if model.tied else head,
                 "embedding up": moved,
@@ -165,7 +166,7 @@ def _layer_bits(stored: QuantizedWeights, model: Decoder, layer: int, plain: flo
     means = {name: total / elements[name] for name, total in bits.items()}
     if "key and value" in means:
         means |= dict.fromkeys(("query absorbed", "value absorbed"), means["key and value"])
-    return means | ({"convolution": plain} if sizes.convolution else {})
+    return means | ({"convolution": plain} if sizes.recurrence is not None else {})
 
 
 def read_quantization(given: Any) -> QuantizedWeights | None:

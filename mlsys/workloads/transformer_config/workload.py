@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsys.choices import Phase
 from mlsys.errors import ArgumentError
+from mlsys.workloads.transformer_config.load import config_of, described_file, is_checkpoint, read_checkpoint
 from mlsys.workloads.transformer_config.read import read_config, read_file, stated_dtype
 from mlsys.workloads.transformer_config.structure import TransformerConfig
 
@@ -28,16 +29,23 @@ def stated_precision(model: str | Path) -> str | None:
     True
     """
     path = Path(model)
-    if path.suffix != ".json" and not (path.is_dir() and (path / "config.json").is_file()):
+    if path.name.endswith(".gguf"):
+        return "fp16"  # what llama.cpp keeps in the cache, and what is not quantised
+    if path.suffix not in (".json", ".safetensors") and not (path.is_dir() and (path / "config.json").is_file()):
         return None
     try:
-        return stated_dtype(read_file(path))
+        return stated_dtype(described_file(path))
     except ArgumentError:  # whoever loads it says what is wrong
         return None
 
 
 def configured_decoder(
-    path: str | Path, given: Mapping[str, int], precision: str | None, phase: Phase | None, option: str
+    path: str | Path,
+    given: Mapping[str, int],
+    precision: str | None,
+    phase: Phase | None,
+    option: str,
+    formats: Mapping[str, str] | None = None,
 ) -> Workload:
     """Return the workload of a ``config.json`` that is read without torch.
 
@@ -53,6 +61,8 @@ def configured_decoder(
         ``"prefill"`` (the default) or ``"decode"``.
     option
         How an error writes the name of what was given.
+    formats
+        ``weight_format`` and ``kv_format``, where they are given.
 
     Raises
     ------
@@ -61,11 +71,15 @@ def configured_decoder(
     ArgumentError
         If it is no configuration, or something was given that does not go with it.
     """
-    from mlsys.workloads.from_catalogue import from_entry
+    from mlsys.workloads.from_catalogue import from_entry, in_formats
     from mlsys.workloads.zoo.entry import Entry
 
-    described = read_file(path)
-    config = read_config(described, quantized=precision is None)
+    path = Path(path)
+    described, quantized = described_file(path), precision is None and "weight_format" not in (formats or {})
+    if is_checkpoint(path):
+        config = read_checkpoint(path, quantized=quantized)
+    else:
+        config = read_config(described, quantized=quantized)
     stored = "quantization_config" if described.get("quantization_config") else "general.file_type"
     overridden = stored if precision is not None and described.get(stored) is not None else None
     usual = min(_USUAL, *(most for most in (config.learned, config.context) if most), _USUAL)
@@ -73,14 +87,48 @@ def configured_decoder(
         config.name, config.name, "language", _source(path, config, precision, overridden), sequence=usual,
         model=config, longest=config.learned, drawn=_drawable(config),
     )  # fmt: skip
+    if formats:
+        entry = in_formats(entry, formats, option)
     form = precision or config.dtype or "fp32"
+    config = entry.model if isinstance(entry.model, TransformerConfig) else config
     workload = from_entry(entry, {"batch": 1, **given}, form, phase, option)
     recipe = workload.recipe.replace("; written down", ". Written down")
     captured = (
         None
-        if phase == "decode" or config.quantization is not None
-        else partial(_captured, str(path), workload.sizes, form)
+        if phase == "decode" or config.quantization is not None or path.suffix == ".gguf"
+        else partial(_captured, str(config_of(path) if is_checkpoint(path) else path), workload.sizes, form)
     )
+    return replace(workload, recipe=recipe, source="configuration", _captured=captured)
+
+
+def configured_encoder(
+    path: str | Path, given: Mapping[str, int], precision: str | None, phase: Phase | None, option: str
+) -> Workload | None:
+    """Return the workload of an encoder or encoder-decoder that is read without torch; None for other configurations.
+
+    Parameters
+    ----------
+    path, given, precision, phase, option
+        As of :func:`configured_decoder`; ``given`` may also have ``image``.
+
+    Raises
+    ------
+    ArgumentError
+        If it states how weights are stored and no precision overrides it, or something does not go with it.
+    """
+    from mlsys.workloads.from_catalogue import from_entry
+    from mlsys.workloads.hf import from_hf_config
+    from mlsys.workloads.transformer_config.encoders import encoder_entry
+
+    described = read_file(path)
+    entry = encoder_entry(described, f"configuration {path}, read without building the model")
+    if entry is None or (described.get("quantization_config") is not None and precision is None):
+        return None
+    form = precision or stated_dtype(described) or "fp32"
+    workload = from_entry(entry, {"batch": 1, **given}, form, phase, option)
+    recipe = workload.recipe.replace("; written down", ". Written down")
+    sizes: dict[str, Any] = dict(workload.sizes)
+    captured = partial(from_hf_config, str(path), **sizes)
     return replace(workload, recipe=recipe, source="configuration", _captured=captured)
 
 
@@ -117,7 +165,7 @@ def _drawable(model: TransformerConfig) -> bool:
     """Return whether the drawn form of a decoder has all that this one has: plain GPT-2 and plain Llama."""
     layer = model.layers[0]
     alike = all(other == layer for other in model.layers) and model.head and not model.head_bias
-    plain = alike and not (layer.experts or layer.latent or layer.window or layer.convolution or model.quantization)
+    plain = alike and not (layer.experts or layer.latent or layer.window or layer.recurrence or model.quantization)
     if not plain or model.embedding_width or layer.norms != 2:
         return False
     norm = 2 if layer.centred else 1

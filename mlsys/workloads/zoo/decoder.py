@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, Self
 
-from mlsys.precision import element_size
+from mlsys.precision import element_size, precision_name
 from mlsys.unit_checks import checked_count
 from mlsys.units import Q_, Quantity
 from mlsys.workloads.operator import DECODE, NETWORK, PREFILL, Network
-from mlsys.workloads.zoo.decoder_layer import DecoderLayer
+from mlsys.workloads.zoo.decoder_layer import DecoderLayer, WeightMatrix
 from mlsys.workloads.zoo.decoder_pass import write_pass
 from mlsys.workloads.zoo.layer_builder import LayerBuilder
+from mlsys.workloads.zoo.recurrence import STATE_FORMAT
 from mlsys.workloads.zoo.weight_formats import weight_bits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+OUTSIDE = ("embedding", "logits", "embedding up", "embedding down", "embedding of layers")
+"""Operators outside the layers that read weights."""
+ABSORBED = ("query absorbed", "value absorbed")
+"""Operators of a decoding step with latent attention that read the matrix of keys and values."""
 
 
 class StoredWeights(Protocol):
@@ -27,6 +34,38 @@ class StoredWeights(Protocol):
 
     def weight_bytes(self, model: Decoder, plain: float) -> float:
         """Return the bytes of all parameters; unquantised ones take ``plain`` bits each."""
+
+
+@dataclass(frozen=True)
+class UniformWeights:
+    """All weights in one format, which need not be that of the activations.
+
+    Attributes
+    ----------
+    form
+        The format.
+    bits
+        Bits per weight, with the scales of its blocks.
+    """
+
+    form: str
+    bits: float
+
+    def __str__(self) -> str:
+        return self.form
+
+    def operator_bits(self, model: Decoder, layer: int | None, plain: float) -> Mapping[str, float]:
+        """Return the bits of one weight by operator, all alike."""
+        if layer is None:
+            outside = (matrix.operator for matrix in model.outer_matrices)
+            return dict.fromkeys((*OUTSIDE, *outside), self.bits)
+        matrices = model.layer_list[layer].matrices(model.hidden)
+        return dict.fromkeys((*ABSORBED, "convolution", *(matrix.operator for matrix in matrices)), self.bits)
+
+    def weight_bytes(self, model: Decoder, plain: float) -> float:
+        """Return the bytes of all parameters."""
+        total: float = model.parameters().magnitude * self.bits / 8
+        return total
 
 
 class Decoder(ABC):
@@ -54,6 +93,10 @@ class Decoder(ABC):
         How weights are stored when not all have one format.
     cache_format
         Number format of the key-value cache, if the model states one.
+    outer_matrices
+        Matrices outside the layers, besides embeddings and classifier, that every token meets.
+    per_layer_table
+        Rows and width of a second embedding table whose rows feed all layers; empty for none.
     """
 
     name: str
@@ -65,6 +108,8 @@ class Decoder(ABC):
     head: bool = True
     quantization: StoredWeights | None = None
     cache_format: str | None = None
+    outer_matrices: tuple[WeightMatrix, ...] = ()
+    per_layer_table: tuple[int, ...] = ()
 
     @property
     @abstractmethod
@@ -84,6 +129,35 @@ class Decoder(ABC):
     def unquantised(self) -> Self:
         """Return the same model with all weights in one format."""
         return replace(self, quantization=None) if self.quantization is not None else self  # type: ignore[type-var]
+
+    def in_formats(self, weight_format: str | None = None, kv_format: str | None = None) -> Self:
+        """Return the same model with all weights, or the key-value cache, in another number format.
+
+        Parameters
+        ----------
+        weight_format
+            A number format or a block format, such as ``"q4_k_m"``; None keeps the model's own.
+        kv_format
+            A number format; None keeps the model's own.
+
+        Raises
+        ------
+        UnknownNameError
+            If a format is unknown.
+
+        Examples
+        --------
+        >>> from mlsys.workloads.zoo import language_model
+        >>> llama = language_model("llama-3-8b").in_formats("int4 g128", "fp8")
+        >>> print(f"{llama.weight_bytes().to('GB'):.2f}, {llama.kv_cache_per_token().to('KiB')}")
+        4.14 GB, 64 KiB
+        """
+        changes: dict[str, object] = {}
+        if weight_format is not None:
+            changes["quantization"] = UniformWeights(str(weight_format).lower(), weight_bits(weight_format))
+        if kv_format is not None:
+            changes["cache_format"] = precision_name(kv_format)
+        return replace(self, **changes) if changes else self  # type: ignore[type-var]
 
     # --- parameters and memory -------------------------------------------------------------
 
@@ -105,7 +179,8 @@ class Decoder(ABC):
         tables = self.vocabulary * width + self.positions * self.hidden
         tables += 2 * self.hidden * width if width != self.hidden else 0
         head = self.vocabulary * width * (not self.tied) + self.vocabulary * self.head_bias if self.head else 0
-        return tables + head + self.outer_parameters
+        more = sum(matrix.elements for matrix in self.outer_matrices) + math.prod(self.per_layer_table or (0,))
+        return tables + head + more + self.outer_parameters
 
     def weight_bytes(self, weight_format: str | None = None) -> Quantity:
         """Return the bytes of all parameters in ``weight_format``; by default the model's own format, or 16 bits.
@@ -172,6 +247,40 @@ class Decoder(ABC):
             for layer in self.layer_list
         )
         return Q_(batch * kept * self._cache_size(precision), "byte")
+
+    def state_bytes(self, batch: int = 1, *, precision: str = "fp16", state_precision: str = STATE_FORMAT) -> Quantity:
+        """Return the bytes of the states of fixed size that recurrent layers keep beside the key-value cache.
+
+        State-space layers, linear attention and convolutions keep as much after one token as after a million, so
+        this is no part of :meth:`kv_cache`; a server holds both. Zero where all layers have attention alone.
+
+        Parameters
+        ----------
+        batch
+            Number of sequences.
+        precision, state_precision
+            Number formats of the convolutions' last inputs, and of the recurrent states: FP32 as transformers and
+            the reference kernels keep these; some servers keep them in 16 bits.
+
+        Raises
+        ------
+        ArgumentError
+            If ``batch`` is not a positive integer.
+        UnknownNameError
+            If a number format is unknown.
+
+        Examples
+        --------
+        >>> from mlsys.workloads.transformer_config import read_config
+        >>> jamba = read_config({"model_type": "jamba", "architectures": ["JambaForCausalLM"]})
+        >>> print(jamba.kv_cache_per_token().to("KiB"), jamba.state_bytes().to("MiB"))
+        16 KiB 15.75 MiB
+        """
+        batch = checked_count("state_bytes", "batch", batch)
+        mixers = [layer.recurrence for layer in self.layer_list if layer.recurrence is not None]
+        columns = sum(mixer.convolution_elements for mixer in mixers) * element_size(precision)
+        states: Quantity = batch * (columns + sum(mixer.state for mixer in mixers) * element_size(state_precision))
+        return states
 
     def _cache_size(self, precision: str | None) -> float:
         size: float = element_size(precision or self.cache_format or "fp16").m_as("byte")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from mlsys.workloads.zoo.decoder import Decoder
+from mlsys.workloads.zoo.decoder import Decoder, StoredWeights
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer
 from mlsys.workloads.zoo.weight_formats import WEIGHT_FORMATS, weight_bits
 
@@ -58,6 +58,8 @@ class LanguageModel(Decoder):
         attention (0: none has).
     act
         Activation.
+    quantization, cache_format
+        As of :class:`~mlsys.workloads.zoo.decoder.Decoder`: how weights and cache are stored, where one chose it.
 
     Examples
     --------
@@ -96,6 +98,8 @@ class LanguageModel(Decoder):
     full_every: int = 0
     sinks: bool = False
     act: str = "silu"
+    quantization: StoredWeights | None = None
+    cache_format: str | None = None
 
     @cached_property
     def layer_list(self) -> tuple[DecoderLayer, ...]:
