@@ -25,6 +25,7 @@ EXPECTED = {
     "specialisation": ["dark silicon", "Dennard", "Moore's law", "coprocessor"],
     "carbon": ["carbon footprint", "CO2", "PUE", "embodied carbon"],
     "economics": ["cost per token", "TCO", "break-even", "rent"],
+    "feasibility": ["does it fit", "VRAM", "context length", "TTFT", "tensor parallelism"],
     "number_formats": ["FP8", "bfloat16", "E4M3", "MXFP4", "structured sparsity", "mixed precision"],
     "memory_wall": [
         "KV cache", "kv-cache", "key-value cache", "HBM", "DRAM", "SRAM", "warps", "coalescing", "prefetching",
