@@ -44,6 +44,8 @@ MODULES = (
     "mlsys.mapping",
     "mlsys.mapping.fusion",
     "mlsys.models",
+    "mlsys.models.collectives",
+    "mlsys.models.overlap",
     "mlsys.planner.memory",
     "mlsys.planner.mapper",
     "mlsys.planner.placement",
