@@ -46,11 +46,16 @@ MODULES = (
     "mlsys.mapping.fusion",
     "mlsys.mapping.parallel",
     "mlsys.models",
+<<<<<<< HEAD
     "mlsys.models.inference",
     "mlsys.models.feasibility",
     "mlsys.models.cost",
     "mlsys.models.carbon",
     "mlsys.models.tornado",
+=======
+    "mlsys.models.collectives",
+    "mlsys.models.overlap",
+>>>>>>> systems
     "mlsys.planner.memory",
     "mlsys.planner.mapper",
     "mlsys.planner.placement",
