@@ -22,6 +22,8 @@ Strategy = Literal["auto", "exact", "beam"]
 """Search strategy for a placement."""
 PackingStrategy = Literal["size", "breadth", "lifetime", "first-come", "best", "exact"]
 """How buffers are placed in one block: by a rule, by the best of the rules, or by a search with a proof."""
+Commitment = Literal["on-demand", "1-year", "3-year"]
+"""Commitment of a rent: none, or a contract of one or of three years."""
 Processor = Literal["cpu", "cuda"]
 """Device type that PyTorch runs on."""
 TimedFormat = Literal["fp32", "fp16", "bf16"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from mlsys.choices import Commitment
 from mlsys.errors import ArgumentError, UnknownNameError, UnrecordedError
 from mlsys.hardware import Hardware
 from mlsys.hardware.device import Device
@@ -17,7 +18,7 @@ from mlsys.models.breakdown import Breakdown, shown
 from mlsys.models.carbon import embodied, energy_use, footprint, grid_intensity, operational
 from mlsys.models.electricity import electricity_price
 from mlsys.models.ownership import LIFETIME, total_cost_of_ownership
-from mlsys.models.prices import Commitment, Machine, Price, device_and_chips, purchase_price
+from mlsys.models.prices import Machine, Price, device_and_chips, purchase_price
 from mlsys.models.prices import rent as recorded_rent
 from mlsys.models.record import facts_of, plain_amount, with_units
 from mlsys.provenance import Fact

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from mlsys.choices import Commitment
 from mlsys.cli.common import one_form, print_csv, print_record, say, say_own, speak_plainly
 from mlsys.cli.parameters import Finite, QuantityType, Whole, complete_device
 
 if TYPE_CHECKING:
     from mlsys.units import Quantity
-
-_COMMITMENTS = ("on-demand", "1-year", "3-year")
 
 
 def _complete_machine(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -44,7 +43,7 @@ def _complete_machine(ctx: click.Context, param: click.Parameter, incomplete: st
 @click.option("--year", type=Whole(min=1), help="Newest year of prices, and year of the grid; by default the newest.")
 @click.option("--provider", help="Who rents it out: AWS, Azure, …; by default the median of all.")
 @click.option(
-    "--commitment", type=click.Choice(_COMMITMENTS), default="on-demand", show_default=True, help="Of the rent."
+    "--commitment", type=click.Choice(get_args(Commitment)), default="on-demand", show_default=True, help="Of the rent."
 )
 @click.option("--rent", type=QuantityType("USD/hour"), help="Of the whole machine, such as '2 USD/hour'.")
 @click.option("--price", type=QuantityType("USD"), help="Of the whole machine, such as '25000 USD'.")

@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from mlsys.choices import Commitment
 from mlsys.formulas.economics import break_even_time, break_even_utilisation
 from mlsys.models.breakdown import shown
 from mlsys.models.ownership import LIFETIME, bought, powered, rented, running_cost
-from mlsys.models.prices import Commitment, Machine, Price
+from mlsys.models.prices import Machine, Price
 from mlsys.models.record import VERSION, facts_of, plain_amount
 from mlsys.provenance import Fact
 from mlsys.unit_checks import checked_number, efficiency, nonnegative, positive

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from mlsys.choices import Commitment
 from mlsys.formulas.economics import rented_cost, token_cost
 from mlsys.frozen import FrozenDict
 from mlsys.models.break_even import BreakEven, break_even
 from mlsys.models.breakdown import Breakdown
 from mlsys.models.electricity import electricity_price, power_usage_effectiveness
 from mlsys.models.ownership import rented, running_cost, total_cost_of_ownership
-from mlsys.models.prices import Commitment, Machine, Price, device_and_chips, purchase_price, rent
+from mlsys.models.prices import Machine, Price, device_and_chips, purchase_price, rent
 from mlsys.unit_checks import checked_number, efficiency, nonnegative, positive
 from mlsys.units import Quantity
 

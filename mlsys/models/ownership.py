@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from mlsys.choices import Commitment
 from mlsys.errors import ArgumentError
 from mlsys.formulas.economics import annuity, electricity_rate
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.system import System
 from mlsys.models.breakdown import Breakdown, shown
 from mlsys.models.electricity import electricity_price, power_usage_effectiveness
-from mlsys.models.prices import Commitment, Machine, Price, device_and_chips, purchase_price, rent
+from mlsys.models.prices import Machine, Price, device_and_chips, purchase_price, rent
 from mlsys.unit_checks import at_least, checked_number, fraction, nonnegative, positive
 from mlsys.units import Q_, Quantity, total
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from mlsys._facts.dated import Quotation, purchases, rents
+from mlsys.choices import Commitment
 from mlsys.errors import ArgumentError, UnknownNameError, UnrecordedError, did_you_mean
 from mlsys.faults import short
 from mlsys.hardware.device import Device
@@ -22,8 +23,6 @@ from mlsys.provenance import Fact, comparing, read, unrecorded
 from mlsys.unit_checks import checked_choice, checked_count
 from mlsys.units import Quantity
 
-Commitment = Literal["on-demand", "1-year", "3-year"]
-"""Commitment of a rent: none, or one for a year or for three."""
 PriceKind = Literal["list", "paid", "system", "estimate"]
 """Kind of a purchase price: list or shop price of one, bounds of the average paid, share of a system, estimate."""
 
