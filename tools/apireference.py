@@ -50,6 +50,8 @@ MODULES = (
     "mlsys.models.cost",
     "mlsys.models.carbon",
     "mlsys.models.tornado",
+    "mlsys.models.collectives",
+    "mlsys.models.overlap",
     "mlsys.planner.memory",
     "mlsys.planner.mapper",
     "mlsys.planner.placement",

@@ -14,6 +14,8 @@ from mlsys.provenance import Fact, origin_of, traced
 from mlsys.unit_checks import checked_choice, checked_count, checked_number, efficiency, nonnegative, positive
 from mlsys.units import Q_, Quantity
 
+__all__ = ["HostMemory", "Interval", "OverlapResult", "overlapped_steps", "simulate_steps"]
+
 HostMemory = Literal["pinned", "pageable"]
 """Memory of the host that a copy reads: page-locked, or ordinary, which the driver copies to a locked buffer first."""
 

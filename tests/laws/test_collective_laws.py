@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlsys import formulas
-from mlsys.choices import Collective, CollectiveAlgorithm
+from mlsys import Q_, formulas
+from mlsys.choices import Collective, CollectiveAlgorithm, CollectiveLibrary
 from mlsys.errors import ArgumentError
 from mlsys.hardware import System, systems
 from mlsys.models.collectives import (
@@ -16,6 +16,7 @@ from mlsys.models.collectives import (
     Schedule,
     collective_candidates,
     collective_seconds,
+    collective_time,
     double_tree,
     hierarchical_all_reduce,
     schedule,
@@ -24,6 +25,7 @@ from mlsys.models.collectives import (
 )
 from mlsys.models.collectives.closed import closed_forms
 from mlsys.models.collectives.group import group_of, torus_slice
+from mlsys.provenance import perturbed
 
 ALPHA, RATE, GAMMA = 5e-6, 100e9, 3e-12
 CLOSED: dict[tuple[Collective, CollectiveAlgorithm], Any] = {
@@ -181,3 +183,23 @@ def test_more_chips_of_a_mesh_use_more_of_its_links() -> None:
 def test_one_chip_and_no_bytes_take_no_time() -> None:
     assert collective_seconds(systems["DGX_H100"], "all-reduce", 1e9, 1) == 0
     assert collective_seconds(systems["DGX_H100"], "all-reduce", 0, 8) == 0
+
+
+@pytest.mark.parametrize("library", ["nccl", "ideal"])
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_result_names_the_facts_that_move_it_and_none_moves_it_more_than_in_proportion(
+    library: CollectiveLibrary, nodes: int
+) -> None:
+    where = systems["DGX_H100"].with_nodes(nodes)
+    every = {value.facts[0].name for value in where.recorded()} | {"H100_SXM/links/NVLink/per_direction"}
+    for size in (Q_(1, "kB"), Q_(64, "MB"), Q_(16, "GB")):
+        plain = collective_time(where, "all-reduce", size, library=library)
+        told = {fact.name for fact in plain.facts}
+        assert plain.time.m_as("s") == pytest.approx(sum(part.m_as("s") for part in plain.parts.values()))
+        for name in every:
+            with perturbed(name, 1.1):
+                moved = collective_time(where, "all-reduce", size, library=library).time / plain.time
+            assert 1 / 1.1 - 1e-9 <= moved.m_as("") <= 1.1 + 1e-9
+            assert name in told or moved.m_as("") == pytest.approx(1), name
+            if name.endswith(("bandwidth", "per_direction")):
+                assert moved.m_as("") <= 1 + 1e-9, "a faster link never slows"

@@ -1,14 +1,15 @@
 """Collectives: what NCCL was measured to take, beside what the model of it predicts."""
 
-import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 from statistics import median
 
 from mlsys.hardware import systems
+from mlsys.inputs import csv_records
 from mlsys.models.collectives import collective_candidates
 
+_DATA = Path(__file__).parents[1] / "data" / "scale" / "collectives.csv"
 LARGE = 1e6
 """Bytes from which a message is large."""
 
@@ -58,8 +59,8 @@ def rows() -> Iterator[Measured]:
     >>> first.operation, first.chips > 1, first.predicted > 0
     ('all-gather', True, True)
     """
-    text = (resources.files("mlsys_evidence") / "data/scale/collectives.csv").read_text("utf-8")
-    for row in csv.DictReader(text.splitlines()):
+    (_, columns), *lines = csv_records(_DATA)
+    for row in (dict(zip(columns, cells, strict=True)) for _, cells in lines):
         system, chips, size = systems[row["system"]], int(row["chips"]), float(row["size_bytes"])
         if chips > system.chips_per_node:
             system = system.with_nodes(chips // system.chips_per_node)
