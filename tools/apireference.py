@@ -47,15 +47,23 @@ MODULES = (
     "mlsys.mapping.parallel",
     "mlsys.models",
 <<<<<<< HEAD
+<<<<<<< HEAD
+=======
+>>>>>>> sizing
     "mlsys.models.inference",
     "mlsys.models.feasibility",
     "mlsys.models.cost",
     "mlsys.models.carbon",
     "mlsys.models.tornado",
+<<<<<<< HEAD
 =======
     "mlsys.models.collectives",
     "mlsys.models.overlap",
 >>>>>>> systems
+=======
+    "mlsys.models.collectives",
+    "mlsys.models.overlap",
+>>>>>>> sizing
     "mlsys.planner.memory",
     "mlsys.planner.mapper",
     "mlsys.planner.placement",

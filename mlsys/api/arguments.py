@@ -11,6 +11,7 @@ from mlsys.faults import short
 from mlsys.hardware import Hardware
 from mlsys.hardware.device import Device
 from mlsys.precision import precision_name
+from mlsys.workloads.argument_checks import spelled
 from mlsys.workloads.operator import Network
 from mlsys.workloads.resolve import load
 from mlsys.workloads.transformer_config.workload import stated_precision
@@ -76,7 +77,7 @@ class NetworkRequest:
         """
         for name in (field.name for field in fields(self) if field.name != "option"):
             if getattr(self, name) is not None and name not in but:
-                raise ArgumentError(f"{self.option.format(name)} is of a network, not of {where}")
+                raise ArgumentError(f"{spelled(self.option, name)} is of a network, not of {where}")
 
     def arithmetic(self, network: Network | str | Path, default: str) -> str | None:
         """Return the number format of the arithmetic; None where operators made by hand say it themselves.
@@ -136,7 +137,7 @@ class NetworkRequest:
         for name in ("phase", "shape", "sizes", "weight_format", "kv_format"):
             if getattr(self, name) is not None:
                 raise ArgumentError(
-                    f"{self.option.format(name)} is for a network that is loaded by name, got the network "
+                    f"{spelled(self.option, name)} is for a network that is loaded by name, got the network "
                     f"{network.name!r}. Write e.g. load('llama-3-8b', phase='decode')"
                 )
         sizes = {name: getattr(self, name) for name in ("batch", "sequence", "image")}

@@ -48,9 +48,20 @@ def checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
+def spelled(option: str, name: str) -> str:
+    """Return the name of an argument as an error writes it, with hyphens on the command line.
+
+    Examples
+    --------
+    >>> spelled("--{}", "kv_format"), spelled("`{}`", "kv_format")
+    ('--kv-format', '`kv_format`')
+    """
+    return option.format(name.replace("_", "-") if option.startswith("--") else name)
+
+
 def refuse_others(option: str, given: Mapping[str, Any], taken: set[str], what: str) -> None:
     """Refuse what was given and is not among what a network takes."""
     for name in given:
         if name not in taken:
             known = ", ".join(option.format(name) for name in sorted(taken or set(_SIZES)))
-            raise ArgumentError(f"{option.format(name)} does not go with {what}. It takes {known}")
+            raise ArgumentError(f"{spelled(option, name)} does not go with {what}. It takes {known}")

@@ -12,13 +12,14 @@ from mlsys.choices import Phase
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.frozen import FrozenDict
 from mlsys.precision import PRECISIONS, precision_name
-from mlsys.workloads.argument_checks import checked_size, refuse_others, unknown_network
+from mlsys.workloads.argument_checks import checked_size, refuse_others, spelled, unknown_network
 from mlsys.workloads.operator import NETWORK, PREFILL, Network
 
 if TYPE_CHECKING:
     from mlsys.workloads.graph import OperatorGraph
     from mlsys.workloads.operator import Operator
     from mlsys.workloads.workload import Workload
+    from mlsys.workloads.zoo.decoder import Decoder
     from mlsys.workloads.zoo.entry import Entry
 
 
@@ -57,11 +58,16 @@ def in_formats(entry: Entry, formats: Mapping[str, str], option: str) -> Entry:
     """
     if entry.model is None:
         raise ArgumentError(
-            f"{option.format(next(iter(formats)))} is for the decoder language models of the catalogue and of "
+            f"{spelled(option, next(iter(formats)))} is for the decoder language models of the catalogue and of "
             f"configurations, and {entry.name!r} is none"
         )
     said = [f"{what} in {formats[name]}" for name, what in _FORMATS.items() if name in formats]
-    model = entry.model.in_formats(formats.get("weight_format"), formats.get("kv_format"))
+    model: Decoder = entry.model
+    for name, form in formats.items():
+        try:
+            model = model.in_formats(**{name: form})
+        except UnknownNameError as error:
+            raise UnknownNameError(f"{spelled(option, name)}: {error}") from None
     return replace(entry, model=model, drawn=False, source=f"{entry.source}; {', '.join(said)}")
 
 

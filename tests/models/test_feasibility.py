@@ -7,7 +7,7 @@ import pytest
 from mlsys import Q_, Hardware
 from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
-from mlsys.models.feasibility import LanguageWorkload, feasible
+from mlsys.models.feasibility import Feasibility, LanguageWorkload, feasible
 from mlsys.models.inference.limits import Limits, request_rate
 from mlsys.workloads.zoo import language_model
 
@@ -42,22 +42,31 @@ def test_seventy_billion_on_one_card_fails_memory_first_and_bandwidth_too() -> N
     assert 1 / eight.check("bandwidth").value == pytest.approx(191, rel=0.02)  # tokens per second at most
 
 
-@pytest.mark.parametrize("name", ["memory", "bandwidth", "compute", "latency", "latency of prompt", "money"])
-def test_one_more_token_or_sequence_flips_each_check(name: str) -> None:
-    check = feasible("H100", workload(2048), LIMITS).check(name)
+@pytest.fixture(scope="module")
+def verdict() -> Feasibility:
+    return feasible("H100", workload(2048), LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        ("memory", None), ("bandwidth", "TPOT<20 ms"), ("compute", "TPOT<20 ms"), ("latency", "TPOT<20 ms"),
+        ("latency of prompt", "TTFT<1 s"), ("money", "cost<60 USD"),
+    ],
+)  # fmt: skip
+def test_one_more_token_or_sequence_flips_each_check(verdict: Feasibility, name: str, limit: str | None) -> None:
+    check = verdict.check(name)
     assert check.passes
-    if check.largest_sequence is not None and check.largest_sequence < 1 << 20:
-        at, beyond = (feasible("H100", workload(check.largest_sequence + more), LIMITS).check(name) for more in (0, 1))
-        assert at.passes and not beyond.passes
-    if check.largest_batch is not None:
-        at, beyond = (
-            feasible("H100", workload(2048, check.largest_batch + more), LIMITS).check(name) for more in (0, 1)
-        )
-        assert at.passes and not beyond.passes
+    at_most = [(check.largest_sequence, 4), (2048, check.largest_batch)]
+    for position, (tokens, batch) in enumerate(at_most):
+        if tokens is None or batch is None or tokens > 1 << 20:
+            continue
+        more = (tokens + 1, batch) if position == 0 else (tokens, batch + 1)
+        assert feasible("H100", workload(tokens, batch), limit).check(name).passes
+        assert not feasible("H100", workload(*more), limit).check(name).passes
 
 
-def test_the_verdict_is_that_of_all_checks_in_any_order() -> None:
-    verdict = feasible("H100", workload(2048), LIMITS)
+def test_the_verdict_is_that_of_all_checks_in_any_order(verdict: Feasibility) -> None:
     assert verdict.feasible is all(check.passes for check in reversed(verdict.checks))
     assert verdict.first == min(
         (check for check in verdict.checks if check.largest_sequence is not None), key=lambda one: one.largest_sequence

@@ -10,6 +10,7 @@ from mlsys import Hardware
 from mlsys.errors import ArgumentError
 from mlsys.hardware import systems
 from mlsys.mapping.parallel import Layout
+from mlsys.models.collectives import collective_seconds
 from mlsys.models.inference.exchange import joins
 from mlsys.models.inference.formats import formats_on
 from mlsys.models.inference.memory import MemoryModel, largest
@@ -144,6 +145,10 @@ def test_tensor_parallelism_divides_computing_and_adds_exchanges() -> None:
         assert steps[more].computing < steps[fewer].computing < 2.2 * steps[more].computing
         assert steps[more].exchanging > steps[fewer].exchanging
     assert steps[1].exchanging == 0
+    # Two all-reduces of 32 × 8,192 values of 16 bits in each of 80 layers, and an all-gather of the logits.
+    reduced = collective_seconds(DGX, "all-reduce", 32 * 8192 * 2, 8)
+    gathered = collective_seconds(DGX, "all-gather", 32 * 128_256 * 2, 8)
+    assert steps[8].exchanging == pytest.approx(2 * 80 * reduced + gathered)
     assert steps[8].flops == pytest.approx(steps[1].flops, rel=0.02)
 
 

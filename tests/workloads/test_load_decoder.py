@@ -84,9 +84,9 @@ def test_formats_of_what_has_none_are_refused(tmp_path: Path) -> None:
     for network in ("resnet50", "torch.nn:Identity"):
         with pytest.raises(ArgumentError, match="`kv_format`"):
             load(network, kv_format="fp8")
-    with pytest.raises(UnknownNameError, match="unknown weight format 'q4_9'"):
+    with pytest.raises(UnknownNameError, match="`weight_format`: unknown weight format 'q4_9'"):
         load("llama-3-8b", weight_format="q4_9")
-    with pytest.raises(UnknownNameError, match="'fp9'"):
+    with pytest.raises(UnknownNameError, match="`kv_format`: .*'fp9'"):
         load("llama-3-8b", kv_format="fp9")
     with pytest.raises(ArgumentError, match="`weight_format` is for a network that is loaded by name"):
         flops(load("llama-3-8b"), weight_format="int8")

@@ -517,6 +517,20 @@ def test_a_size_beside_a_nested_configuration_is_named() -> None:
     )  # fmt: skip
 
 
+def test_models_with_code_of_their_own_that_have_the_layers_of_llama() -> None:
+    """Baichuan 7B and InternLM2 7B: counts of the checkpoints, from their cards (7,000,559,616 and 7.74 G)."""
+    seven = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "hidden_act": "silu"}
+    baichuan = seven | {"model_type": "baichuan", "architectures": ["BaiChuanForCausalLM"], "vocab_size": 64000,
+                        "intermediate_size": 11008, "model_max_length": 4096}  # fmt: skip
+    read = read_config(baichuan)
+    assert (read.parameters(), read.context) == (Q_(7_000_559_616, "param"), 4096)
+    intern = seven | {"model_type": "internlm2", "architectures": ["InternLM2ForCausalLM"], "vocab_size": 92544,
+                      "intermediate_size": 14336, "num_key_value_heads": 8, "bias": False}  # fmt: skip
+    assert read_config(intern).parameters() == Q_(7_737_708_544, "param")
+    with pytest.raises(ArgumentError, match="`bias` must be true or false for internlm2, got None"):
+        read_config({name: value for name, value in intern.items() if name != "bias"})
+
+
 def test_experts_of_dbrx_stand_in_a_part_of_their_own() -> None:
     """The model card, databricks/dbrx-base: 132 B parameters, of which 36 B are active on any input."""
     dbrx = read_config(DBRX)

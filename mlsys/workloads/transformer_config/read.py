@@ -45,6 +45,12 @@ _WHERE = {
     "peft_type": "Give the config.json of the model that it adapts, which `base_model_name_or_path` names",
     "_diffusers_version": "Give the config.json of its text encoder, in a folder beside it",
 }
+# Models whose code comes with the checkpoint, and what they call fields of Llama, whose layers they have
+# (baichuan-inc/Baichuan-7B, models/modeling_baichuan.py; InternLM2's modeling_internlm2.py, as copied in public).
+_LIKE_LLAMA = {
+    "baichuan": {"model_max_length": "max_position_embeddings"}, "internlm": {"bias": "attention_bias"},
+    "internlm2": {"bias": "attention_bias"}, "Yi": {},
+}  # fmt: skip
 _PREPARED = {"dbrx": flattened, "nemotron_h": spelled_out}
 _CLASSES = {
     "hunyuan_v1_dense": ("hunyuandensev1",),
@@ -107,6 +113,8 @@ def read_config(config: Mapping[str, Any] | str | Path, *, quantized: bool = Tru
     if is_gguf(given):
         return _described(*from_gguf(given), quantized=quantized)
     kind = model_type_of(given)
+    if kind in _LIKE_LLAMA:
+        return _described(_as_llama(given, kind), "llama", given, quantized=quantized)
     inner, left_out = _language_part(given, kind)
     read = _described(
         inner, _SAME.get(kind, kind) if inner is given else inner["model_type"], given, quantized=quantized
@@ -146,6 +154,18 @@ def model_type_of(given: Mapping[str, Any]) -> str:
     raise fault(
         '`model_type` is missing. Add it, such as "model_type": "llama", or name the class under `architectures`'
     )
+
+
+def _as_llama(given: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """Return the configuration of a model that has Llama's layers in the words of Llama's."""
+    names = _LIKE_LLAMA[kind]
+    if "bias" in names and not isinstance(given.get("bias"), bool):
+        raise fault(f"`bias` must be true or false for {kind}, got {short(given.get('bias'))}")
+    fields = {name: value for name, value in given.items() if name not in names}
+    for name, ours in names.items():
+        if given.get(name) is not None:
+            fields.setdefault(ours, given[name])
+    return fields
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
