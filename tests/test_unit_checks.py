@@ -32,14 +32,6 @@ ALL = {name: getattr(formulas, name) for name in formulas.__all__ if isinstance(
 CALLS: dict[str, dict[str, object]] = {
     "aligned_elements": {"element_size": Q_(2, "byte"), "alignment": Q_(16, "byte")},
     "amdahl_ceiling": {"parallel_fraction": 0.9},
-    "doubling_time": {"growth": 2},
-    "dynamic_power": {
-        "activity": 0.1,
-        "capacitance": Q_(100, "nF"),
-        "voltage": Q_(1, "V"),
-        "frequency": Q_(2, "GHz"),
-    },
-    "yearly_growth": {"first": 1, "last": 16, "span": Q_(4, "year")},
     "compressed_gemm_intensity": {"m": 4, "n": 4, "k": 4, "element_size": Q_(2, "byte"), "stored_fraction": 0.5},
     "im2col_expansion": {"kernel": 3, "stride": 1},
     "padded_efficiency": {"size": 500, "tile": 64},

@@ -46,24 +46,13 @@ MODULES = (
     "mlsys.mapping.fusion",
     "mlsys.mapping.parallel",
     "mlsys.models",
-<<<<<<< HEAD
-<<<<<<< HEAD
-=======
->>>>>>> sizing
     "mlsys.models.inference",
     "mlsys.models.feasibility",
     "mlsys.models.cost",
     "mlsys.models.carbon",
     "mlsys.models.tornado",
-<<<<<<< HEAD
-=======
     "mlsys.models.collectives",
     "mlsys.models.overlap",
->>>>>>> systems
-=======
-    "mlsys.models.collectives",
-    "mlsys.models.overlap",
->>>>>>> sizing
     "mlsys.planner.memory",
     "mlsys.planner.mapper",
     "mlsys.planner.placement",

@@ -46,7 +46,6 @@ from mlsys.formulas.economics import (
     token_cost,
 )
 from mlsys.formulas.fusion import chain_bytes, flash_attention_bytes, standard_attention_bytes
-from mlsys.formulas.growth import doubling_time, dynamic_power, yearly_growth
 from mlsys.formulas.interconnect import (
     algorithm_bandwidth,
     all_gather_traffic_factor,

@@ -6,7 +6,6 @@ import pytest
 from mlsys import Hardware
 from mlsys._facts.dated import milestones, training_compute
 from mlsys.errors import ArgumentError
-from mlsys.formulas import doubling_time, dynamic_power, yearly_growth
 from mlsys.models.trends import decimal_year, fit_growth
 from mlsys.units import Q_
 
@@ -43,13 +42,6 @@ def test_training_compute_grows_several_times_a_year_and_peaks_do_not() -> None:
     chips = [Hardware.Cloud[name] for name in ("P100", "V100", "A100", "H100", "B200")]
     supply = fit_growth([chip.release_year for chip in chips], [chip.peak_flops for chip in chips])
     assert 1 < supply.doubling.m_as("year") < 2.5
-
-
-def test_growth_formulas() -> None:
-    assert yearly_growth(4.7e17, 2.1e25, Q_(10.5, "year")).m ** 10.5 == pytest.approx(2.1e25 / 4.7e17)
-    assert doubling_time(2).m_as("year") == pytest.approx(1)
-    half = dynamic_power(0.2, Q_(50, "nF"), Q_(0.5, "V"), Q_(1, "GHz"))
-    assert dynamic_power(0.2, Q_(50, "nF"), Q_(1, "V"), Q_(1, "GHz")) == 4 * half, "the square of the voltage"
 
 
 def test_milestones_are_in_order_and_have_sources() -> None:
