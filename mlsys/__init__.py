@@ -35,6 +35,8 @@ _HOMES = {
     "roofline": "mlsys.models.roofline",
     "systolic": "mlsys.api.systolic",
     "count_systolic": "mlsys.models.systolic",
+    "system": "mlsys.api.systems",
+    "systems": "mlsys.api.systems",
     "tiles": "mlsys.api.tiles",
     "memory": "mlsys.api.memory",
     "plan_memory": "mlsys.planner.memory",
