@@ -16,10 +16,14 @@ STREAMED = 0.85
 FORWARD_ATTENTION, BACKWARD_ATTENTION = 0.60, 0.50
 """Share of the dense 16-bit peak that fused attention reaches. FlashAttention-2 reports up to 0.73 and 0.63 on an
 A100, for long sequences and head widths of 128; shorter sequences and masks cost the rest (arXiv:2307.08691)."""
+SATURATED = 0.83
+"""Rate of products that run for minutes on all GPUs of a node, over the fastest short one, whose clock boosts: 0.815
+measured on eight B200 and 0.848 on eight H200 (1,426 of 1,751 and 699 of 824 BF16 TFLOP/s; S. Bekman, Machine Learning
+Engineering, compute/accelerator/benchmarks/README.md, alone against all eight concurrent, 2026)."""
 _SYSTOLIC = 0.95
 """Share of the peak for large products on a systolic array, whose clock does not fall with power."""
 _SUSTAINED = 0.75
-"""Share of the peak for large products on other chips without a measurement: the mean of the measured ones."""
+"""Share of the peak for short large products on other chips without a measurement: the mean of the measured ones."""
 _TILES = ((128, 256), (256, 128), (128, 128))
 _MEASURED = {
     "A100_80GB": "A100_SXM",
@@ -111,7 +115,7 @@ def chip_rates(device: Device, precision: str) -> ChipRates:
     >>> from mlsys import Hardware
     >>> rates = chip_rates(Hardware.Cloud.A100, "bf16")
     >>> f"{rates.products / 1e12:.0f} of {rates.peak / 1e12:.0f} TFLOP/s"
-    '271 of 312 TFLOP/s'
+    '225 of 312 TFLOP/s'
     """
     name = precision_name(precision)
     wide = name if name in (*_WIDE, "fp16", "bf16") else "bf16"
@@ -138,6 +142,8 @@ def _sustained(device: Device, precision: str, peak: float) -> tuple[float, bool
     for chip in dict.fromkeys((key, _SAME_CHIP.get(device.id, key))):
         name = f"MATMUL_{chip}_{same.upper()}"
         if name in PUBLISHED:
-            return min(peak, float(getattr(constants, name).m_as("FLOP/s"))), True
-    share = _SYSTOLIC if device.systolic_array or device.kind == "TPU" else _SUSTAINED
-    return peak * share, False
+            short = min(peak, float(getattr(constants, name).m_as("FLOP/s")))
+            return short * (SATURATED if device.kind == "GPU" else 1.0), True
+    if device.systolic_array or device.kind == "TPU":
+        return peak * _SYSTOLIC, False
+    return peak * _SUSTAINED * SATURATED, False

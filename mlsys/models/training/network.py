@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from mlsys.errors import UnknownNameError
-from mlsys.hardware.systems import System, system_view
+from mlsys.hardware.system import System, system_view
 
 LINK_SHARE = 0.8
 """Share of a link's bandwidth that collectives reach: NCCL's rings 235 of 300, 368 of 450 and 682 of 900 GB/s over

@@ -128,7 +128,7 @@ def task_order(schedule: Schedule, stage: int, stages: int, micro_batches: int, 
 
 
 def _place(index: int, stages: int, chunks: int) -> tuple[int, int]:
-    """Return micro-batch and chunk of a stage's pass: groups of as many micro-batches as stages visit chunk by chunk."""
+    """Return micro-batch and chunk of a pass: as many micro-batches as there are stages visit one chunk in turn."""
     if chunks == 1:
         return index, 0
     group, within = divmod(index, stages * chunks)

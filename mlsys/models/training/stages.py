@@ -13,7 +13,7 @@ def stage_layers(layers: int, stages: int, chunks: int = 1) -> tuple[int, ...]:
     Examples
     --------
     >>> stage_layers(80, 8), stage_layers(126, 16)[:3], stage_layers(10, 4)
-    ((10, 10, 10, 10, 10, 10, 10, 10), (7, 8, 8), (3, 3, 2, 2))
+    ((10, 10, 10, 10, 10, 10, 10, 10), (7, 8, 8), (2, 3, 3, 2))
     """
     if stages > 1 and layers % (stages * chunks) and not (layers + 2) % (stages * chunks):
         each = (layers + 2) // stages

@@ -8,10 +8,17 @@ from typing import Literal, get_args
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
-from mlsys.hardware.systems import System, as_system
+from mlsys.hardware.system import System, as_system
 from mlsys.mapping.parallel import Layout
 from mlsys.models.training.chip import ChipRates, chip_rates
-from mlsys.models.training.layers import AttentionKernel, LayerCost, Tokens, layer_cost, outer_cost
+from mlsys.models.training.layers import (
+    AttentionKernel,
+    LayerCost,
+    Tokens,
+    expert_tensor_shares,
+    layer_cost,
+    outer_cost,
+)
 from mlsys.models.training.memory import (
     Optimizer,
     Recipe,
@@ -22,7 +29,7 @@ from mlsys.models.training.memory import (
     loss_buffers,
     recipe,
 )
-from mlsys.models.training.network import Group, group
+from mlsys.models.training.network import group
 from mlsys.models.training.result import TrainingStep
 from mlsys.models.training.schedule import Schedule, check_schedule, live_micro_batches, pipeline_time
 from mlsys.models.training.stages import stage_layers
@@ -186,7 +193,7 @@ def _checked(
             "Choose smaller sizes, or more nodes"
         )
     layers = len(model.layer_list)
-    if layout.pp * chunks > layers:
+    if layout.pp * chunks > layers and (layers + 2) % (layout.pp * chunks):
         raise ArgumentError(
             f"{where}(): `layout.pp` × `chunks` must be at most the {layers} layers of {model.name}, "
             f"got {layout.pp} × {chunks}. Write e.g. pp={max(1, layers // chunks)}"
@@ -224,7 +231,7 @@ class _Step:
         self.context = group(system, layout.cp, layout.tp)
         self.data = group(system, layout.dp * layout.cp, layout.tp)
         self.pipeline = group(system, layout.pp, stride * layout.dp)
-        shares = _expert_shares(layout)
+        shares = expert_tensor_shares(layout)
         self.expert = group(system, layout.ep, shares)
         self.expert_data = group(system, layout.stage_chips // (layout.ep * shares), layout.ep * shares)
         self.counts = stage_layers(len(model.layer_list), layout.pp, options.chunks)
@@ -519,12 +526,6 @@ class _Step:
             f"gradient {options.states.gradient}, optimiser {options.states.optimizer}; ZeRO stage {options.zero}",
             "memory of the framework and fragmentation are not counted",
         )
-
-
-def _expert_shares(layout: Layout) -> int:
-    from mlsys.models.training.layers import expert_tensor_shares
-
-    return expert_tensor_shares(layout)
 
 
 def _bound_by(parts: dict[str, float]) -> str:
