@@ -177,7 +177,8 @@ def zero_communication_bytes(weights: float, ranks: int, stage: int = 0) -> floa
     >>> print(zero_communication_bytes(Q_(350, "GB"), 8).to("GB"))
     612.5 GB
     """
-    return np.where(np.asarray(stage) == 3, 3, 2)[()] * (ranks - 1) / ranks * weights
+    passes = np.where(np.asarray(stage) == 3, 3, 2)[()]
+    return passes * (ranks - 1) / ranks * weights  # type: ignore[return-value]
 
 
 @quantity_function("", computation=positive("s"), communication=nonnegative("s"), chips=count(), overlap=fraction())
@@ -210,4 +211,5 @@ def data_parallel_speedup(computation: float, communication: float, chips: int, 
     8.00
     """
     exposed = communication - np.minimum(overlap * communication, computation)
-    return chips * computation / (computation + exposed)
+    speedup: float = chips * computation / (computation + exposed)
+    return speedup

@@ -167,7 +167,7 @@ def _system(row: Mapping[str, str]) -> System:
     if known[1]:
         system = replace(system, device=Hardware[known[1]])
     chips = _number(row, "n_chips")
-    if "Jean Zay" in row["chip"]:
+    if "Jean Zay" in row["chip"] and system.scale_out is not None:
         system = replace(system, scale_out=replace(system.scale_out, _bandwidth=_JEAN_ZAY))
     return replace(system, nodes=-(-chips // system.chips_per_node))
 

@@ -1,5 +1,6 @@
 """Parallel training of language models: time, memory and communication of a step, and schedules of pipelines."""
 
+from mlsys.models.training.layers import AttentionKernel
 from mlsys.models.training.memory import Optimizer, Recipe, Recompute, layer_activations, recipe
 from mlsys.models.training.result import TrainingStep
 from mlsys.models.training.schedule import (
@@ -13,7 +14,7 @@ from mlsys.models.training.schedule import (
     task_order,
 )
 from mlsys.models.training.stages import stage_layers
-from mlsys.models.training.step import AttentionKernel, GradientFormat, Overlap, training_step
+from mlsys.models.training.step import GradientFormat, Overlap, training_step
 
 __all__ = [
     "AttentionKernel",

@@ -7,6 +7,7 @@ from typing import Any
 
 from mlsys.formatting import natural
 from mlsys.frozen import FrozenDict
+from mlsys.hardware.device import Device
 from mlsys.mapping.parallel import Layout
 from mlsys.models.record import amounts, facts_of
 from mlsys.models.result import Result
@@ -14,7 +15,7 @@ from mlsys.provenance import Fact
 from mlsys.unit_checks import checked_number, positive
 from mlsys.units import Q_, Quantity
 
-FASTER, SLOWER = 0.85, 1.25
+FASTER, SLOWER = 0.9, 1.3
 """Factors of the estimated time between which four published runs in five lie: ``evidence/tests/test_training_runs.py``
 holds them."""
 
@@ -41,6 +42,10 @@ class TrainingStep(Result):
         The link that each of them takes.
     tokens
         Tokens of one step.
+    chip
+        The device of one chip.
+    micro_batch, recompute, zero
+        As of :func:`~mlsys.models.training.training_step`.
     """
 
     layout: Layout = field(kw_only=True)
@@ -50,6 +55,10 @@ class TrainingStep(Result):
     sent: FrozenDict[str, Quantity] = field(kw_only=True)
     links: FrozenDict[str, str] = field(kw_only=True)
     tokens: int = field(kw_only=True)
+    chip: Device = field(kw_only=True, repr=False)
+    micro_batch: int = field(kw_only=True)
+    recompute: str = field(kw_only=True)
+    zero: int = field(kw_only=True)
 
     @property
     def range(self) -> tuple[Quantity, Quantity]:
@@ -86,7 +95,8 @@ class TrainingStep(Result):
             If the budget is not a positive number.
         """
         budget = float(checked_number("duration", "tokens", tokens, positive(), {}))
-        return budget / self.tokens * self.time
+        time: Quantity = budget / self.tokens * self.time
+        return time
 
     def chip_hours(self, tokens: float) -> Quantity:
         """Return the chip-hours of a run over so many tokens, hour."""
@@ -100,6 +110,9 @@ class TrainingStep(Result):
             **super().record(),
             "layout": {name: getattr(self.layout, name) for name in ("tp", "pp", "ep", "dp", "cp")},
             "chips": self.chips,
+            "micro_batch": self.micro_batch,
+            "recompute": self.recompute,
+            "zero": self.zero,
             "memory": amounts(self.memory),
             "needed_bytes": self.needed.m_as("byte"),
             "capacity_bytes": self.capacity.m_as("byte"),

@@ -80,7 +80,8 @@ class Timeline:
     @property
     def bubble_share(self) -> float:
         """Share of the step in which stages idle, averaged over stages."""
-        return 1 - sum(row.m_as("s") for row in self.busy) / self.stages / float(self.time.m_as("s"))
+        busy = sum(float(row.m_as("s")) for row in self.busy)
+        return 1 - busy / self.stages / float(self.time.m_as("s"))
 
     @property
     def live_activations(self) -> tuple[int, ...]:

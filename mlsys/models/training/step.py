@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -236,15 +237,22 @@ class _Step:
         self.expert_data = group(system, layout.stage_chips // (layout.ep * shares), layout.ep * shares)
         self.counts = stage_layers(len(model.layer_list), layout.pp, options.chunks)
         self.outer = outer_cost(model, self.tokens, layout, self.chip)
-        kinds = dict.fromkeys(model.layer_list)
+        self.stages, first = [], 0
+        for count in self.counts:
+            self.stages.append(tuple(Counter(model.layer_list[first : first + count]).items()))
+            first += count
+        self.kinds: Counter[DecoderLayer] = Counter()
+        for stage in self.stages:
+            for layer, count in stage:
+                self.kinds[layer] += count
         self.costs: dict[DecoderLayer, LayerCost] = {
             layer: layer_cost(
                 layer, model.hidden, self.tokens, layout, self.chip,
                 attention=options.attention, sequence_parallel=options.sequence_parallel, dropout=options.dropout,
             )
-            for layer in kinds
+            for layer in self.kinds
         }  # fmt: skip
-        self.shards = {layer: layer_shards(layer, model.hidden, layout) for layer in kinds}
+        self.shards = {layer: layer_shards(layer, model.hidden, layout) for layer in self.kinds}
 
     # --- one layer and micro-batch ------------------------------------------------------------
 
@@ -293,14 +301,13 @@ class _Step:
         """Return the seconds of each stage for one micro-batch by cause, forward and backward."""
         by_layer = {layer: self._layer_parts(layer) for layer in self.costs}
         message = self._message_seconds()
-        stages, first = [], 0
-        for index, count in enumerate(self.counts):
+        stages = []
+        for index, layers in enumerate(self.stages):
             total: dict[str, tuple[float, float]] = {}
-            for layer in self.model.layer_list[first : first + count]:
+            for layer, count in layers:
                 for name, (ahead, behind) in by_layer[layer].items():
                     have = total.get(name, (0.0, 0.0))
-                    total[name] = have[0] + ahead, have[1] + behind
-            first += count
+                    total[name] = have[0] + count * ahead, have[1] + count * behind
             if index == self.layout.pp - 1:
                 total["classifier"] = self.outer[0], self.outer[1]
             total["pipeline messages"] = message, message
@@ -320,10 +327,8 @@ class _Step:
         return self.options.chunks * self.pipeline.send(self._message_bytes())
 
     def _stage_shards(self, stage: int) -> Shards:
-        first = sum(self.counts[:stage])
-        chosen = self.model.layer_list[first : first + self.counts[stage]]
-        dense = sum(self.shards[layer][0] for layer in chosen)
-        experts = sum(self.shards[layer][1] for layer in chosen)
+        dense = sum(count * self.shards[layer][0] for layer, count in self.stages[stage])
+        experts = sum(count * self.shards[layer][1] for layer, count in self.stages[stage])
         outside = self.model.outside_parameters() / self.layout.tp
         if self.layout.pp > 1:
             # The embedding table is on the first stage and the classifier, a copy of it if tied, on the last.
@@ -363,17 +368,15 @@ class _Step:
     def _memory(self, stage: int) -> dict[str, float]:
         layout, options, model = self.layout, self.options, self.model
         shards = self._stage_shards(stage)
-        first = sum(self.counts[:stage])
-        layers = model.layer_list[first : first + self.counts[stage]]
         keep = {
             layer: layer_activations(
                 layer, model.hidden, self.tokens, layout, element=self.chip.element, attention=options.attention,
                 sequence_parallel=options.sequence_parallel, dropout=options.dropout, recompute=options.recompute,
             )
-            for layer in dict.fromkeys(layers)
+            for layer, _ in self.stages[stage]
         }  # fmt: skip
         live = live_micro_batches(options.schedule, stage, layout.pp, options.micro_batches, options.chunks)
-        activations = live * sum(keep[layer] for layer in layers)
+        activations = live * sum(count * keep[layer] for layer, count in self.stages[stage])
         if options.recompute == "full":
             # One layer at a time holds all of its activations while its backward pass runs.
             activations += max(
@@ -443,14 +446,17 @@ class _Step:
                 }
             ),
             tokens=options.batch * options.sequence,
+            chip=self.system.device,
+            micro_batch=options.micro_batch,
+            recompute=options.recompute,
+            zero=options.zero,
         )
 
     def _figures(self, time: float, piped: float, both: list[float]) -> dict[str, Quantity]:
         options, layout = self.options, self.layout
-        layers = self.model.layer_list
         passes = options.micro_batches
-        products = sum(self.costs[layer].macs for layer in layers)
-        computed = sum(self.costs[layer].attention_macs for layer in layers)
+        products = sum(count * self.costs[layer].macs for layer, count in self.kinds.items())
+        computed = sum(count * self.costs[layer].attention_macs for layer, count in self.kinds.items())
         # On one chip and stage; all chips of a stage do as much, and each layer is on one stage.
         grid = layout.stage_chips * passes
         causal = (
@@ -477,8 +483,7 @@ class _Step:
     def _sent(self, shards: Shards, stage: int) -> dict[str, float]:
         """Return the bytes that a chip of a stage sends in one step, by axis."""
         options, m = self.options, self.options.micro_batches
-        first = sum(self.counts[:stage])
-        layers = self.model.layer_list[first : first + self.counts[stage]]
+        layers = self.stages[stage]
         runs = 3 if options.recompute == "full" else 2
 
         def ring(ranks: int) -> float:
@@ -491,9 +496,9 @@ class _Step:
         else:
             second = weight if options.zero else gradient
             data = sum(size * (gradient + second) * ring(ranks) for size, ranks in each)
-        tensor = sum(2 * self.costs[layer].tensor_bytes for layer in layers) * ring(self.tensor.ranks)
-        expert = sum(self.costs[layer].expert_bytes for layer in layers) * ring(self.expert.ranks)
-        context = sum(3 * self.costs[layer].context_bytes for layer in layers) * (self.context.ranks - 1)
+        tensor = sum(2 * count * self.costs[layer].tensor_bytes for layer, count in layers) * ring(self.tensor.ranks)
+        expert = sum(count * self.costs[layer].expert_bytes for layer, count in layers) * ring(self.expert.ranks)
+        context = sum(3 * count * self.costs[layer].context_bytes for layer, count in layers) * (self.context.ranks - 1)
         return {
             "tensor": m * runs * tensor,
             "pipeline": m * 2 * options.chunks * self._message_bytes(),
