@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlsys.choices import AttentionKernel, GradientFormat, Optimizer, Overlap, PipelineSchedule, Recompute
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.formatting import natural
 from mlsys.hardware import Device, System, as_system
@@ -14,16 +16,7 @@ from mlsys.mapping.parallel import Layout
 from mlsys.models.cost import cost_of_run
 from mlsys.models.record import with_units
 from mlsys.models.result import ResultMembers
-from mlsys.models.training import (
-    AttentionKernel,
-    GradientFormat,
-    Optimizer,
-    Overlap,
-    Recompute,
-    Schedule,
-    TrainingStep,
-    training_step,
-)
+from mlsys.models.training import TrainingStep, training_step
 from mlsys.models.training.search import rank_layouts
 from mlsys.tables import Table
 from mlsys.unit_checks import checked_count, checked_number, positive
@@ -153,7 +146,7 @@ def train(
     *,
     nodes: int | None = None,
     tokens: float | None = None,
-    layout: Layout | None = None,
+    layout: Layout | Mapping[str, int] | None = None,
     tp: int | None = None,
     pp: int | None = None,
     ep: int | None = None,
@@ -162,7 +155,7 @@ def train(
     batch: int | None = None,
     micro_batch: int | None = None,
     sequence: int = 4096,
-    schedule: Schedule | None = None,
+    schedule: PipelineSchedule | None = None,
     chunks: int = 1,
     recompute: Recompute | None = None,
     zero: int | None = None,
@@ -184,7 +177,8 @@ def train(
     tokens
         Tokens of the run; without them there are no days, chip-hours and cost.
     layout
-        How model and batch are split. Without it, the layouts that use all chips are ranked.
+        How model and batch are split, or its sizes by axis, to which ``dp`` is added so that all chips are used.
+        Without it, the layouts that use all chips are ranked.
     tp, pp, ep, dp, cp
         Sizes of the layout that do not vary in that ranking.
     batch, sequence
@@ -224,6 +218,8 @@ def train(
     fixed = {name: checked_count("train", name, size) for name, size in sizes.items() if size is not None}
     if layout is not None and fixed:
         raise ArgumentError("train(): give either `layout` or sizes of it, not both. Write e.g. layout=Layout(tp=8)")
+    if isinstance(layout, Mapping):
+        layout = _layout(layout, system)
     chunks = checked_count("train", "chunks", chunks)
     if batch is None:
         chips = system.chips if layout is None else layout.chips
@@ -247,6 +243,13 @@ def train(
         steps = rank_layouts(system, decoder, batch=batch, fixed=fixed, options=options)
     best = steps[0]
     return TrainingPlan(best, steps, tokens, _cost(best, tokens, rent))
+
+
+def _layout(sizes: Mapping[str, int], system: System) -> Layout:
+    """Return the layout of these sizes; without ``dp``, that which uses all chips."""
+    one = Layout(**sizes) if "ep" not in sizes else Layout(**{**sizes, "ep": 1})
+    dp = sizes.get("dp", max(1, system.chips // one.chips))
+    return Layout(**{**sizes, "dp": dp})
 
 
 def _cost(step: TrainingStep, tokens: float | None, rent: Quantity | None) -> Quantity | None:

@@ -26,6 +26,7 @@ from mlsys.cli.plan import plan
 from mlsys.cli.sweep import sweep
 from mlsys.cli.systolic import systolic
 from mlsys.cli.tiles import tiles
+from mlsys.cli.train import train
 
 # A command is short: what it makes is seldom garbage, and looking for cycles is a fifth of it, a last time at its end.
 _SELDOM = 100_000, 50, 50
@@ -69,6 +70,7 @@ for command in (
     sweep,
     systolic,
     tiles,
+    train,
 ):
     main.add_command(command)
 

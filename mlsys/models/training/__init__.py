@@ -1,10 +1,8 @@
 """Parallel training of language models: time, memory and communication of a step, and schedules of pipelines."""
 
-from mlsys.models.training.layers import AttentionKernel
-from mlsys.models.training.memory import Optimizer, Recipe, Recompute, layer_activations, recipe
+from mlsys.models.training.memory import Recipe, layer_activations, recipe
 from mlsys.models.training.result import TrainingStep
 from mlsys.models.training.schedule import (
-    Schedule,
     Slot,
     Task,
     Timeline,
@@ -14,16 +12,10 @@ from mlsys.models.training.schedule import (
     task_order,
 )
 from mlsys.models.training.stages import stage_layers
-from mlsys.models.training.step import GradientFormat, Overlap, training_step
+from mlsys.models.training.step import training_step
 
 __all__ = [
-    "AttentionKernel",
-    "GradientFormat",
-    "Optimizer",
-    "Overlap",
     "Recipe",
-    "Recompute",
-    "Schedule",
     "Slot",
     "Task",
     "Timeline",

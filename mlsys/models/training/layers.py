@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from mlsys.choices import AttentionKernel
 from mlsys.mapping.parallel import Layout
 from mlsys.models.training.chip import BACKWARD_ATTENTION, FORWARD_ATTENTION, ChipRates
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer
@@ -12,9 +13,6 @@ from mlsys.workloads.zoo.decoder_pass import scores_computed
 
 if TYPE_CHECKING:
     from mlsys.workloads.zoo.decoder import Decoder
-
-AttentionKernel = Literal["flash", "standard"]
-"""Fused attention that never stores scores, or products and a softmax that do."""
 
 _ROW_PARALLEL = ("attention output", "convolution out", "feed-forward down", "shared expert down", "experts down")
 _REPLICATED = ("router", "latent", "query down", "shared expert gate")

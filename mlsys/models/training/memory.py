@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from mlsys.choices import AttentionKernel, Optimizer, Recompute
 from mlsys.formulas import training_bytes_per_parameter
 from mlsys.mapping.parallel import Layout
-from mlsys.models.training.layers import AttentionKernel, Tokens, expert_tensor_shares
+from mlsys.models.training.layers import Tokens, expert_tensor_shares
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer
 
 if TYPE_CHECKING:
     from mlsys.workloads.zoo.decoder import Decoder
-
-Recompute = Literal["none", "selective", "full"]
-"""What the backward pass computes again: nothing, attention scores, or whole layers from their inputs."""
-Optimizer = Literal["adam", "adam-8bit", "momentum", "sgd"]
-"""Update rule; all keep an FP32 master weight beside 16-bit weights."""
 
 STATES: dict[Optimizer, int] = {"adam": 8, "adam-8bit": 2, "momentum": 4, "sgd": 0}
 """Bytes that each update rule keeps for a parameter, without the master weight."""

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
+from mlsys.choices import PipelineSchedule
 from mlsys.errors import ArgumentError
 from mlsys.unit_checks import checked_choice, checked_count, checked_number, nonnegative, positive
 from mlsys.units import Q_, Quantity
 
-Schedule = Literal["gpipe", "1f1b", "interleaved"]
-"""Order of passes: all forward first, one forward and one backward in turn, or the latter over several chunks."""
 Pass = Literal["forward", "backward"]
 
 _SECONDS, _TRANSFER = positive("s"), nonnegative("s")
@@ -53,7 +52,7 @@ class Timeline:
         All passes by stage, and in the order in which the stage runs them.
     """
 
-    schedule: Schedule
+    schedule: PipelineSchedule
     stages: int
     micro_batches: int
     chunks: int
@@ -96,7 +95,9 @@ class Timeline:
         return tuple(peaks)
 
 
-def task_order(schedule: Schedule, stage: int, stages: int, micro_batches: int, chunks: int = 1) -> tuple[Task, ...]:
+def task_order(
+    schedule: PipelineSchedule, stage: int, stages: int, micro_batches: int, chunks: int = 1
+) -> tuple[Task, ...]:
     """Return the passes of one stage in the order in which it runs them.
 
     Parameters
@@ -137,7 +138,7 @@ def _place(index: int, stages: int, chunks: int) -> tuple[int, int]:
 
 
 def simulate_schedule(
-    schedule: Schedule,
+    schedule: PipelineSchedule,
     forward: Sequence[Quantity],
     backward: Sequence[Quantity],
     micro_batches: int,
@@ -181,7 +182,7 @@ def simulate_schedule(
     33 ms, 0.2727 idle (4, 3, 2, 1)
     """
     where = "simulate_schedule"
-    checked_choice(where, "schedule", schedule, get_args(Schedule))
+    checked_choice(where, "schedule", schedule, get_args(PipelineSchedule))
     micro_batches, chunks = checked_count(where, "micro_batches", micro_batches), checked_count(where, "chunks", chunks)
     stages = len(forward)
     if not stages or len(backward) != stages:
@@ -200,7 +201,7 @@ def simulate_schedule(
     return Timeline(schedule, stages, micro_batches, chunks, slots)
 
 
-def check_schedule(where: str, schedule: Schedule, stages: int, micro_batches: int, chunks: int) -> None:
+def check_schedule(where: str, schedule: PipelineSchedule, stages: int, micro_batches: int, chunks: int) -> None:
     """Raise if chunks or micro-batches do not suit a schedule."""
     if schedule != "interleaved" and chunks > 1:
         raise ArgumentError(
@@ -213,7 +214,9 @@ def check_schedule(where: str, schedule: Schedule, stages: int, micro_batches: i
         )
 
 
-def live_micro_batches(schedule: Schedule, stage: int, stages: int, micro_batches: int, chunks: int = 1) -> float:
+def live_micro_batches(
+    schedule: PipelineSchedule, stage: int, stages: int, micro_batches: int, chunks: int = 1
+) -> float:
     """Return how many micro-batches' activations a stage holds at most, in units of all its layers.
 
     Examples

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import get_args
 
+from mlsys.choices import AttentionKernel, GradientFormat, Optimizer, Overlap, PipelineSchedule, Recompute
 from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
@@ -13,7 +14,6 @@ from mlsys.hardware.system import System, as_system
 from mlsys.mapping.parallel import Layout
 from mlsys.models.training.chip import ChipRates, chip_rates
 from mlsys.models.training.layers import (
-    AttentionKernel,
     LayerCost,
     Tokens,
     expert_tensor_shares,
@@ -21,9 +21,7 @@ from mlsys.models.training.layers import (
     outer_cost,
 )
 from mlsys.models.training.memory import (
-    Optimizer,
     Recipe,
-    Recompute,
     Shards,
     layer_activations,
     layer_shards,
@@ -32,7 +30,7 @@ from mlsys.models.training.memory import (
 )
 from mlsys.models.training.network import group
 from mlsys.models.training.result import TrainingStep
-from mlsys.models.training.schedule import Schedule, check_schedule, live_micro_batches, pipeline_time
+from mlsys.models.training.schedule import check_schedule, live_micro_batches, pipeline_time
 from mlsys.models.training.stages import stage_layers
 from mlsys.precision import precision_name
 from mlsys.provenance import traced
@@ -40,11 +38,6 @@ from mlsys.unit_checks import check_types, checked_choice, checked_count
 from mlsys.units import Q_, Quantity
 from mlsys.workloads.zoo.decoder import Decoder
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer
-
-Overlap = Literal["none", "data", "all"]
-"""Communication that runs beside computation: none, that of data parallelism, or that of all axes."""
-GradientFormat = Literal["fp32", "bf16"]
-"""Number format in which gradients are accumulated and reduced."""
 
 _PIECES = 4
 """Pieces into which overlapped tensor parallelism divides a product; the first piece's communication is exposed."""
@@ -59,7 +52,7 @@ class _Options:
     batch: int
     micro_batch: int
     sequence: int
-    schedule: Schedule
+    schedule: PipelineSchedule
     chunks: int
     recompute: Recompute
     zero: int
@@ -86,7 +79,7 @@ def training_step(
     batch: int,
     micro_batch: int = 1,
     sequence: int = 2048,
-    schedule: Schedule = "1f1b",
+    schedule: PipelineSchedule = "1f1b",
     chunks: int = 1,
     recompute: Recompute = "none",
     zero: int = 1,
@@ -172,14 +165,14 @@ def training_step(
 
 
 def _checked(
-    system: System, model: Decoder, layout: Layout, batch: int, micro_batch: int, sequence: int, schedule: Schedule,
-    chunks: int, recompute: Recompute, zero: int, sequence_parallel: bool, precision: str, optimizer: Optimizer,
+    system: System, model: Decoder, layout: Layout, batch: int, micro_batch: int, sequence: int,
+    schedule: PipelineSchedule, chunks: int, recompute: Recompute, zero: int, sequence_parallel: bool, precision: str, optimizer: Optimizer,
     gradients: GradientFormat, attention: AttentionKernel, dropout: bool, overlap: Overlap,
 ) -> _Options:  # fmt: skip
     where = "training_step"
     counts = {"batch": batch, "micro_batch": micro_batch, "sequence": sequence, "chunks": chunks}
     batch, micro_batch, sequence, chunks = (checked_count(where, name, value) for name, value in counts.items())
-    checked_choice(where, "schedule", schedule, get_args(Schedule))
+    checked_choice(where, "schedule", schedule, get_args(PipelineSchedule))
     checked_choice(where, "recompute", recompute, get_args(Recompute))
     checked_choice(where, "optimizer", optimizer, get_args(Optimizer))
     checked_choice(where, "gradients", gradients, get_args(GradientFormat))
