@@ -9,6 +9,7 @@ from typing import Any
 
 from mlsys.choices import AttentionKernel, GradientFormat, Optimizer, Overlap, PipelineSchedule, Recompute
 from mlsys.errors import ArgumentError, UnknownNameError
+from mlsys.faults import short
 from mlsys.formatting import natural
 from mlsys.hardware import Device, System, as_system
 from mlsys.hardware.view import view
@@ -28,6 +29,7 @@ _STEP_TOKENS = 4_194_304
 """Tokens of a step where no batch is given: 4 Mi, about what recent large models train with."""
 _COLUMNS = ("layout", "micro-batch", "recompute", "ZeRO", "memory", "fits", "step", "MFU", "tokens/s")
 _SHOWN = 10
+_AXES = ("tp", "pp", "ep", "dp", "cp")
 
 
 @dataclass(frozen=True)
@@ -247,7 +249,12 @@ def train(
 
 def _layout(sizes: Mapping[str, int], system: System) -> Layout:
     """Return the layout of these sizes; without ``dp``, that which uses all chips."""
-    one = Layout(**sizes) if "ep" not in sizes else Layout(**{**sizes, "ep": 1})
+    unknown = next((axis for axis in sizes if axis not in _AXES), None)
+    if unknown is not None:
+        raise ArgumentError(
+            f"train(): `layout` has the axes {', '.join(_AXES)}, got {short(unknown)}. Write e.g. layout={{'tp': 8}}"
+        )
+    one = Layout(**{**sizes, "ep": 1})
     dp = sizes.get("dp", max(1, system.chips // one.chips))
     return Layout(**{**sizes, "dp": dp})
 

@@ -62,7 +62,7 @@ def complete_system(ctx: click.Context, param: click.Parameter, incomplete: str)
 @click.option(
     "--on", "name", required=True, help="A system such as DGX_H100, or a device.", shell_complete=complete_system
 )
-@click.option("--nodes", type=Whole(min=1), help="Nodes of the system; by default as it is.")
+@click.option("--nodes", type=Whole(min=1, max=100_000), help="Nodes of the system; by default as it is.")
 @click.option("--tokens", type=Many(), help="Tokens of the run, such as 300B or 15T.")
 @click.option("--layout", type=LayoutType(), help="How model and batch are split, such as tp=8,pp=4; dp is the rest.")
 @click.option("--tp", type=Whole(min=1), help="Tensor parallelism; sizes that are left out vary.")
@@ -70,9 +70,11 @@ def complete_system(ctx: click.Context, param: click.Parameter, incomplete: str)
 @click.option("--ep", type=Whole(min=1), help="Expert parallelism.")
 @click.option("--dp", type=Whole(min=1), help="Data parallelism.")
 @click.option("--cp", type=Whole(min=1), help="Context parallelism; by default 1.")
-@click.option("--batch", type=Whole(min=1), help="Sequences of a step; by default 4 Mi tokens.")
-@click.option("--micro-batch", type=Whole(min=1), help="Sequences that a chip processes at a time.")
-@click.option("--sequence", type=Whole(min=1), default=4096, show_default=True, help="Tokens of each sequence.")
+@click.option("--batch", type=Whole(min=1, max=10_000_000), help="Sequences of a step; by default 4 Mi tokens.")
+@click.option("--micro-batch", type=Whole(min=1, max=100_000), help="Sequences that a chip processes at a time.")
+@click.option(
+    "--sequence", type=Whole(min=1, max=100_000_000), default=4096, show_default=True, help="Tokens of each sequence."
+)
 @click.option("--chunks", type=Whole(min=1), default=1, show_default=True, help="Chunks of a stage, interleaved.")
 @click.option("--gpipe", is_flag=True, help="All forward passes before the backward ones, instead of 1F1B.")
 @click.option("--recompute", type=click.Choice(get_args(Recompute)), help="In the backward pass.")

@@ -22,6 +22,7 @@ from mlsys.viz.sweep import cost_front, rate_map
 from mlsys.viz.systolic import array_frame, energy_per_mac_levels, utilisation_teeth
 from mlsys.viz.systolic_player import SystolicAnimation
 from mlsys.viz.tiling import sectors_by_stride, tile_cache_map, traffic_by_tile
+from mlsys.viz.training import pipeline_timeline, training_memory
 
 __all__ = [
     "COLORS",
@@ -56,6 +57,7 @@ __all__ = [
     "memory_passes",
     "order_counts",
     "pass_waterfall",
+    "pipeline_timeline",
     "rate_map",
     "ridge_by_year",
     "roofs",
@@ -73,6 +75,7 @@ __all__ = [
     "time_bars",
     "time_strip",
     "traffic_by_tile",
+    "training_memory",
     "utilisation_teeth",
     "warp_sectors",
     "words_by_dataflow",

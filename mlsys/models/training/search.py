@@ -51,7 +51,8 @@ def rank_layouts(
             with unrecorded():
                 found.append(training_step(system, model, layout, batch=batch, **choice))
     if not found:
-        sizes = ", ".join(f"{name}={size}" for name, size in fixed.items())
+        given = {name: options[name] for name in ("micro_batch", "chunks") if name in options}
+        sizes = ", ".join(f"{name}={size}" for name, size in {**fixed, **given}.items())
         raise ArgumentError(
             f"train(): no layout{' with ' + sizes if sizes else ''} divides {model.name}, the {system.chips} chips of "
             f"{system.name} and a batch of {batch}. Write e.g. batch={max(1, -(-batch // system.chips)) * system.chips}"

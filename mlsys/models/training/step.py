@@ -166,8 +166,9 @@ def training_step(
 
 def _checked(
     system: System, model: Decoder, layout: Layout, batch: int, micro_batch: int, sequence: int,
-    schedule: PipelineSchedule, chunks: int, recompute: Recompute, zero: int, sequence_parallel: bool, precision: str, optimizer: Optimizer,
-    gradients: GradientFormat, attention: AttentionKernel, dropout: bool, overlap: Overlap,
+    schedule: PipelineSchedule, chunks: int, recompute: Recompute, zero: int, sequence_parallel: bool,
+    precision: str, optimizer: Optimizer, gradients: GradientFormat, attention: AttentionKernel,
+    dropout: bool, overlap: Overlap,
 ) -> _Options:  # fmt: skip
     where = "training_step"
     counts = {"batch": batch, "micro_batch": micro_batch, "sequence": sequence, "chunks": chunks}
@@ -180,7 +181,7 @@ def _checked(
     checked_choice(where, "overlap", overlap, get_args(Overlap))
     if isinstance(zero, bool) or zero not in (0, 1, 2, 3):
         raise ArgumentError(f"{where}(): `zero` must be 0, 1, 2 or 3, got {zero!r}. Write e.g. zero=1")
-    replace(layout, pp=1).check(model)
+    _check_layout(model, layout)
     if layout.chips > system.chips:
         raise ArgumentError(
             f"{where}(): `layout` needs {layout.chips} chips ({layout}), and {system.name} has {system.chips}. "
@@ -210,6 +211,15 @@ def _checked(
         batch, micro_batch, sequence, schedule, chunks, recompute, zero, sequence_parallel, name,
         recipe(optimizer, element, _GRADIENT[gradients]), attention, dropout, overlap, micro_batches,
     )  # fmt: skip
+
+
+def _check_layout(model: Decoder, layout: Layout) -> None:
+    """Raise if a layout does not divide heads, widths or experts; stages may differ by a layer."""
+    try:
+        replace(layout, pp=1).check(model)
+    except ArgumentError as error:
+        reason = str(error).partition("): ")[2] or str(error)
+        raise ArgumentError(f"training_step(): `layout` ({layout}): {reason}") from None
 
 
 class _Step:
