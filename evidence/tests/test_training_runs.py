@@ -57,11 +57,11 @@ def test_rates_are_read_by_the_convention_of_their_source() -> None:
 
 
 def test_tokens_and_rates_of_one_row_agree() -> None:
-    """Megatron-Bridge prints both: its rate counts the scores that a causal mask keeps."""
+    """Megatron-Bridge prints both: its rate counts the scores that a causal mask keeps, and no embedding."""
     for row in rows_of():
         if row["family"].startswith("NVIDIA Megatron-Bridge"):
             by_rate = step_seconds({**row, "tokens_per_s_per_chip": ""}, "megatron core")
-            assert by_rate == pytest.approx(step_seconds(row, "megatron core"), rel=0.045), row["id"]
+            assert by_rate == pytest.approx(step_seconds(row, "megatron core"), rel=0.03), row["id"]
 
 
 def test_every_row_names_its_source_and_licence() -> None:

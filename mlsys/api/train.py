@@ -222,6 +222,10 @@ def train(
         raise ArgumentError("train(): give either `layout` or sizes of it, not both. Write e.g. layout=Layout(tp=8)")
     if isinstance(layout, Mapping):
         layout = _layout(layout, system)
+    if not isinstance(layout, Layout | None):
+        raise ArgumentError(
+            f"train(): `layout` must be a layout or its sizes by axis, got {short(layout)}. Write e.g. Layout(tp=8)"
+        )
     chunks = checked_count("train", "chunks", chunks)
     if batch is None:
         chips = system.chips if layout is None else layout.chips
@@ -254,9 +258,11 @@ def _layout(sizes: Mapping[str, int], system: System) -> Layout:
         raise ArgumentError(
             f"train(): `layout` has the axes {', '.join(_AXES)}, got {short(unknown)}. Write e.g. layout={{'tp': 8}}"
         )
-    one = Layout(**{**sizes, "ep": 1})
-    dp = sizes.get("dp", max(1, system.chips // one.chips))
-    return Layout(**{**sizes, "dp": dp})
+    try:
+        one = Layout(**{**sizes, "ep": 1})
+        return Layout(**{**sizes, "dp": sizes.get("dp", max(1, system.chips // one.chips))})
+    except ArgumentError as error:
+        raise ArgumentError(f"train(): `layout`: {str(error).removeprefix('Layout(): ')}") from None
 
 
 def _cost(step: TrainingStep, tokens: float | None, rent: Quantity | None) -> Quantity | None:
