@@ -63,7 +63,7 @@ class LayerCost:
     tensor_bytes
         Bytes of the activations that tensor parallelism reduces in a forward pass, both times.
     expert_bytes
-        Bytes that a chip exchanges with those of other experts in a forward pass, there and back.
+        Bytes that a chip exchanges with those of other experts in a forward pass, there and back, once for each visit.
     context_bytes
         Bytes of the keys and values of one chip, which context parallelism passes on.
     """
@@ -142,7 +142,8 @@ def layer_cost(
     )
     scores = _scores(layer, tokens, layout, chip, attention, dropout)
     moved = _elementwise_bytes(layer, hidden, tokens.here, layout, chip, sequence_parallel, dropout, work)
-    visits = tokens.here * layer.active_experts * expert_tensor_shares(layout) / layout.tp if layer.experts else 0.0
+    # Chips of one tensor-parallel group hold the same tokens, and each sends its share of them.
+    visits = tokens.here * layer.active_experts / layout.tp if layer.experts else 0.0
     kept = 0 if layer.convolution else (layer.cached_elements if layer.latent else layer.cached_elements / layout.tp)
     return LayerCost(
         products=(forward, backward),

@@ -57,12 +57,26 @@ class Group:
         """Return the seconds of an all-reduce of ``size`` bytes on each chip."""
         return 2 * self.gather(size)
 
-    def exchange(self, size: float) -> float:
-        """Return the seconds of an all-to-all in which each chip holds ``size`` bytes."""
+    def exchange(self, size: float, copies: int = 1) -> float:
+        """Return the seconds of an all-to-all in which each chip holds ``size`` bytes.
+
+        Of a token with several ``copies`` in ``size``, one goes to each node and is copied there, as in DeepEP.
+        """
         if self.ranks == 1:
             return 0.0
-        near, far = (self.local - 1) / self.ranks * size, (self.ranks - self.local) / self.ranks * size
+        near, far = self.exchanged(size, copies)
         return max(near / self.inside, far / self.outside) + self.latency
+
+    def exchanged(self, size: float, copies: int = 1) -> tuple[float, float]:
+        """Return the bytes of an all-to-all that a chip sends inside its node, and to other nodes.
+
+        Destinations are drawn at random: of n nodes, k copies visit n·(1 − (1 − 1/n)^k) on average.
+        """
+        nodes = self.ranks / self.local
+        once = nodes * (1 - (1 - 1 / nodes) ** copies) / copies if nodes > 1 else 1.0
+        far = (self.ranks - self.local) / self.ranks * size * once
+        near = (self.local - 1) / self.local * size if nodes > 1 else (self.ranks - 1) / self.ranks * size
+        return near, far
 
     def send(self, size: float) -> float:
         """Return the seconds in which one chip sends ``size`` bytes to the next of the group."""

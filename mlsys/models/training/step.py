@@ -126,8 +126,8 @@ def training_step(
     dropout
         Whether residual branches and attention have dropout, which stores masks.
     overlap
-        ``"data"`` runs gradient reductions and weight gathers beside computation; ``"all"`` also tensor parallelism
-        (in four pieces, of which the first is exposed) and messages between stages.
+        ``"data"`` runs gradient reductions and weight gathers beside computation; ``"all"`` also tensor and expert
+        parallelism (in four pieces, of which the first is exposed) and messages between stages.
 
     Returns
     -------
@@ -265,7 +265,8 @@ class _Step:
         exposed = 1 / _PIECES if options.overlap == "all" else 1.0
         tensor = self.tensor.reduce(cost.tensor_bytes / 2) * 2
         tensor = max(tensor * exposed, tensor - cost.products[0]) if exposed < 1 else tensor
-        expert = 2 * self.expert.exchange(cost.expert_bytes / 2)
+        expert = 2 * self.expert.exchange(cost.expert_bytes / 2, max(1, layer.active_experts))
+        expert = max(expert * exposed, expert - cost.products[0] - cost.attention[0]) if exposed < 1 else expert
         passes = self.context.ranks - 1
         context = passes * self.context.send(cost.context_bytes)
         contexts = max(0.0, context - cost.attention[0]), max(0.0, 2 * context - cost.attention[1])
@@ -500,7 +501,10 @@ class _Step:
             second = weight if options.zero else gradient
             data = sum(size * (gradient + second) * ring(ranks) for size, ranks in each)
         tensor = sum(2 * count * self.costs[layer].tensor_bytes for layer, count in layers) * ring(self.tensor.ranks)
-        expert = sum(count * self.costs[layer].expert_bytes for layer, count in layers) * ring(self.expert.ranks)
+        expert = sum(
+            count * sum(self.expert.exchanged(self.costs[layer].expert_bytes, max(1, layer.active_experts)))
+            for layer, count in layers
+        )
         context = sum(3 * count * self.costs[layer].context_bytes for layer, count in layers) * (self.context.ranks - 1)
         return {
             "tensor": m * runs * tensor,
