@@ -7,7 +7,6 @@ the software of their source (:data:`SOFTWARE`), never from a row.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from typing import Any
 from mlsys.constants import fact
 from mlsys.formulas import training_flops_per_token, training_step_flops
 from mlsys.hardware import Hardware, System, systems
+from mlsys.inputs import csv_records
 from mlsys.mapping.parallel import Layout
 from mlsys.models.training import TrainingStep, training_step
 from mlsys.workloads.zoo.language import LanguageModel
@@ -91,8 +91,8 @@ class Run:
 
 def rows_of(path: Path = DATA) -> list[dict[str, str]]:
     """Return the rows of a table of training runs."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    (_, columns), *lines = csv_records(path)
+    return [dict(zip(columns, cells, strict=True)) for _, cells in lines]
 
 
 @lru_cache(maxsize=1)
