@@ -21,6 +21,7 @@ _HOMES = {
     "claims_table": "mlsys.claims",
     "given": "mlsys.claims",
     "analyze": "mlsys.api.analyze",
+    "collective": "mlsys.api.collective",
     "compare": "mlsys.api.compare",
     "device": "mlsys.api.devices",
     "devices": "mlsys.api.devices",

@@ -8,6 +8,7 @@ from mlsys import viz as viz
 from mlsys import widgets as widgets
 from mlsys import workloads as workloads
 from mlsys.api.analyze import analyze as analyze
+from mlsys.api.collective import collective as collective
 from mlsys.api.compare import compare as compare
 from mlsys.api.devices import device as device
 from mlsys.api.devices import devices as devices

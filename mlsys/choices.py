@@ -38,3 +38,21 @@ GradientFormat = Literal["fp32", "bf16"]
 """Number format in which gradients are kept and reduced."""
 Overlap = Literal["none", "data", "all"]
 """Communication that runs beside computation: none, that of data parallelism, or that of all axes."""
+Collective = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "send-recv"]
+"""Collective operation among chips; ``"send-recv"`` is one message."""
+CollectiveAlgorithm = Literal[
+    "ring",
+    "tree",
+    "recursive doubling",
+    "recursive halving",
+    "rabenseifner",
+    "direct",
+    "pairwise",
+    "bruck",
+    "hierarchical",
+    "torus",
+    "nvls",
+]
+"""Algorithm of a collective operation; which operations it serves is checked where it is used."""
+CollectiveLibrary = Literal["nccl", "ideal"]
+"""Whose times: NCCL's protocols as they run, or the closed forms alone."""

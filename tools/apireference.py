@@ -45,6 +45,8 @@ MODULES = (
     "mlsys.mapping.fusion",
     "mlsys.models",
     "mlsys.models.training",
+    "mlsys.models.collectives",
+    "mlsys.models.overlap",
     "mlsys.planner.memory",
     "mlsys.planner.mapper",
     "mlsys.planner.placement",

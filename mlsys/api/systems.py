@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.hardware.device import Device
-from mlsys.hardware.system import System, as_system
+from mlsys.hardware.system import Link, System, as_system
 from mlsys.hardware.system import systems as catalogue
 from mlsys.tables import Table
 
@@ -34,10 +34,10 @@ class SystemList:
                 each.id,
                 each.device.id,
                 f"{each.chips_per_node:,}",
-                _rate(each.scale_up._bandwidth),
+                _rate(each.scale_up),
                 each.scale_up.topology or "-",
-                _rate(each.scale_out._bandwidth if each.scale_out else None),
-                _rate(each.host._bandwidth),
+                _rate(each.scale_out),
+                _rate(each.host),
             )
             for each in self.systems
         ]
@@ -52,8 +52,9 @@ class SystemList:
         return self.table()._repr_mimebundle_(include, exclude)
 
 
-def _rate(quantity: Any) -> str:
-    return "-" if quantity is None else f"{quantity:.4g~P}"
+def _rate(link: Link | None) -> str:
+    rate = None if link is None else link.glance()
+    return "-" if rate is None else f"{rate:.4g~P}"
 
 
 def system(name: System | Device | str | Path, nodes: int | None = None) -> System:

@@ -13,6 +13,7 @@ import click
 from mlsys.cli.analyze import analyze, compare
 from mlsys.cli.calibrate import calibrate, measure
 from mlsys.cli.claims import claims
+from mlsys.cli.collective import collective
 from mlsys.cli.common import say
 from mlsys.cli.compile_bench import compile_bench
 from mlsys.cli.devices import check, device, devices
@@ -56,6 +57,7 @@ for command in (
     devices,
     check,
     claims,
+    collective,
     flops,
     analyze,
     compare,

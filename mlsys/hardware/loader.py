@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.amounts import amount
-from mlsys.errors import ArgumentError, DeviceFileError, did_you_mean
+from mlsys.errors import ArgumentError, DeviceFileError, UnreadableError, did_you_mean
 from mlsys.faults import json_schema, schema_file
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.consistency import check_date, check_whole, contradictions
@@ -19,6 +19,7 @@ from mlsys.hardware.device import Device, Link, MemoryLevel
 from mlsys.hardware.document import MAX_BYTES, Document, Place
 from mlsys.hardware.parts import OperandPaths, OperatingPoint
 from mlsys.hardware.technology import node_of, technology_of
+from mlsys.inputs import read_bytes
 from mlsys.precision import PRECISIONS
 from mlsys.provenance import Fact
 from mlsys.units import Q_, Quantity, ureg
@@ -77,10 +78,11 @@ def is_system_file(path: Path) -> bool:
     >>> is_system_file(Path("no such file"))
     False
     """
+    if not path.is_file():  # a pipe can be read once only
+        return False
     try:
-        with path.open("rb") as file:
-            return any(line.startswith(b"chips_per_node:") for line in file.read(200_000).splitlines())
-    except OSError:
+        return any(line.startswith(b"chips_per_node:") for line in read_bytes(path, MAX_BYTES).splitlines())
+    except UnreadableError:
         return False
 
 

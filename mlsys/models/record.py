@@ -26,6 +26,7 @@ _BY_NAME = {
     "M": "", "N": "", "K": "",
 }  # fmt: skip
 _BY_ENDING = {
+    "_bytes_per_second": "byte/s",
     "_flop_per_byte": "FLOP/byte", "flop_per_byte": "FLOP/byte", "_seconds": "s", "_bytes": "byte", "_flops": "FLOP",
     "flops_by_kind": "FLOP", "_cycles": "cycle", "_pct": "%", "_words": "word", "_reads": "word", "_writes": "word",
     "_sram_kb": "KiB", "_joules": "J", "_watts": "W",

@@ -8,6 +8,7 @@ from mlsys.viz.architecture import (
     latency_energy,
     tiles_by_footprint,
 )
+from mlsys.viz.collectives import bus_bandwidth, copy_timeline
 from mlsys.viz.compiler import kernel_bars, pass_waterfall, speedup_scatter
 from mlsys.viz.fusion import bytes_by_pattern, intensity_shift, memory_passes, speedup_by_chain
 from mlsys.viz.layers import layer_panels, layers_under_roof, shares_by_kind, time_strip
@@ -16,7 +17,7 @@ from mlsys.viz.mapping import mapping_landscape, order_counts, words_by_dataflow
 from mlsys.viz.memory import access_energies, bandwidth_by_bytes_in_flight, level_map, ridge_by_year
 from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roofs
 from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gantt
-from mlsys.viz.schematics import dram_rows, launches, loop_nest, row_stationary_grid, warp_sectors
+from mlsys.viz.schematics import dram_rows, launches, loop_nest, row_stationary_grid, system_map, warp_sectors
 from mlsys.viz.style import COLORS, apply_style, setup_plot
 from mlsys.viz.sweep import cost_front, rate_map
 from mlsys.viz.systolic import array_frame, energy_per_mac_levels, utilisation_teeth
@@ -31,9 +32,11 @@ __all__ = [
     "apply_style",
     "array_frame",
     "bandwidth_by_bytes_in_flight",
+    "bus_bandwidth",
     "bytes_by_level",
     "bytes_by_onchip",
     "bytes_by_pattern",
+    "copy_timeline",
     "cost_front",
     "device_map",
     "dram_rows",
@@ -70,6 +73,7 @@ __all__ = [
     "speedup_map",
     "speedup_scatter",
     "stream_gantt",
+    "system_map",
     "tile_cache_map",
     "tiles_by_footprint",
     "time_bars",

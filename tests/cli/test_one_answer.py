@@ -174,6 +174,22 @@ def test_edge_clock_prints_the_record_of_the_call() -> None:
     assert printed("edge", "clock", *written) == plain(mlsys.edge_clock(points).record())
 
 
+@pytest.mark.parametrize(
+    ("operation", "system", "options"),
+    [
+        ("all-reduce", "DGX_H100", {"nodes": 2}),
+        ("all-gather", "TPUv5e_pod", {"chips": 64}),
+        ("all-to-all", "MI300X_platform", {"algorithm": "direct"}),
+        ("broadcast", "Server_8x_L40S", {"library": "ideal"}),
+        ("all-reduce", "T4", {}),
+    ],
+)
+def test_collective_prints_the_record_of_the_call(operation: Any, system: str, options: dict[str, Any]) -> None:
+    answer = mlsys.collective(operation, Q_(1, "GB"), system, **options)
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    assert printed("collective", operation, "1 GB", "--on", system, *words) == plain(answer.record())
+
+
 NO_CALL = {
     "calibrate": "writes a file of fitted factors",
     "check": "mlsys.hardware.load_device raises with every fault of a file; mlsys.check is of a condition",

@@ -3,11 +3,15 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import mlsys
+from mlsys.cli import main
 from mlsys.errors import ArgumentError, DeviceFileError, UnknownNameError
 from mlsys.hardware import Hardware, load_system, systems
-from mlsys.hardware.system import as_system, system_view
+from mlsys.hardware.catalogue import Catalogue
+from mlsys.hardware.system import SystemCatalogue, as_system, system_view
+from mlsys.hardware.whatifs import refuse_unknown_facts
 from mlsys.provenance import perturbed, recording
 
 FILES = sorted((Path(mlsys.hardware.__file__).parent / "data" / "systems").glob("*.yaml"))
@@ -113,3 +117,23 @@ def test_systems_of_a_user_are_read_from_a_file(tmp_path: Path) -> None:
     mine = mlsys.system(path, nodes=2)
     assert mine.id == "Mine" and mine.chips == 16
     assert "from Mine.yaml" in mine.scale_out._taper.facts[0].source  # type: ignore[union-attr]
+
+
+def test_check_takes_system_files_and_a_folder_of_a_user_may_hold_both(tmp_path: Path) -> None:
+    path = tmp_path / "Mine.yaml"
+    path.write_text(GOOD.replace("id: DGX_H100", "id: Mine").replace("[HGX_H100]", "[Mine_too]"), "utf-8")
+    done = CliRunner().invoke(main, ["check", str(path)])
+    assert done.exit_code == 0 and "8 x H100_SXM" in done.output
+    path.write_text(path.read_text("utf-8").replace("topology: switch", "topology: star", 1), "utf-8")
+    refused = CliRunner().invoke(main, ["check", str(path)])
+    assert refused.exit_code == 1 and "'star' is not one of" in refused.output
+    path.write_text(path.read_text("utf-8").replace("topology: star", "topology: switch", 1), "utf-8")
+    data = Path(mlsys.hardware.__file__).parent / "data"
+    assert not list(Catalogue(data, users=str(tmp_path)).User), "a system is no device"
+    assert SystemCatalogue(data / "systems", users=str(tmp_path))["Mine_too"].id == "Mine"
+
+
+def test_facts_of_systems_may_be_changed_from_outside() -> None:
+    refuse_unknown_facts(["DGX_H100/scale_out/bandwidth", "TPUv5e_pod/scale_out/latency"])
+    with pytest.raises(UnknownNameError, match="Did you mean 'DGX_H100/scale_out/bandwidth'"):
+        refuse_unknown_facts(["DGX_H100/scale_out/bandwith"])

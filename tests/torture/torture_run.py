@@ -256,7 +256,9 @@ def _call(case: Case, space: dict[str, Any], folder: Path) -> tuple[str, int | N
 
 # Where the names come from that calls of the library use.
 _NAMES = {
-    "mlsys": "Hardware Q_ SoftwareStack device devices edge_arena edge_clock edge_layers formulas mapper systolic train",
+    "mlsys": "Hardware Q_ SoftwareStack collective device devices edge_arena edge_clock edge_layers formulas mapper system",
+    "mlsys.api.train": "train",
+    "mlsys.api.systems": "systems", "mlsys.api.systolic": "systolic", "mlsys.models.overlap": "overlapped_steps",
     "mlsys.amounts": "amount parsed_number", "mlsys.formatting": "check fmt fmt_percent",
     "mlsys.mapping.fusion": "fuse", "mlsys.models": "roofline", "mlsys.models.analysis": "analyze",
     "mlsys.models.architecture": "architecture", "mlsys.models.systolic": "count_systolic",

@@ -85,6 +85,10 @@ class Link:
         """Bandwidth of one chip in one direction, over all ports, byte/s."""
         return self._known("bandwidth", self._bandwidth)
 
+    def glance(self) -> Quantity | None:
+        """Return the bandwidth, None if unknown, without recording a use."""
+        return copy.copy(self._bandwidth)
+
     @property
     def bandwidth_per_port(self) -> Quantity:
         """Bandwidth to one neighbour in one direction, byte/s."""

@@ -1,0 +1,73 @@
+"""``mlsys collective``: what a collective operation takes on a system."""
+
+import re
+from typing import get_args
+
+import click
+
+from mlsys.choices import Collective, CollectiveAlgorithm, CollectiveLibrary
+from mlsys.cli.common import one_form, print_csv, print_record, say, speak_plainly
+from mlsys.cli.parameters import QuantityType, Whole
+from mlsys.units import Quantity
+
+
+class SizeType(QuantityType):
+    """Bytes with their unit, with or without a space between: ``"1 GB"``, ``"1GB"``."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Quantity:
+        """Return the quantity that ``value`` writes, or fail in one line."""
+        return super().convert(re.sub(r"^([0-9.,]*[0-9])([A-Za-z]+)$", r"\1 \2", str(value)), param, ctx)
+
+
+def complete_system(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of systems that begin so, for the shell to complete."""
+    from mlsys.hardware import systems
+
+    return sorted(name for name in systems.ids if name.lower().startswith(incomplete.lower()))
+
+
+@click.command()
+@click.argument("operation", type=click.Choice(get_args(Collective)))
+@click.argument("size", type=SizeType("byte"))
+@click.option(
+    "--on", "system", required=True, shell_complete=complete_system, help="A system, a device, or a system's YAML file."
+)
+@click.option("--chips", type=Whole(), help="Chips that take part; by default all of the system.")
+@click.option("--nodes", type=Whole(), help="Nodes of the system; by default one.")
+@click.option("--algorithm", type=click.Choice(get_args(CollectiveAlgorithm)), help="Only this algorithm.")
+@click.option(
+    "--library",
+    type=click.Choice(get_args(CollectiveLibrary)),
+    help="nccl: its protocols as they run; ideal: closed forms of full links. By default nccl on NVIDIA GPUs.",
+)
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row for each algorithm.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@speak_plainly
+def collective(
+    operation: Collective,
+    size: Quantity,
+    system: str,
+    chips: int | None,
+    nodes: int | None,
+    algorithm: CollectiveAlgorithm | None,
+    library: CollectiveLibrary | None,
+    as_csv: bool,
+    as_json: bool,
+) -> None:
+    """Estimate an OPERATION of SIZE bytes among the chips of a system, by algorithm.
+
+    Bandwidths are those of nccl-tests: SIZE over the time, and that times the bytes that each chip must send (bus).
+    SIZE is that of the array of each chip; of the whole array in an all-gather and a reduce-scatter.
+    """
+    from mlsys.api.collective import collective as estimated
+
+    one_form(as_json, as_csv)
+    answer = estimated(
+        operation, size, system, chips=chips, nodes=nodes, algorithm=algorithm, library=library
+    )  # fmt: skip
+    if as_json:
+        print_record(answer.record())
+    elif as_csv:
+        print_csv(answer.rows(), ["algorithm"])
+    else:
+        say(answer.explain())
