@@ -40,6 +40,7 @@ _HOMES = {
     "system": "mlsys.api.systems",
     "systems": "mlsys.api.systems",
     "tiles": "mlsys.api.tiles",
+    "train": "mlsys.api.train",
     "memory": "mlsys.api.memory",
     "plan_memory": "mlsys.planner.memory",
     "plan": "mlsys.api.plan",

@@ -25,6 +25,7 @@ from mlsys.api.systems import system as system
 from mlsys.api.systems import systems as systems
 from mlsys.api.systolic import systolic as systolic
 from mlsys.api.tiles import tiles as tiles
+from mlsys.api.train import train as train
 from mlsys.claims import claim as claim
 from mlsys.claims import claims_table as claims_table
 from mlsys.claims import given as given

@@ -28,6 +28,18 @@ Processor = Literal["cpu", "cuda"]
 """Device type that PyTorch runs on."""
 TimedFormat = Literal["fp32", "fp16", "bf16"]
 """Number format of a measurement on this machine."""
+PipelineSchedule = Literal["gpipe", "1f1b", "interleaved"]
+"""Order of pipeline passes: all forward first, one forward and one backward in turn, or the latter over chunks."""
+AttentionKernel = Literal["flash", "standard"]
+"""Fused attention that never stores scores, or products and a softmax that do."""
+Recompute = Literal["none", "selective", "full"]
+"""What the backward pass computes again: nothing, attention scores, or whole layers from their inputs."""
+Optimizer = Literal["adam", "adam-8bit", "momentum", "sgd"]
+"""Update rule of training; all keep an FP32 master weight beside 16-bit weights."""
+GradientFormat = Literal["fp32", "bf16"]
+"""Number format in which gradients are kept and reduced."""
+Overlap = Literal["none", "data", "all"]
+"""Communication that runs beside computation: none, that of data parallelism, or that of all axes."""
 Collective = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "send-recv"]
 """Collective operation among chips; ``"send-recv"`` is one message."""
 CollectiveAlgorithm = Literal[

@@ -140,7 +140,7 @@ def test_every_fact_has_a_birth_certificate(name: str) -> None:
     assert origin.name == name
     assert len(origin.meaning) > 10
     assert len(origin.source) > 15
-    assert 2005 <= int(origin.date[:4]) <= 2025
+    assert 2005 <= int(origin.date[:4]) <= 2026
     assert origin.confidence != "unverified"
     assert name in repr(getattr(constants, name))
 

@@ -167,6 +167,33 @@ CALLS: dict[str, dict[str, object]] = {
     "wire_delay": dict(length=Q_(20, "mm"), delay_per_length=Q_(41, "ps/mm")),
     "weight_bytes": dict(parameters=Q_(7, "Gparam"), bytes_per_parameter=Q_(2, "byte")),
     "standard_attention_bytes": dict(tokens=1024, head_dim=64, element_size=Q_(2, "byte")),
+    "checkpoint_bytes": dict(sequence=64, batch=2, hidden=32, shares=2, element_size=Q_(2, "byte")),
+    "flops_utilisation": dict(attained=Q_(420, "TFLOP/s"), peak=Q_(989, "TFLOP/s")),
+    "layer_activation_bytes": dict(
+        sequence=64, batch=2, hidden=32, heads=4, tensor_parallel=2, sequence_parallel=2, scores_kept=0.5
+    ),
+    "training_bytes_per_parameter": dict(
+        stage=2, ranks=8, weight=Q_(2, "byte"), gradient=Q_(4, "byte"), optimizer=Q_(12, "byte")
+    ),
+    "training_flops_per_token": dict(
+        parameters=Q_(7, "Gparam"), layers=32, attention_width=4096, sequence=2048, scores_counted=0.5
+    ),
+    "training_step_flops": dict(batch=8, sequence=64, layers=2, hidden=32, vocabulary=100, recomputed=0.5),
+    "training_time": dict(
+        parameters=Q_(7, "Gparam"),
+        tokens=1e12,
+        chips=64,
+        attained=Q_(140, "TFLOP/s"),
+        flops_per_parameter=Q_(8, "FLOP"),
+    ),
+    "data_parallel_speedup": dict(computation=Q_(50, "ms"), communication=Q_(6, "ms"), chips=8, overlap=0.5),
+    "pipeline_boundary_bytes": dict(sequence=64, batch=2, hidden=32, element_size=Q_(2, "byte"), shares=2),
+    "pipeline_bubble_over_ideal": dict(stages=4, micro_batches=8, chunks=2),
+    "pipeline_bubble_share": dict(stages=4, micro_batches=8, chunks=2),
+    "tensor_parallel_layer_bytes": dict(
+        sequence=64, batch=2, hidden=32, tensor_parallel=4, element_size=Q_(2, "byte"), forward_passes=2
+    ),
+    "zero_communication_bytes": dict(weights=Q_(14, "GB"), ranks=8, stage=3),
     "annuity": dict(price=Q_(30_000, "USD"), lifetime=Q_(4, "year"), interest=Q_(0.08, "1/year")),
     "bandwidth_per_price": dict(price=Q_(15_000, "USD"), bandwidth=Q_(2039, "GB/s")),
     "break_even_time": dict(price=Q_(30_000, "USD"), renting=Q_(2, "USD/hour"), owning=Q_(0.1, "USD/hour")),

@@ -51,6 +51,7 @@ MODULES = (
     "mlsys.models.cost",
     "mlsys.models.carbon",
     "mlsys.models.tornado",
+    "mlsys.models.training",
     "mlsys.models.collectives",
     "mlsys.models.overlap",
     "mlsys.planner.memory",

@@ -9,7 +9,7 @@ from mlsys.units import Quantity
 
 __all__ = ["DERIVED", "PUBLISHED", "Derived", "fact"]
 
-_TOPICS = ("energy", "latency", "links", "networks")
+_TOPICS = ("energy", "latency", "links", "matmul", "networks")
 _FACTS = [named for topic in _TOPICS for named in quoted(topic)]
 
 PUBLISHED: dict[str, Quantity] = dict(_FACTS)

@@ -29,6 +29,7 @@ from mlsys.cli.size import size
 from mlsys.cli.sweep import sweep
 from mlsys.cli.systolic import systolic
 from mlsys.cli.tiles import tiles
+from mlsys.cli.train import train
 
 # A command is short: what it makes is seldom garbage, and looking for cycles is a fifth of it, a last time at its end.
 _SELDOM = 100_000, 50, 50
@@ -75,6 +76,7 @@ for command in (
     sweep,
     systolic,
     tiles,
+    train,
 ):
     main.add_command(command)
 

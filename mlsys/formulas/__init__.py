@@ -92,6 +92,14 @@ from mlsys.formulas.operations import (
     gemm_macs,
 )
 from mlsys.formulas.overlap import copy_share, double_buffered_time, partial_overlap_time
+from mlsys.formulas.parallelism import (
+    data_parallel_speedup,
+    pipeline_boundary_bytes,
+    pipeline_bubble_over_ideal,
+    pipeline_bubble_share,
+    tensor_parallel_layer_bytes,
+    zero_communication_bytes,
+)
 from mlsys.formulas.roofline import (
     arithmetic_intensity,
     attainable_performance,
@@ -108,6 +116,15 @@ from mlsys.formulas.technology import (
     dynamic_power,
     power_density_growth,
     yearly_growth,
+)
+from mlsys.formulas.training import (
+    checkpoint_bytes,
+    flops_utilisation,
+    layer_activation_bytes,
+    training_bytes_per_parameter,
+    training_flops_per_token,
+    training_step_flops,
+    training_time,
 )
 
 __all__ = [
@@ -130,12 +147,14 @@ __all__ = [
     "bytes_in_flight",
     "carbon_per_area",
     "chain_bytes",
+    "checkpoint_bytes",
     "compressed_gemm_intensity",
     "conv2d_bytes",
     "conv2d_macs",
     "conv_output_size",
     "copy_share",
     "dark_silicon_fraction",
+    "data_parallel_speedup",
     "decode_rate_ceiling",
     "device_bound_fraction",
     "die_carbon",
@@ -155,6 +174,7 @@ __all__ = [
     "flash_attention_bytes",
     "fleet_energy",
     "flight_time",
+    "flops_utilisation",
     "gemm_bytes",
     "gemm_intensity",
     "gemm_macs",
@@ -165,6 +185,7 @@ __all__ = [
     "inference_energy",
     "kv_cache_bytes",
     "latency_bound_bandwidth",
+    "layer_activation_bytes",
     "learning_curve_price",
     "memory_carbon",
     "message_time",
@@ -175,6 +196,9 @@ __all__ = [
     "padded_size",
     "pairwise_all_to_all_time",
     "partial_overlap_time",
+    "pipeline_boundary_bytes",
+    "pipeline_bubble_over_ideal",
+    "pipeline_bubble_share",
     "power_density_growth",
     "price_per_performance",
     "rabenseifner_all_reduce_time",
@@ -196,8 +220,13 @@ __all__ = [
     "standard_attention_bytes",
     "straight_line_depreciation",
     "symmetric_speedup",
+    "tensor_parallel_layer_bytes",
     "token_carbon",
     "token_cost",
+    "training_bytes_per_parameter",
+    "training_flops_per_token",
+    "training_step_flops",
+    "training_time",
     "tree_all_reduce_time",
     "tree_broadcast_time",
     "utilisation_ceiling",
@@ -205,4 +234,5 @@ __all__ = [
     "weight_bytes",
     "wire_delay",
     "yearly_growth",
+    "zero_communication_bytes",
 ]

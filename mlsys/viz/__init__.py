@@ -20,6 +20,7 @@ from mlsys.viz.sweep import cost_front, rate_map
 from mlsys.viz.systolic import array_frame, energy_per_mac_levels, utilisation_teeth
 from mlsys.viz.systolic_player import SystolicAnimation
 from mlsys.viz.tiling import sectors_by_stride, tile_cache_map, traffic_by_tile
+from mlsys.viz.training import pipeline_timeline, training_memory
 
 __all__ = [
     "COLORS",
@@ -59,6 +60,7 @@ __all__ = [
     "order_counts",
     "padding_steps",
     "pass_waterfall",
+    "pipeline_timeline",
     "rate_map",
     "rent_or_buy",
     "ridge_by_year",
@@ -81,6 +83,7 @@ __all__ = [
     "timeline",
     "tornado_bars",
     "traffic_by_tile",
+    "training_memory",
     "utilisation_teeth",
     "value_spacing",
     "warp_sectors",

@@ -89,6 +89,16 @@ def test_tiles_prints_the_record_of_the_call(network: str, device: str, batch: i
     assert mlsys.tiles(device, mlsys.load(network, batch=batch)).record() == answer.record()
 
 
+@pytest.mark.parametrize("layout", ["tp=2,pp=2", "tp=8", ""])
+def test_train_prints_the_record_of_the_call(layout: str) -> None:
+    sizes = {axis: int(size) for axis, _, size in (part.partition("=") for part in layout.split(",") if part)}
+    answer = mlsys.train("llama-3-8b", "DGX_H100", layout=sizes or None, tokens=1e12, batch=128, recompute="none")
+    arguments = ("train", "llama-3-8b", "--on", "DGX_H100", "--tokens", "1T", "--batch", 128, "--recompute", "none")
+    assert printed(*arguments, *(("--layout", layout) if layout else ())) == plain(answer.record())
+    assert len(answer.layouts) == 1 or layout == ""
+    assert answer.record()["days"] == pytest.approx(1e12 / (128 * 4096) * answer.time.m_as("s") / 86400)
+
+
 @pytest.mark.parametrize("dataflow", ["ws", "os", "is"])
 @pytest.mark.parametrize("shape", [(512, 512, 512), (100, 300, 700), (7, 1, 9)])
 @pytest.mark.parametrize("array", [(128, 128), (32, 64)])

@@ -258,15 +258,17 @@ def _call(case: Case, space: dict[str, Any], folder: Path) -> tuple[str, int | N
 _NAMES = {
     "mlsys": "Hardware Q_ SoftwareStack collective device devices edge_arena edge_clock edge_layers formulas mapper system",
     "mlsys.api.size": "size",
+    "mlsys.api.train": "train",
     "mlsys.api.systems": "systems", "mlsys.api.systolic": "systolic", "mlsys.models.overlap": "overlapped_steps",
     "mlsys.amounts": "amount parsed_number", "mlsys.formatting": "check fmt fmt_percent",
     "mlsys.mapping.fusion": "fuse", "mlsys.models": "roofline", "mlsys.models.analysis": "analyze",
     "mlsys.models.architecture": "architecture", "mlsys.models.systolic": "count_systolic",
+    "mlsys.models.training": "simulate_schedule training_step", "mlsys.mapping.parallel": "Layout",
     "mlsys.models.tiling": "Tiling tiled_gemm", "mlsys.planner.mapper": "best_mapping best_two_level",
     "mlsys.planner.memory": "fits_on plan_memory", "mlsys.planner.memory.fixed": "FixedBuffers",
     "mlsys.planner.placement": "Scenario example plan", "mlsys.precision": "PRECISIONS", "mlsys.provenance": "perturbed",
     "mlsys.sweep": "SweepSpec sweep", "mlsys.units": "ureg", "mlsys_evidence": "read_rows",
-    "mlsys.workloads": "attention dense gemm load relu", "mlsys.workloads.zoo": "network", "pathlib": "Path",
+    "mlsys.workloads": "attention dense gemm load relu", "mlsys.workloads.zoo": "language_model network", "pathlib": "Path",
 }  # fmt: skip
 
 
@@ -305,7 +307,7 @@ def _space() -> dict[str, Any]:
         return replace(a100, memory=FrozenDict({**a100.memory, a100.main_memory: changed}))
 
     return space | {
-        "A": a100, "W": space["gemm"](64, 64, 64), "N": net, "P": space["plan_memory"](net),
+        "A": a100, "W": space["gemm"](64, 64, 64), "N": net, "P": space["plan_memory"](net), "L": space["language_model"]("gpt2"),
         "S": space["SweepSpec"](models=["lenet5"], devices=["A100"]), "formula": formula, "forged": forged,
     }  # fmt: skip
 

@@ -1,0 +1,136 @@
+"""Memory of one chip in training, by part: weights, gradients, optimiser state, activations, buffers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mlsys.choices import AttentionKernel, Optimizer, Recompute
+from mlsys.formulas import training_bytes_per_parameter
+from mlsys.mapping.parallel import Layout
+from mlsys.models.training.layers import Tokens, expert_tensor_shares
+from mlsys.workloads.zoo.decoder_layer import DecoderLayer
+
+if TYPE_CHECKING:
+    from mlsys.workloads.zoo.decoder import Decoder
+
+STATES: dict[Optimizer, int] = {"adam": 8, "adam-8bit": 2, "momentum": 4, "sgd": 0}
+"""Bytes that each update rule keeps for a parameter, without the master weight."""
+_MASTER = 4
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Bytes of a weight, its gradient, its master copy and the optimiser's state.
+
+    Attributes
+    ----------
+    weight, gradient, optimizer
+        Bytes of one weight, one gradient, and the optimiser's state with the master weight.
+    """
+
+    weight: int
+    gradient: int
+    optimizer: int
+
+    @property
+    def total(self) -> int:
+        """Bytes for each parameter without sharding."""
+        return self.weight + self.gradient + self.optimizer
+
+
+def recipe(optimizer: Optimizer, element: int, gradient: int) -> Recipe:
+    """Return the bytes for each parameter: a 16-bit weight has a master copy, an FP32 weight is its own.
+
+    Examples
+    --------
+    >>> recipe("adam", 2, 2).total, recipe("adam", 2, 4).total
+    (16, 18)
+    """
+    return Recipe(element, gradient, STATES[optimizer] + (_MASTER if element < _MASTER else 0))
+
+
+@dataclass(frozen=True)
+class Shards:
+    """Parameters on one chip of a pipeline stage: those that all data-parallel chips share, and those of its experts.
+
+    Attributes
+    ----------
+    dense, experts
+        Parameters on one chip.
+    dense_ranks, expert_ranks
+        Chips that hold the same, among which ZeRO shards their states.
+    """
+
+    dense: float
+    experts: float
+    dense_ranks: int
+    expert_ranks: int
+
+    def bytes(self, stage: int, states: Recipe) -> dict[str, float]:
+        """Return the bytes of weights, gradients and optimiser state on one chip under a stage of ZeRO."""
+
+        def kept(weight: int, gradient: int, optimizer: int) -> float:
+            parts = ((self.dense, self.dense_ranks), (self.experts, self.expert_ranks))
+            each = training_bytes_per_parameter.bare
+            return float(sum(count * each(stage, ranks, weight, gradient, optimizer) for count, ranks in parts))
+
+        return {
+            "weights": kept(states.weight, 0, 0),
+            "gradients": kept(0, states.gradient, 0),
+            "optimizer": kept(0, 0, states.optimizer),
+        }
+
+
+def layer_shards(layer: DecoderLayer, hidden: int, layout: Layout) -> tuple[float, float]:
+    """Return a layer's parameters on one chip: dense ones and those of experts."""
+    experts = sum(matrix.elements for matrix in layer.matrices(hidden) if matrix.copies > 1)
+    everything = layer.parameters(hidden)
+    return (everything - experts) / layout.tp, experts / (layout.ep * expert_tensor_shares(layout))
+
+
+def layer_activations(
+    layer: DecoderLayer,
+    hidden: int,
+    tokens: Tokens,
+    layout: Layout,
+    *,
+    element: int = 2,
+    attention: AttentionKernel = "flash",
+    sequence_parallel: bool = False,
+    dropout: bool = False,
+    recompute: Recompute = "none",
+) -> float:
+    """Return the bytes that a layer keeps for the backward pass of one micro-batch on one chip.
+
+    For a GPT with dropout these are :func:`mlsys.formulas.layer_activation_bytes`; gated blocks, grouped heads,
+    latents and experts count as their tensors do.
+    """
+    shares = layout.tp if sequence_parallel else 1
+    if recompute == "full":
+        return tokens.here * hidden * element / shares
+    mask = 1 if dropout else 0
+    # Inputs of both normalisations and of the products behind them; masks of both residual branches.
+    between = hidden * ((2 + 2) * element + 2 * mask) / shares
+    within = 0.0
+    if layer.convolution:
+        within += 4 * hidden * element / layout.tp
+    else:
+        keys = (layer.latent + layer.rotary) * layout.tp if layer.latent else 0
+        widths = layer.heads * (layer.key_width + layer.value_width)
+        widths += (layer.heads if layer.latent else layer.kv_heads) * (layer.key_width + layer.value_width)
+        within += (widths + keys) * element / layout.tp
+        if attention == "standard" and recompute != "selective":
+            scores = layer.heads * tokens.length / layout.tp
+            within += scores * (element + (element + 1 if dropout else 0))
+    wide = 3 if layer.gated else 2
+    within += (layer.shared_ffn if layer.experts else layer.ffn) * wide * element / layout.tp
+    if layer.experts:
+        visits = layer.active_experts / layout.tp
+        within += visits * (layer.ffn * wide + 2 * hidden * expert_tensor_shares(layout)) * element
+    return tokens.here * (between + within)
+
+
+def loss_buffers(model: Decoder, tokens: Tokens, layout: Layout, element: int) -> float:
+    """Return the bytes of the logits and their FP32 copy, which the last stage holds for one micro-batch."""
+    return tokens.here * model.vocabulary / layout.tp * (element + 4) if model.head else 0.0
