@@ -41,6 +41,7 @@ MODULES = (
     "mlsys.formulas",
     "mlsys.workloads",
     "mlsys.workloads.zoo",
+    "mlsys.workloads.transformer_config",
     "mlsys.mapping",
     "mlsys.mapping.fusion",
     "mlsys.models",
