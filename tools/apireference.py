@@ -42,6 +42,7 @@ MODULES = (
     "mlsys.numerics",
     "mlsys.workloads",
     "mlsys.workloads.zoo",
+    "mlsys.workloads.transformer_config",
     "mlsys.mapping",
     "mlsys.mapping.fusion",
     "mlsys.mapping.parallel",

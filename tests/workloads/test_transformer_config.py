@@ -504,6 +504,7 @@ WRONG: list[tuple[object, str]] = [
     (DBRX | {"ffn_config": 4}, "`ffn_config` must be a JSON object"),
     (DBRX | {"tie_word_embeddings": True}, "`tie_word_embeddings` is true"),
     ({"model_type": "gemma3", "text_config": 3}, "`text_config` must be a JSON object"),
+    ({"general.architecture": ["llama"]}, "`general.architecture` is ['llama']"),
     ({"general.architecture": "rwkv"}, "`general.architecture` is 'rwkv'"),
     ({"general.architecture": "llama", "llama.block_count": 2}, "`llama.embedding_length` is missing"),
     ('{"model_type": "llama", "hidden_size": 64, "hidden_size": 128}', "the key 'hidden_size' is there twice"),

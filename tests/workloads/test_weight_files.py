@@ -105,6 +105,10 @@ def test_what_contradicts_or_is_cut_off_is_named(tmp_path: Path) -> None:
         (tmp_path / "cut.gguf").write_bytes(whole[:cut])
         with pytest.raises(ArgumentError, match="ends within its header|no GGUF file"):
             load_decoder(tmp_path / "cut.gguf")
+    nested = b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + text("a") + struct.pack("<IIQ", 9, 9, 1)
+    (tmp_path / "nested.gguf").write_bytes(nested)
+    with pytest.raises(ArgumentError, match="an array of arrays"):
+        load_decoder(tmp_path / "nested.gguf")
     (tmp_path / "old.gguf").write_bytes(b"GGUF" + struct.pack("<I", 1))
     with pytest.raises(ArgumentError, match="GGUF version 1 is not known here"):
         load_decoder(tmp_path / "old.gguf")

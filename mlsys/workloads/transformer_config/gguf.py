@@ -50,7 +50,7 @@ def from_gguf(given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         If the architecture is not known, or its counts contradict each other.
     """
     name = given["general.architecture"]
-    if name not in _ARCHITECTURES:
+    if not isinstance(name, str) or name not in _ARCHITECTURES:
         raise fault(f"`general.architecture` is {short(name)}, which is not known here. "
                     f"Known: {', '.join(_ARCHITECTURES)}")  # fmt: skip
     kind = _ARCHITECTURES[name]

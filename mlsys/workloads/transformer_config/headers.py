@@ -145,6 +145,8 @@ class _Gguf:
                 raise ArgumentError(f"{self.path}: a field has the type {kind}, which GGUF does not have")
             return self.number(_VALUES[kind])
         inner, length = self.number("I"), self.count("elements")
+        if inner == _ARRAY:
+            raise ArgumentError(f"{self.path}: a field has an array of arrays, which no model's metadata has")
         if inner in _VALUES and length > _LISTED:
             self.at += length * struct.calcsize(f"<{_VALUES[inner]}")
             return range(length)
