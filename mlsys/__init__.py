@@ -35,11 +35,14 @@ _HOMES = {
     "roofline": "mlsys.models.roofline",
     "systolic": "mlsys.api.systolic",
     "count_systolic": "mlsys.models.systolic",
+    "system": "mlsys.api.systems",
+    "systems": "mlsys.api.systems",
     "tiles": "mlsys.api.tiles",
     "memory": "mlsys.api.memory",
     "plan_memory": "mlsys.planner.memory",
     "plan": "mlsys.api.plan",
     "SoftwareStack": "mlsys.models.software",
+    "size": "mlsys.api.size",
     "SweepSpec": "mlsys.sweep",
 }
 _MODULES = ("claims", "constants", "formulas", "hardware", "mapping", "models", "sweep", "viz", "widgets", "workloads")

@@ -82,19 +82,22 @@ def devices(names: tuple[str, ...], sort: Any, form: str, as_json: bool, **crite
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=Input())
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: each file with its device or its faults.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object: each file with its device or system, or its faults."
+)
 @speak_plainly
 def check(files: tuple[Path, ...], as_json: bool) -> None:
-    """Check device FILES against the schema; every fault is listed with file and line."""
-    from mlsys.hardware import load_device
+    """Check FILES of devices and systems against their schema; every fault is listed with file and line."""
+    from mlsys.hardware import load_device, load_system
     from mlsys.hardware.catalogue import refuse_second_file
+    from mlsys.hardware.loader import is_system_file
 
     faults = []
     told: list[dict[str, object]] = []
     first: dict[Path, dict[str, Path]] = {}  # by folder: a copy elsewhere may be meant to replace a device
     for path in dict.fromkeys(files):
         try:
-            twin = load_device(path)
+            twin = load_system(path) if is_system_file(path) else load_device(path)
             refuse_second_file(twin.id, path, first.setdefault(path.parent, {}))
         except DeviceFileError as error:
             faults.append(str(error))

@@ -23,6 +23,7 @@ from mlsys.cli.installed import InstalledCommands
 from mlsys.cli.mapper import mapper
 from mlsys.cli.memory import memory
 from mlsys.cli.plan import plan
+from mlsys.cli.size import size
 from mlsys.cli.sweep import sweep
 from mlsys.cli.systolic import systolic
 from mlsys.cli.tiles import tiles
@@ -66,6 +67,7 @@ for command in (
     mapper,
     memory,
     plan,
+    size,
     sweep,
     systolic,
     tiles,

@@ -1,8 +1,9 @@
-"""Digital twins of machines: peak rates, memory levels and links, each with its source."""
+"""Digital twins of machines and systems: peak rates, memory levels and links, each with its source."""
 
 from mlsys.hardware.catalogue import Hardware
 from mlsys.hardware.device import Device, Link, MemoryLevel
 from mlsys.hardware.loader import load_device
+from mlsys.hardware.system import System, as_system, load_system, systems
 from mlsys.hardware.technology import Role, Technology
 from mlsys.hardware.view import LevelView, LinkView, MachineView, view
 from mlsys.hardware.whatifs import refuse_unknown_facts
@@ -19,10 +20,14 @@ __all__ = [
     "MachineView",
     "MemoryLevel",
     "Role",
+    "System",
     "Technology",
+    "as_system",
     "element_size",
     "load_device",
+    "load_system",
     "precision_name",
+    "systems",
     "view",
 ]
 

@@ -11,7 +11,7 @@ from mlsys.errors import DeviceFileError, UnknownNameError, did_you_mean
 from mlsys.faults import short
 from mlsys.hardware.device import Device
 from mlsys.hardware.find import find
-from mlsys.hardware.loader import load_device
+from mlsys.hardware.loader import is_system_file, load_device
 
 _FIXED = "{place} cannot be set: the catalogue is read-only. Add a device with Hardware.load(path)"
 _ALIASES = re.compile(rb"^aliases:\s*\[(.*?)\]", re.MULTILINE)
@@ -278,6 +278,8 @@ class Catalogue:
             )
         first: dict[str, Path] = {}
         for path in sorted(folder.rglob("*.yaml")):
+            if is_system_file(path):
+                continue  # read by mlsys.hardware.system
             device = self.load(path)
             refuse_second_file(device.id, path, first)
 

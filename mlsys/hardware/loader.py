@@ -23,7 +23,7 @@ from mlsys.precision import PRECISIONS
 from mlsys.provenance import Fact
 from mlsys.units import Q_, Quantity, ureg
 
-__all__ = ["MAX_BYTES", "load_device"]
+__all__ = ["MAX_BYTES", "is_system_file", "load_device"]
 
 
 def load_device(path: str | Path, validate: bool = True, owner: str = "") -> Device:
@@ -59,7 +59,7 @@ def load_device(path: str | Path, validate: bool = True, owner: str = "") -> Dev
             return _build(document.data, owner)
         except (KeyError, TypeError, AttributeError, ValueError):
             pass  # the file has faults, which are located below
-    problems = [*_schema_faults(document.data), *_reference_faults(document.data)]
+    problems = [*schema_faults(document.data, _validator(), "device"), *_reference_faults(document.data)]
     faults = document.faults + [document.located(*fault) for fault in problems]
     if faults:
         raise DeviceFileError("\n".join(faults))
@@ -69,28 +69,45 @@ def load_device(path: str | Path, validate: bool = True, owner: str = "") -> Dev
         raise DeviceFileError(f"{path}: {error}") from None
 
 
+def is_system_file(path: Path) -> bool:
+    """Return whether a YAML file describes a system: it has a line that begins with ``chips_per_node:``.
+
+    Examples
+    --------
+    >>> is_system_file(Path("no such file"))
+    False
+    """
+    try:
+        with path.open("rb") as file:
+            return any(line.startswith(b"chips_per_node:") for line in file.read(200_000).splitlines())
+    except OSError:
+        return False
+
+
 @functools.cache
 def _validator() -> Any:
     schema = schema_file("mlsys.hardware")
     checker = json_schema().FormatChecker(formats=())
     for field in schema["$defs"]["fields"].values():
         unit = field["properties"]["value"]["format"]
-        checker.checks(unit, raises=ValueError)(functools.partial(_check_value, unit=unit))
+        checker.checks(unit, raises=ValueError)(functools.partial(checked_value, unit=unit))
     checker.checks("date of publication", raises=ValueError)(check_date)
     checker.checks("whole count", raises=ValueError)(check_whole)
     return json_schema().Draft202012Validator(schema, format_checker=checker)
 
 
-def _check_value(text: Any, unit: str) -> bool:
+def checked_value(text: Any, unit: str) -> bool:
+    """Return True if a text is a quantity of this unit; raise ``ValueError`` otherwise."""
     if isinstance(text, str):
         amount(text, unit)
     return True
 
 
-def _schema_faults(data: Any) -> list[tuple[Place, str]]:
+def schema_faults(data: Any, validator: Any, kind: str) -> list[tuple[Place, str]]:
+    """Return the violations of a schema in the content of a file of this kind, each as a location and a message."""
     if not isinstance(data, dict):
-        return [((), "a device file is a mapping of keys to values")]
-    errors = sorted(_validator().iter_errors(data), key=lambda error: [str(part) for part in error.absolute_path])
+        return [((), f"a {kind} file is a mapping of keys to values")]
+    errors = sorted(validator.iter_errors(data), key=lambda error: [str(part) for part in error.absolute_path])
     return [fault for error in errors for fault in _messages(error)]
 
 
@@ -125,7 +142,7 @@ def _reference_faults(data: Any) -> list[tuple[Place, str]]:
     """Return a fault for each reference to something that the file lacks; malformed data are skipped."""
     sources, peaks, memory, chip = (_mapping(data, key) for key in ("sources", "peaks", "memory", "chip"))
     faults: list[tuple[Place, str]] = []
-    for where, field in _fields(data, ()):
+    for where, field in fields_with_source(data, ()):
         if sources and field["source"] not in sources:
             known = ", ".join(sources)
             faults.append(((*where, "source"), f"{field['source']!r} is not among this file's sources: {known}"))
@@ -177,7 +194,7 @@ _MAY_BE_ASSUMED = (("power", "active"), ("power", "idle"), ("power", "points"), 
 def _assumed_faults(data: Any, sources: dict[str, Any]) -> Iterator[tuple[Place, str]]:
     """Yield faults of assumed values in a real device, and of values not marked as assumed in a teaching profile."""
     teaching = isinstance(data, dict) and data.get("profile") == "teaching"
-    for where, field in _fields(data, ()):
+    for where, field in fields_with_source(data, ()):
         source = _mapping(sources, field["source"])
         assumed = field.get("confidence", source.get("confidence")) == "assumed"
         if assumed and not teaching:
@@ -196,16 +213,17 @@ def _assumed_faults(data: Any, sources: dict[str, Any]) -> Iterator[tuple[Place,
             yield where, "values of a teaching profile are assumed: add `confidence: assumed`"
 
 
-def _fields(data: Any, keys: Place) -> Iterator[tuple[Place, dict[str, Any]]]:
+def fields_with_source(data: Any, keys: Place) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """Yield every mapping that names a source, with its location; the table of sources is skipped."""
     if isinstance(data, dict) and keys[:1] != ("sources",):
         if isinstance(data.get("source"), str):
             yield keys, data
         else:
             for key, value in data.items():
-                yield from _fields(value, (*keys, key))
+                yield from fields_with_source(value, (*keys, key))
     elif isinstance(data, list):
         for at, value in enumerate(data):
-            yield from _fields(value, (*keys, at))
+            yield from fields_with_source(value, (*keys, at))
 
 
 def _build(data: dict[str, Any], owner: str) -> Device:

@@ -6,14 +6,17 @@ from mlsys._facts import DERIVED, PUBLISHED
 from mlsys.errors import UnknownNameError, did_you_mean
 from mlsys.faults import short
 from mlsys.hardware.catalogue import Hardware
+from mlsys.hardware.system import systems
 
 
 def _known_facts(name: str) -> Iterable[str]:
-    """Return the names of all facts of the device that ``name`` refers to, or of all constants."""
+    """Return the names of all facts of the device or system that ``name`` refers to, or of all constants."""
     owner, slash, _ = name.partition("/")
     if not slash:
         return PUBLISHED.keys() | DERIVED.keys()
     group = Hardware._group_of(owner)
+    if group is None and owner in systems:
+        return sorted(fact.name for quantity in systems[owner].recorded() for fact in quantity.facts)
     return (
         sorted(fact.name for quantity in group[owner].recorded() for fact in quantity.facts)
         if group is not None

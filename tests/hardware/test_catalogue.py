@@ -18,7 +18,7 @@ from sampled import over_all
 
 DATA = Path(mlsys.hardware.__file__).parent / "data"
 PROFILES = sorted([*(DATA / "generic").glob("*.yaml"), *(DATA / "arrays").glob("*.yaml")])
-FILES = [path for path in sorted(DATA.rglob("*.yaml")) if path not in PROFILES]
+FILES = [path for path in sorted(DATA.rglob("*.yaml")) if path not in PROFILES and path.parent.name != "systems"]
 DEVICES = list(Hardware)
 each_device = over_all(DEVICES)
 

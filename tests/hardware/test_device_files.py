@@ -14,7 +14,7 @@ from mlsys.hardware import load_device
 from mlsys.hardware.device import Device
 from sampled import drawn
 
-FILES = {path.stem: path for path in sorted((Path(mlsys.hardware.__file__).parent / "data").rglob("*.yaml"))}
+FILES = {path.stem: path for path in sorted((Path(mlsys.hardware.__file__).parent / "data").glob("[!s]*/*.yaml"))}
 _PROSE = ("sources", "note", "meaning", "source", "confidence", "id", "name", "aliases", "architecture", "kind")
 _NUMBER = re.compile(r"\d+(\.\d+)?(e[+-]?\d+)?")
 

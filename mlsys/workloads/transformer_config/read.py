@@ -37,6 +37,11 @@ _SAME = {
 }  # fmt: skip
 
 
+_BESIDE = "Give the config.json beside it"
+_WHERE = {
+    "peft_type": "Give the config.json of the model that it adapts, which `base_model_name_or_path` names",
+    "_diffusers_version": "Give the config.json of its text encoder, in a folder beside it",
+}
 _CLASSES = {"hunyuan_v1_dense": ("hunyuandensev1",), "falcon": ("rw",)}  # classes that are called otherwise
 
 
@@ -123,12 +128,13 @@ def model_type_of(given: Mapping[str, Any]) -> str:
         raise fault(f"`model_type` is missing, and `architectures` names {named!r}, which is not known here. Add it, "
                     'such as "model_type": "llama"')  # fmt: skip
     for key, what in (
+        ("peft_type", "an adapter's configuration"), ("_diffusers_version", "a diffusion pipeline's index"),
         ("tokenizer_class", "a tokenizer's configuration"), ("added_tokens", "a tokenizer"),
         ("image_processor_type", "an image processor's configuration"), ("weight_map", "an index of weights"),
         ("do_sample", "a generation configuration"), ("_from_model_config", "a generation configuration"),
     ):  # fmt: skip
         if key in given:
-            raise fault(f"this is {what} (it has `{key}`), not a model's. Give the config.json beside it")
+            raise fault(f"this is {what} (it has `{key}`), not a model's. {_WHERE.get(key, _BESIDE)}")
     raise fault(
         '`model_type` is missing. Add it, such as "model_type": "llama", or name the class under `architectures`'
     )

@@ -1,0 +1,233 @@
+"""``mlsys.size``: memory, latency, rate and cost of a language model, on a system if one is given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mlsys.choices import Phase
+from mlsys.errors import ArgumentError
+from mlsys.mapping.parallel import Layout
+from mlsys.models.inference.limits import Limits
+from mlsys.models.inference.plan import InferenceRequest, tokens_of
+from mlsys.models.inference.search import Search, search
+from mlsys.models.inference.sizing import Ranking, Sizing, size_model
+from mlsys.unit_checks import checked_count, checked_number, efficiency, nonnegative, positive
+from mlsys.units import Quantity
+from mlsys.workloads.transformer_config import load_decoder
+from mlsys.workloads.zoo.decoder import Decoder
+
+if TYPE_CHECKING:
+    from mlsys.hardware.device import Device
+    from mlsys.hardware import System
+
+
+def size(
+    model: str | Path | Decoder,
+    on: System | Device | str | None = None,
+    *,
+    sequence: int | None = None,
+    batch: int = 1,
+    prompt: int | None = None,
+    output: int | None = None,
+    phase: Phase | None = None,
+    weight_format: str | None = None,
+    kv_format: str | None = None,
+    precision: str | None = None,
+    layout: Layout | None = None,
+    tp: int | None = None,
+    pp: int | None = None,
+    ep: int | None = None,
+    dp: int | None = None,
+    replicas: int = 1,
+    nodes: int | None = None,
+    rank: Ranking = "latency",
+    usable: float = 0.9,
+    chunk: int = 8192,
+    windows: bool = True,
+    software: str | None = None,
+    rent: Quantity | None = None,
+    grid: str | None = None,
+    option: str = "`{}`",
+) -> Sizing:
+    """Return memory, latency, rate, cost and carbon of a language model, as the command ``mlsys size`` does.
+
+    Parameters
+    ----------
+    model
+        The name of a language model, a ``config.json``, its folder, or a checkpoint's file: what
+        :func:`mlsys.workloads.transformer_config.load_decoder` takes; or a decoder.
+    on
+        A system or a device, or the name of one; without it the answer has what needs no machine.
+    sequence, prompt, output
+        Tokens of each sequence, or of its prompt and its answer; with ``sequence`` alone prompts and caches both have
+        as many, by default 2048.
+    batch
+        Sequences that one copy of the model decodes at once.
+    phase
+        ``"prefill"`` or ``"decode"`` alone; by default both.
+    weight_format, kv_format
+        Formats in which weights and cache are stored, such as ``"fp8"`` or ``"q4_k_m"``; by default the model's own,
+        or 16 bits.
+    precision
+        Number format of the arithmetic; by default that of the weights where the chip multiplies it, or 16 bits.
+    layout, tp, pp, ep, dp
+        How one copy of the model is split: all of it, or sizes that are fixed while the others vary.
+    replicas
+        Copies of the model side by side.
+    nodes
+        Nodes of the system; by default as it is.
+    rank
+        What layouts are ranked by: ``"latency"`` or ``"throughput"``.
+    usable
+        Part of each chip's memory that weights, cache and activations may fill, above 0 and up to 1. By default 0.9, as
+        vLLM's ``gpu_memory_utilization``; the rest is left to the runtime and to fragmentation.
+    chunk
+        Most tokens of a prompt that one pass processes.
+    windows
+        Whether local layers keep only their window of the cache.
+    software
+        Software that is timed, such as ``"llama.cpp"``; by default what usually runs such passes on such a chip.
+    rent
+        Rent of one chip, USD/hour; by default the recorded one.
+    grid
+        Country whose electricity is used; by default the mean of the world.
+    option
+        How an error writes the name of an argument.
+
+    Returns
+    -------
+    Sizing
+        Its ``record()`` is what ``mlsys size --json`` prints.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such model, system, number format or software.
+    ArgumentError
+        If an argument does not go with the model or the system.
+
+    Examples
+    --------
+    >>> answer = size("llama-3-8b", sequence=8192, kv_format="fp8")
+    >>> f"{answer.weight_bytes / 1e9:.2f} GB, {answer.kv_cache_bytes / 2**20:g} MiB"
+    '16.06 GB, 512 MiB'
+    """
+    decoder = load_decoder(model)
+    system = None
+    if on is not None:
+        from mlsys.hardware import as_system
+
+        system = as_system(on, nodes)
+    if rent is not None:
+        checked_number("size", "rent", rent, nonnegative("USD/hour"), {})
+    request = InferenceRequest(
+        tokens_of(decoder, sequence, prompt, output, option),
+        checked_count("size", "batch", batch),
+        phase,
+        checked_count("size", "replicas", replicas),
+        weight_format,
+        kv_format,
+        precision,
+        checked_number("size", "usable", usable, efficiency(), {}),
+        checked_count("size", "chunk", chunk),
+        windows,
+        software,
+    )
+    return size_model(
+        decoder, system, request, layout=layout, tp=tp, pp=pp, ep=ep, dp=dp, rank=rank, rent=rent, region=grid
+    )
+
+
+def find_systems(
+    model: str | Path | Decoder,
+    limits: str,
+    *,
+    requests: Quantity | None = None,
+    among: str | None = None,
+    sequence: int | None = None,
+    prompt: int | None = None,
+    output: int | None = None,
+    weight_format: str | None = None,
+    kv_format: str | None = None,
+    precision: str | None = None,
+    tp: int | None = None,
+    pp: int | None = None,
+    ep: int | None = None,
+    dp: int | None = None,
+    usable: float = 0.9,
+    chunk: int = 8192,
+    windows: bool = True,
+    software: str | None = None,
+    rent: Quantity | None = None,
+    grid: str | None = None,
+    option: str = "`{}`",
+) -> Search:
+    """Return the systems and layouts on which a language model meets limits, as ``mlsys size --find`` does.
+
+    Parameters
+    ----------
+    model, sequence, prompt, output, weight_format, kv_format, precision, tp, pp, ep, dp
+        As for :func:`size`.
+    limits
+        With commas between them: ``TTFT`` and ``TPOT`` in seconds, ``cost`` in USD for a million tokens, ``chips``, and
+        ``rate`` of each sequence in 1/s, such as ``"TPOT<30 ms, TTFT<1 s, rate>20 1/s"``.
+    requests
+        Requests that arrive, 1/s: as many copies are counted as answer them. By default one copy.
+    among
+        Names of systems or devices with commas; by default all systems of the catalogue.
+    usable, chunk, windows, software, rent, grid, option
+        As for :func:`size`.
+
+    Returns
+    -------
+    Search
+        The best layout of each system, the cheapest first.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such model, system or number format.
+    ArgumentError
+        If a limit cannot be read, or requests are given without the length of their answers.
+
+    Examples
+    --------
+    >>> found = find_systems("llama-3-8b", "TPOT<20 ms", among="A100,H100", sequence=2048).found
+    >>> sorted(each.system for each in found)
+    ['A100_80GB', 'H100_SXM']
+    """
+    from mlsys.hardware import as_system, systems
+
+    decoder = load_decoder(model)
+    wanted = Limits.parse(limits)
+    tokens = tokens_of(decoder, sequence, prompt, output, option)
+    rate = None
+    if requests is not None:
+        rate = float(checked_number("find_systems", "requests", requests, positive("1/s"), {}))
+        if not tokens.output:
+            raise ArgumentError(
+                f"{option.format('requests')} needs the length of an answer: give {option.format('output')}"
+            )
+    names = [name.strip() for name in among.split(",") if name.strip()] if among else list(systems.ids)
+    request = InferenceRequest(
+        tokens,
+        weight_format=weight_format,
+        kv_format=kv_format,
+        precision=precision,
+        usable=checked_number("find_systems", "usable", usable, efficiency(), {}),
+        chunk=checked_count("find_systems", "chunk", chunk),
+        windows=windows,
+        software=software,
+    )
+    return search(
+        decoder,
+        [as_system(name) for name in names],
+        wanted,
+        request,
+        words=limits,
+        requests_per_second=rate,
+        rent=rent,
+        grid=grid,
+        sizes={"tp": tp, "pp": pp, "ep": ep, "dp": dp},
+    )

@@ -1,0 +1,155 @@
+"""``mlsys size``: memory, latency, rate and cost of a language model, and the systems that meet limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from mlsys.choices import Phase
+from mlsys.cli.calibrate import calibration_option
+from mlsys.cli.common import WrongUsage, one_form, print_csv, print_record, refuse_unused, say, say_own, speak_plainly
+from mlsys.cli.parameters import Finite, Output, QuantityType, Whole, complete_model
+from mlsys.files import together
+
+if TYPE_CHECKING:
+    from mlsys.units import Quantity
+
+
+def _complete_system(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of systems and devices that begin so, for the shell to complete."""
+    from mlsys.cli.parameters import complete_device
+    from mlsys.hardware import systems
+
+    names = [name for name in systems.ids if name.lower().startswith(incomplete.lower())]
+    return [*names, *complete_device(ctx, param, incomplete)]
+
+
+@click.command()
+@click.argument("model", shell_complete=complete_model)
+@click.option(
+    "--on",
+    "name",
+    help="A system such as DGX_H100, or a device such as A100; without it: what needs no machine.",
+    shell_complete=_complete_system,
+)
+@click.option("--nodes", type=Whole(min=1), help="Nodes of the system; by default as it is.")
+@click.option("--sequence", type=Whole(), help="Tokens of each sequence; by default 2048.")
+@click.option("--prompt", type=Whole(), help="Tokens of a prompt; the answer is the rest of the sequence.")
+@click.option("--output", type=Whole(), help="Tokens of an answer.")
+@click.option("--batch", type=Whole(), default=1, show_default=True, help="Sequences decoded at once by one copy.")
+@click.option("--phase", type=click.Choice(get_args(Phase)), help="Prefill or decode alone; by default both.")
+@click.option("--weight-format", help="Weights are stored so: fp16, fp8, int4, q4_k_m, …; by default the model's own.")
+@click.option("--kv-format", help="The cache is stored so: fp16, fp8, q8_0, …; by default the model's own, or 16 bits.")
+@click.option("--precision", help="Of the arithmetic; by default the weights' where the chip multiplies it, or 16 bits.")
+@click.option("--tp", type=Whole(min=1), help="Tensor parallelism; sizes that are left out vary.")
+@click.option("--pp", type=Whole(min=1), help="Pipeline parallelism.")
+@click.option("--ep", type=Whole(min=1), help="Expert parallelism.")
+@click.option("--dp", type=Whole(min=1), help="Copies of attention that share the experts.")
+@click.option("--replicas", type=Whole(min=1), default=1, show_default=True, help="Copies of the model side by side.")
+@click.option(
+    "--rank",
+    type=click.Choice(("latency", "throughput")),
+    default="latency",
+    show_default=True,
+    help="What layouts are ranked by: time between tokens at --batch, or tokens/s and chip at the most that fits.",
+)
+@click.option(
+    "--usable",
+    type=Finite(min=0, min_open=True, max=1),
+    default=0.9,
+    show_default=True,
+    help="Part of each chip's memory that may be filled.",
+)
+@click.option("--chunk", type=Whole(min=1), default=8192, show_default=True, help="Most tokens of a prompt in one pass.")
+@click.option(
+    "--windows/--no-windows", default=True, show_default=True, help="Whether local layers keep only their window."
+)
+@click.option("--software", help='Software that is timed, such as "llama.cpp"; by default what usually runs there.')
+@click.option("--rent", type=QuantityType("USD/hour"), help="Of one chip, such as '2 USD/hour'; by default as recorded.")
+@click.option("--grid", help="Country whose electricity is used; by default the mean of the world.")
+@click.option("--find", "limits", metavar="LIMITS", help="Search systems and layouts: 'TPOT<30 ms, TTFT<1 s'.")
+@click.option("--requests", type=QuantityType("1/s"), help="With --find: requests that arrive, such as '5/s'.")
+@calibration_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line for each layout.")
+@click.option("--html", "page_file", type=Output(), help="Write one self-contained HTML file.")
+@speak_plainly
+def size(
+    model: str,
+    name: str | None,
+    limits: str | None,
+    requests: Quantity | None,
+    as_json: bool,
+    as_csv: bool,
+    page_file: Path | None,
+    **options: Any,
+) -> None:
+    """Say what MODEL needs: memory by part, whether it fits, latency, rate, cost and carbon, layouts ranked.
+
+    MODEL is a decoder language model: its name in the catalogue, its config.json, the folder of one, or a file of
+    weights beside one. The layouts are those of one copy of the model; --replicas puts copies side by side. Times are
+    the estimates of `mlsys analyze`, with ranges that are made to hold four measurements in five.
+
+    \b
+        mlsys size llama-3-70b --on DGX_H100 --prompt 1000 --output 500 --batch 32
+        mlsys size llama-3-70b --weight-format q4_k_m --sequence 32768 --on Workstation_2x_RTX_4090
+        mlsys size llama-3-70b --find 'TPOT<30 ms, TTFT<1 s' --requests 5/s --prompt 1000 --output 500
+    """  # noqa: D301
+    from mlsys.api.size import size as sized
+    from mlsys.models.own import own_numbers
+
+    one_form(as_json, as_csv)
+    if limits is not None:
+        _find(model, name, limits, requests, as_json, as_csv, page_file, options)
+        return
+    if requests is not None:
+        raise WrongUsage("--requests goes with --find, such as --find 'TPOT<30 ms'")
+    if name is None:
+        needing = ("nodes", "phase", "precision", "rank", "usable", "software", "rent", "grid", "as_csv", "page_file")
+        refuse_unused("needs a machine; name one with --on", needing)
+    sizing = sized(model, name, option="--{}", **options)
+    devices = [sizing.best.system.device] if sizing.best is not None else []
+    own = own_numbers(devices, estimates=bool(devices))
+    if page_file is not None:
+        from mlsys.cli.size_page import size_page
+
+        with together() as files:
+            files.text(page_file, size_page(sizing, own))
+    if as_json:
+        print_record(sizing.record(), own)
+    elif as_csv:
+        print_csv(sizing.layout_rows(), own=own)
+    else:
+        say(sizing.explain())
+        say_own(own)
+        if page_file is not None:
+            say(f"written: {page_file}", err=True)
+
+
+def _find(
+    model: str,
+    name: str | None,
+    limits: str,
+    requests: Quantity | None,
+    as_json: bool,
+    as_csv: bool,
+    page_file: Path | None,
+    options: dict[str, Any],
+) -> None:
+    """Print the systems and layouts that meet limits, the cheapest first."""
+    from mlsys.api.size import find_systems
+
+    if page_file is not None:
+        raise WrongUsage("--html is of one system; leave --find out")
+    refuse_unused("plays no part with --find", ("batch", "nodes", "replicas", "rank", "phase"))
+    for unused in ("batch", "nodes", "replicas", "rank", "phase"):
+        options.pop(unused)
+    found = find_systems(model, limits, requests=requests, among=name, option="--{}", **options)
+    if as_json:
+        print_record(found.record())
+    elif as_csv:
+        print_csv(found.rows())
+    else:
+        say(found.explain())

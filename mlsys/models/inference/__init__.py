@@ -1,0 +1,1 @@
+"""Inference of language models over many chips: memory, prefill and decode, largest batch and sequence."""

@@ -1,0 +1,182 @@
+"""One layout of a model on a system: what it needs, what fits, how fast it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from mlsys.hardware.view import view
+from mlsys.mapping.parallel import Layout
+from mlsys.models.inference.formats import Formats
+from mlsys.models.inference.memory import MemoryModel, MemoryParts
+from mlsys.models.inference.phases import InferenceModel, PhaseTime
+from mlsys.models.inference.plan import InferenceRequest
+from mlsys.workloads.zoo.decoder import Decoder
+
+if TYPE_CHECKING:
+    from mlsys.hardware.system import System
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Latency and rate at one batch.
+
+    Attributes
+    ----------
+    batch
+        Sequences that one copy of the model decodes at once.
+    ttft, tpot
+        Prefill of one prompt, and a step of decoding; None where the phase is not asked for.
+    tokens_per_second
+        Of all copies: tokens generated, or of the prompts where only prefill is asked for.
+    low, high
+        Ends of its range.
+    """
+
+    batch: int
+    ttft: PhaseTime | None
+    tpot: PhaseTime | None
+    tokens_per_second: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A model under one layout on a system.
+
+    Attributes
+    ----------
+    system, model, layout, formats, request
+        What runs where, and what is asked.
+    """
+
+    system: System
+    model: Decoder
+    layout: Layout
+    formats: Formats
+    request: InferenceRequest
+
+    @cached_property
+    def memory_model(self) -> MemoryModel:
+        """The memory of one copy."""
+        asked = self.request
+        return MemoryModel(
+            self.model, self.layout, asked.weight_format, asked.kv_format, asked.windows, asked.chunk
+        )
+
+    @cached_property
+    def times(self) -> InferenceModel:
+        """The times of one copy."""
+        return InferenceModel(
+            self.system, self.model, self.layout, self.formats, self.request.chunk, self.request.software
+        )
+
+    @property
+    def chips(self) -> int:
+        """Chips of all copies."""
+        return self.layout.chips * self.request.replicas
+
+    @cached_property
+    def capacity(self) -> float:
+        """Bytes of one chip's main memory."""
+        return view(self.system.device).main.require("capacity")
+
+    @property
+    def room(self) -> float:
+        """Bytes of one chip that may be filled."""
+        return self.request.usable * self.capacity
+
+    @cached_property
+    def per_chip(self) -> MemoryParts:
+        """What the fullest chip needs."""
+        tokens = self.request.tokens
+        return self.memory_model.per_chip(tokens.sequence, self.request.batch, tokens.prompt)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the fullest chip has room for what it needs."""
+        return self.per_chip.needed <= self.room
+
+    @cached_property
+    def largest_batch(self) -> int:
+        """Most sequences of one copy that fit."""
+        tokens = self.request.tokens
+        return self.memory_model.largest_batch(tokens.sequence, self.room, tokens.prompt)
+
+    @cached_property
+    def largest_sequence(self) -> int | None:
+        """Most tokens of each sequence that fit at the batch that is asked for; None without a limit."""
+        return self.memory_model.largest_sequence(self.room, self.request.batch)
+
+    @cached_property
+    def prefill(self) -> PhaseTime:
+        """Prefill of one prompt on an idle system."""
+        return self.times.prefill(self.request.tokens.prompt)
+
+    def at(self, batch: int) -> Rates:
+        """Return latency and rate at a batch.
+
+        Where prompts and answers are asked for, a copy spends its time on the prefill of each prompt and on the steps
+        that generate the answers, as with continuous batching in a steady state; else it does nothing but decode.
+        """
+        asked, layout = self.request, self.layout
+        copies = asked.replicas
+        if asked.phase == "prefill":
+            one = self.prefill
+            # Prompts follow each other through the stages, and dp of them are processed side by side.
+            rate = copies * layout.dp * layout.pp * asked.tokens.prompt
+            return Rates(batch, one, None, rate / one.seconds, rate / one.high, rate / one.low)
+        step = self.times.decode_step(batch, asked.tokens.context)
+        first = None if asked.phase == "decode" else self.prefill
+        output = asked.tokens.output
+        if first is None or not output:
+            made = copies * batch
+            return Rates(batch, first, step, made / step.seconds, made / step.high, made / step.low)
+        made = copies * batch * output
+
+        def of(which: str) -> float:
+            prompts = batch / layout.dp / layout.pp * float(getattr(first, which))
+            return made / (prompts + output * float(getattr(step, which)))
+
+        return Rates(batch, first, step, of("seconds"), of("high"), of("low"))
+
+    @cached_property
+    def rates(self) -> Rates:
+        """Latency and rate at the batch that is asked for."""
+        return self.at(self.request.batch)
+
+    def record(self) -> dict[str, Any]:
+        """Return layout, memory and rates as plain data: a line of a table."""
+        rates, layout = self.rates, self.layout
+        return {
+            **layout_record(layout),
+            "replicas": self.request.replicas,
+            "chips": self.chips,
+            "fits": self.fits,
+            "needed_bytes_per_chip": self.per_chip.needed,
+            "largest_batch": self.largest_batch,
+            "ttft_seconds": None if rates.ttft is None else rates.ttft.seconds,
+            "tpot_seconds": None if rates.tpot is None else rates.tpot.seconds,
+            "tokens_per_second": rates.tokens_per_second,
+            "tokens_per_second_per_chip": rates.tokens_per_second / self.chips,
+        }
+
+
+def layout_record(layout: Layout) -> dict[str, int]:
+    """Return the sizes of a layout as plain data."""
+    return {name: getattr(layout, name) for name in ("tp", "pp", "ep", "dp")}
+
+
+def batches_up_to(most: int, limit: int = 4096) -> tuple[int, ...]:
+    """Return the powers of two up to ``most``, and it itself.
+
+    Examples
+    --------
+    >>> batches_up_to(12), batches_up_to(0)
+    ((1, 2, 4, 8, 12), ())
+    """
+    most = min(most, limit)
+    doubled = [1 << power for power in range(most.bit_length())]
+    return tuple(sorted({*(size for size in doubled if size <= most), *([most] if most else [])}))
