@@ -321,21 +321,21 @@ def run(  # type: ignore[no-untyped-def]
     """Route the requests from ``start`` to ``stop`` at their arrival; after the last one, run until all have ended."""
     begins, firsts, ends, preempted, homes = outcome
     replicas, number = len(states), len(arrivals)
-    for i in range(start, stop):
-        time = arrivals[i]
-        home = i % replicas
-        if balance:
-            fewest = np.int64(2**62)
-            for q in range(replicas):
-                _advance(time, states[q], reals[q], rings[q], phases[q], rows, prompts, outputs, begins, firsts, ends,
-                         preempted, grid, limits)  # fmt: skip
-                # What ends in an iteration that is still running is outstanding.
-                waiting = states[q, BEFORE] if reals[q, NOW] > time else states[q, OUTSTANDING]
-                if waiting < fewest:
-                    home, fewest = q, waiting
-        else:
-            _advance(time, states[home], reals[home], rings[home], phases[home], rows, prompts, outputs, begins,
-                     firsts, ends, preempted, grid, limits)  # fmt: skip
+    for i in range(start, stop + (1 if stop == number else 0)):
+        last = i == number
+        time = np.inf if last else arrivals[i]
+        home, fewest = i % replicas, np.int64(2**62)
+        for q in range(replicas):
+            if not last and not balance and q != home:
+                continue
+            _advance(time, states[q], reals[q], rings[q], phases[q], rows, prompts, outputs, begins, firsts, ends,
+                     preempted, grid, limits)  # fmt: skip
+            # What ends in an iteration that is still running is outstanding.
+            waiting = states[q, BEFORE] if reals[q, NOW] > time else states[q, OUTSTANDING]
+            if balance and waiting < fewest:
+                home, fewest = q, waiting
+        if last:
+            break
         state = states[home]
         if state[OUTSTANDING] == 0 and reals[home, NOW] < time:
             reals[home, NOW] = time
@@ -344,7 +344,3 @@ def run(  # type: ignore[no-untyped-def]
         state[OUTSTANDING] += 1
         state[BEFORE] += 1
         _to_back(state, rows, i)
-    if stop == number:
-        for q in range(replicas):
-            _advance(np.inf, states[q], reals[q], rings[q], phases[q], rows, prompts, outputs, begins, firsts, ends,
-                     preempted, grid, limits)  # fmt: skip
