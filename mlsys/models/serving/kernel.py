@@ -31,13 +31,13 @@ NONE = -1
 RECOMPUTE, SWAP, RESERVE = 0, 1, 2
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def blocks_of(tokens, size):  # type: ignore[no-untyped-def]
     """Return the blocks that hold a number of tokens."""
     return (tokens + size - 1) // size
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _to_back(state, rows, r):  # type: ignore[no-untyped-def]
     rows[NEXT_WAIT, r] = NONE
     if state[HEAD] == NONE:
@@ -47,7 +47,7 @@ def _to_back(state, rows, r):  # type: ignore[no-untyped-def]
     state[TAIL] = r
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _to_front(state, rows, r):  # type: ignore[no-untyped-def]
     rows[NEXT_WAIT, r] = state[HEAD]
     if state[HEAD] == NONE:
@@ -55,7 +55,7 @@ def _to_front(state, rows, r):  # type: ignore[no-untyped-def]
     state[HEAD] = r
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _admit(state, rows, r):  # type: ignore[no-untyped-def]
     """Move the first waiting request to the end of those that run."""
     state[HEAD] = rows[NEXT_WAIT, r]
@@ -68,7 +68,7 @@ def _admit(state, rows, r):  # type: ignore[no-untyped-def]
     state[RUNNING] += 1
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _stop_running(state, rows, r):  # type: ignore[no-untyped-def]
     before, after = rows[PREV_RUN, r], rows[NEXT_RUN, r]
     if before != NONE:
@@ -80,7 +80,7 @@ def _stop_running(state, rows, r):  # type: ignore[no-untyped-def]
     state[RUNNING] -= 1
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _begin_decoding(state, rows, ring, phases, outputs, r, size):  # type: ignore[no-untyped-def]
     """Add a sequence whose cache holds ``STORED`` tokens to those that decode."""
     tick = state[CLOCK_TICKS]
@@ -97,7 +97,7 @@ def _begin_decoding(state, rows, ring, phases, outputs, r, size):  # type: ignor
     state[CONTEXT] += rows[STORED, r] + 1
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _preempt(state, rows, ring, phases, prompts, outputs, preempted, size, how):  # type: ignore[no-untyped-def]
     """Preempt the sequence that was admitted last; return how many blocks are swapped out."""
     r = state[LAST_RUN]
@@ -133,7 +133,7 @@ def _preempt(state, rows, ring, phases, prompts, outputs, preempted, size, how):
     return 0
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _first_need(rows, prompts, outputs, r, size, how):  # type: ignore[no-untyped-def]
     """Return the blocks that a request needs to be admitted."""
     if how == RESERVE:
@@ -143,7 +143,7 @@ def _first_need(rows, prompts, outputs, r, size, how):  # type: ignore[no-untype
     return blocks_of(rows[WANTED, r], size)
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _finish(state, rows, reals, prompts, outputs, ends, r, size, how):  # type: ignore[no-untyped-def]
     ends[r] = reals[NOW]
     state[USED] -= blocks_of(prompts[r] + outputs[r] - 1, size)
@@ -152,7 +152,7 @@ def _finish(state, rows, reals, prompts, outputs, ends, r, size, how):  # type: 
     _stop_running(state, rows, r)
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _collect_ends(state, rows, reals, ring, phases, prompts, outputs, ends, size, how):  # type: ignore[no-untyped-def]
     """End the sequences that generated their last token in the iteration before."""
     slot = state[CLOCK_TICKS] % len(ring)
@@ -167,7 +167,7 @@ def _collect_ends(state, rows, reals, ring, phases, prompts, outputs, ends, size
         r = after
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _advance(  # type: ignore[no-untyped-def]
     until, state, reals, ring, phases, rows, prompts, outputs, begins, firsts, ends, preempted, grid, limits
 ):
@@ -261,7 +261,7 @@ def _advance(  # type: ignore[no-untyped-def]
                 _collect_ends(state, rows, reals, ring, phases, prompts, outputs, ends, size, how)
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _prompts_first(state, rows, prompts, outputs, limits):  # type: ignore[no-untyped-def]
     """Return whether a prompt can be admitted now; without chunked prefill, prompts and decodes do not mix."""
     most_batch, _, size, total, reserve, _, how = limits
@@ -272,7 +272,7 @@ def _prompts_first(state, rows, prompts, outputs, limits):  # type: ignore[no-un
     return state[USED] + need <= total - (reserve if state[RUNNING] > 0 else 0)
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _decode_on(until, state, reals, ring, phases, grid, size, total, how):  # type: ignore[no-untyped-def]
     """Decode without change of the batch, up to an end, a lack of blocks, or the first iteration after ``until``."""
     prefill_axis, batch_axis, context_axis, table, _, _ = grid
@@ -314,7 +314,7 @@ def _decode_on(until, state, reals, ring, phases, grid, size, total, how):  # ty
     reals[NOW], reals[BUSY], reals[BLOCK_SECONDS], reals[BATCH_SECONDS] = now, busy, block_seconds, batch_seconds
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def run(  # type: ignore[no-untyped-def]
     start, stop, arrivals, prompts, outputs, states, reals, rings, phases, rows, outcome, grid, limits, balance
 ):

@@ -123,7 +123,7 @@ def axis_of(values: Sequence[float]) -> npt.NDArray[np.float64]:
     return np.asarray(values, dtype=np.float64)
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def segment(axis, value):  # type: ignore[no-untyped-def]
     """Return the index of the segment of an axis that holds a value; the first or last one beyond its ends."""
     low, high = 0, len(axis) - 2
@@ -136,7 +136,7 @@ def segment(axis, value):  # type: ignore[no-untyped-def]
     return low
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def line_over_context(prefill, batch, context, seconds, tokens, sequences, k):  # type: ignore[no-untyped-def]
     """Return the time at the beginning of segment ``k`` of the context, and its growth per token."""
     i, j = segment(prefill, tokens), segment(batch, sequences)
@@ -151,7 +151,7 @@ def line_over_context(prefill, batch, context, seconds, tokens, sequences, k):  
     return first, (last - first) / (context[k + 1] - context[k])
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def step_seconds(prefill, batch, context, seconds, tokens, sequences, attended):  # type: ignore[no-untyped-def]
     """Return the interpolated time of one iteration."""
     k = segment(context, attended)
