@@ -26,3 +26,8 @@ Processor = Literal["cpu", "cuda"]
 """Device type that PyTorch runs on."""
 TimedFormat = Literal["fp32", "fp16", "bf16"]
 """Number format of a measurement on this machine."""
+Preemption = Literal["recompute", "swap", "reserve"]
+"""What happens when no cache block is free: the latest sequence is computed again later, its blocks are swapped to
+the host, or it cannot happen because admission reserves blocks for the whole output."""
+Routing = Literal["round-robin", "least-loaded"]
+"""How requests are assigned to replicas: in turn, or to the one with the fewest outstanding requests."""

@@ -71,6 +71,64 @@ CALLS: dict[str, dict[str, object]] = {
     "gemm_intensity": dict(m=2, n=3, k=4, element_size=Q_(2, "byte")),
     "gemm_macs": dict(m=2, n=3, k=4),
     "gustafson_speedup": dict(parallel_fraction=0.9, processors=10),
+    "ring_all_gather_time": dict(message=Q_(1, "MB"), ranks=8, latency=Q_(5, "us"), bandwidth=Q_(100, "GB/s")),
+    "recursive_doubling_all_gather_time": dict(
+        message=Q_(1, "MB"), ranks=8, latency=Q_(5, "us"), bandwidth=Q_(100, "GB/s")
+    ),
+    "tree_broadcast_time": dict(message=Q_(1, "MB"), ranks=8, latency=Q_(5, "us"), bandwidth=Q_(100, "GB/s")),
+    "ring_broadcast_time": dict(message=Q_(1, "MB"), ranks=8, latency=Q_(5, "us"), bandwidth=Q_(100, "GB/s")),
+    "direct_all_to_all_time": dict(message=Q_(1, "MB"), ranks=8, latency=Q_(5, "us"), bandwidth=Q_(100, "GB/s")),
+    "bruck_all_to_all_time": dict(message=Q_(1, "MB"), ranks=8, latency=Q_(5, "us"), bandwidth=Q_(100, "GB/s")),
+    "ring_reduce_scatter_time": dict(
+        message=Q_(1, "MB"),
+        ranks=8,
+        latency=Q_(5, "us"),
+        bandwidth=Q_(100, "GB/s"),
+        reduction_time_per_byte=Q_(1, "ps/byte"),
+    ),
+    "ring_all_reduce_time": dict(
+        message=Q_(1, "MB"),
+        ranks=8,
+        latency=Q_(5, "us"),
+        bandwidth=Q_(100, "GB/s"),
+        reduction_time_per_byte=Q_(1, "ps/byte"),
+    ),
+    "recursive_doubling_all_reduce_time": dict(
+        message=Q_(1, "MB"),
+        ranks=8,
+        latency=Q_(5, "us"),
+        bandwidth=Q_(100, "GB/s"),
+        reduction_time_per_byte=Q_(1, "ps/byte"),
+    ),
+    "rabenseifner_all_reduce_time": dict(
+        message=Q_(1, "MB"),
+        ranks=8,
+        latency=Q_(5, "us"),
+        bandwidth=Q_(100, "GB/s"),
+        reduction_time_per_byte=Q_(1, "ps/byte"),
+    ),
+    "tree_all_reduce_time": dict(
+        message=Q_(1, "MB"),
+        ranks=8,
+        latency=Q_(5, "us"),
+        bandwidth=Q_(100, "GB/s"),
+        reduction_time_per_byte=Q_(1, "ps/byte"),
+    ),
+    "message_time": dict(message=Q_(1, "MB"), latency=Q_(5, "us"), bandwidth=Q_(100, "GB/s")),
+    "half_performance_size": dict(latency=Q_(5, "us"), bandwidth=Q_(100, "GB/s")),
+    "hierarchical_all_reduce_time": dict(
+        message=Q_(1, "MB"),
+        ranks_per_node=8,
+        nodes=2,
+        latency_inside=Q_(1, "us"),
+        bandwidth_inside=Q_(450, "GB/s"),
+        latency_between=Q_(5, "us"),
+        bandwidth_between=Q_(50, "GB/s"),
+    ),
+    "all_reduce_traffic_factor": dict(ranks=8),
+    "all_gather_traffic_factor": dict(ranks=8),
+    "algorithm_bandwidth": dict(message=Q_(1, "GB"), time=Q_(5, "ms")),
+    "shared_bandwidth": dict(bandwidth=Q_(31.5, "GB/s"), flows=2),
     "kv_cache_bytes": dict(layers=2, kv_heads=3, head_dim=4, tokens=5, element_size=Q_(2, "byte"), batch=2),
     "latency_bound_bandwidth": dict(in_flight=Q_(64, "KiB"), latency=Q_(500, "ns")),
     "overlapped_time": dict(
@@ -99,12 +157,45 @@ CALLS: dict[str, dict[str, object]] = {
     "wire_delay": dict(length=Q_(20, "mm"), delay_per_length=Q_(41, "ps/mm")),
     "weight_bytes": dict(parameters=Q_(7, "Gparam"), bytes_per_parameter=Q_(2, "byte")),
     "standard_attention_bytes": dict(tokens=1024, head_dim=64, element_size=Q_(2, "byte")),
+    "annuity": dict(price=Q_(30_000, "USD"), lifetime=Q_(4, "year"), interest=Q_(0.08, "1/year")),
+    "bandwidth_per_price": dict(price=Q_(15_000, "USD"), bandwidth=Q_(2039, "GB/s")),
+    "break_even_time": dict(price=Q_(30_000, "USD"), renting=Q_(2, "USD/hour"), owning=Q_(0.1, "USD/hour")),
+    "break_even_utilisation": dict(
+        price=Q_(30_000, "USD"),
+        lifetime=Q_(4, "year"),
+        rent=Q_(2, "USD/hour"),
+        running=Q_(0.1, "USD/hour"),
+        fixed=Q_(0.1, "USD/hour"),
+    ),
+    "carbon_per_area": dict(
+        fab_intensity=Q_(583, "gCO2e/kWh"),
+        energy_per_area=Q_(1.2, "kWh/cm**2"),
+        gas_per_area=Q_(162.5, "gCO2e/cm**2"),
+        material_per_area=Q_(500, "gCO2e/cm**2"),
+        fab_yield=0.875,
+    ),
+    "die_carbon": dict(die_area=Q_(814, "mm**2"), carbon_per_area=Q_(2778, "gCO2e/cm**2"), dies=2),
+    "die_cost": dict(wafer_price=Q_(10_000, "USD"), dies=64, die_yield=0.8),
+    "electricity_rate": dict(power=Q_(700, "W"), electricity_price=Q_(0.12, "USD/kWh"), pue=1.2, utilisation=0.7),
+    "embodied_share": dict(embodied=Q_(164, "kgCO2e"), time=Q_(1, "hour"), lifetime=Q_(4, "year")),
+    "facility_energy": dict(power=Q_(310, "W"), time=Q_(20, "day"), utilisation=0.9, pue=1.12),
+    "fleet_energy": dict(inferences=Q_(1e9, "inference"), energy=Q_(8.18, "J/inference"), pue=1.2),
+    "inference_energy": dict(operations=Q_(8.18, "GFLOP/inference"), efficiency=Q_(0.01, "TFLOP/J"), utilisation=0.1),
+    "learning_curve_price": dict(first_price=Q_(100, "USD"), cumulative=4, learning_rate=0.2),
+    "memory_carbon": dict(capacity=Q_(80, "GB"), carbon_per_capacity=Q_(65, "gCO2e/GB"), fab_yield=0.875),
+    "operational_carbon": dict(energy=Q_(1, "MWh"), grid_intensity=Q_(480, "gCO2e/kWh"), pue=1.2),
+    "price_per_performance": dict(price=Q_(15_000, "USD"), peak=Q_(312, "TFLOP/s")),
+    "rented_cost": dict(device_time=Q_(1000, "hour"), rent=Q_(2, "USD/hour")),
+    "straight_line_depreciation": dict(price=Q_(30_000, "USD"), lifetime=Q_(4, "year"), residual=Q_(3_000, "USD")),
+    "token_carbon": dict(emissions=Q_(360, "gCO2e/hour"), token_rate=Q_(1000, "token/s")),
+    "token_cost": dict(rent=Q_(2, "USD/hour"), token_rate=Q_(680, "token/s"), utilisation=0.5),
 }
 # Where two arguments must fit each other, one at which every value of the other fits.
 GENTLE = {
     "conv2d_bytes": {"groups": 1},
     "conv2d_macs": {"groups": 1},
     "required_parallel_fraction": {"target_speedup": 1},
+    "straight_line_depreciation": {"residual": Q_(0, "USD")},
 }
 EACH_ARGUMENT = [(name, argument) for name in CALLS for argument in CALLS[name]]
 WITH_UNIT = [(name, argument) for name, argument in EACH_ARGUMENT if ALL[name].specs[argument].unit]
@@ -156,11 +247,11 @@ def test_bare_numbers_are_refused_where_a_unit_is_wanted(name: str, argument: st
 
 @pytest.mark.parametrize(("name", "argument"), EACH_ARGUMENT)
 def test_wrong_dimensions_are_refused(name: str, argument: str) -> None:
-    text = refused(name, argument, Q_(5, "USD"))
-    assert "got 5 USD, which is [currency]" in text
-    refused(name, argument, Q_(np.array([5, 6]), "USD"))
+    text = refused(name, argument, Q_(5, "ampere"))
+    assert "got 5 A, which is [current]" in text
+    refused(name, argument, Q_(np.array([5, 6]), "ampere"))
     with pytest.raises(ArgumentUnitError) as caught:
-        ALL[name](**CALLS[name] | {argument: Q_(5, "USD")})
+        ALL[name](**CALLS[name] | {argument: Q_(5, "ampere")})
     assert isinstance(caught.value, TypeError)
     assert isinstance(caught.value, ValueError)
 

@@ -9,58 +9,10 @@ import transformers
 import yaml
 
 from mlsys.files import write_text
+from mlsys.workloads.transformer_config.architectures import ARCHITECTURES
 
 FILE = Path(__file__).parents[1] / "mlsys" / "workloads" / "transformer_config" / "defaults.yaml"
-MODEL_TYPES = [
-    "arcee",
-    "bloom",
-    "codegen",
-    "cohere",
-    "cohere2",
-    "dbrx",
-    "deepseek_v2",
-    "deepseek_v3",
-    "ernie4_5",
-    "falcon",
-    "gemma",
-    "gemma2",
-    "gemma3_text",
-    "glm",
-    "glm4",
-    "glm4_moe",
-    "gpt2",
-    "gpt_bigcode",
-    "gpt_neo",
-    "gpt_neox",
-    "gpt_oss",
-    "gptj",
-    "granite",
-    "granitemoe",
-    "hunyuan_v1_dense",
-    "lfm2",
-    "llama",
-    "ministral",
-    "mistral",
-    "mixtral",
-    "nemotron",
-    "olmo",
-    "olmo2",
-    "olmo3",
-    "olmoe",
-    "opt",
-    "persimmon",
-    "phi",
-    "phi3",
-    "phimoe",
-    "qwen2",
-    "qwen2_moe",
-    "qwen3",
-    "qwen3_moe",
-    "seed_oss",
-    "smollm3",
-    "stablelm",
-    "starcoder2",
-]
+MODEL_TYPES = sorted(ARCHITECTURES)
 # The name that a field has in most classes, by the name it has in some.
 CANONICAL = {
     "n_embd": "hidden_size", "n_layer": "num_hidden_layers", "num_layers": "num_hidden_layers",
@@ -69,7 +21,14 @@ CANONICAL = {
     "ffn_hidden_size": "intermediate_size", "hidden_activation": "hidden_act", "activation": "hidden_act",
     "activation_function": "hidden_act", "num_local_experts": "num_experts", "n_routed_experts": "num_experts",
     "d_model": "hidden_size", "n_layers": "num_hidden_layers", "n_heads": "num_attention_heads",
-    "max_seq_len": "max_position_embeddings",
+    "conv_L_cache": "conv_kernel", "max_seq_len": "max_position_embeddings", "layers_block_type": "layer_types",
+    "attention_window_size": "sliding_window", "mlp_hidden_act": "hidden_act", "conv1d_width": "conv_kernel",
+    "mamba_d_conv": "conv_kernel", "linear_conv_kernel_dim": "conv_kernel", "mamba_conv_bias": "use_conv_bias",
+    "mamba_d_state": "state_size", "ssm_state_size": "state_size", "mamba_n_groups": "n_groups",
+    "mamba_expand": "expand", "mamba_dt_rank": "time_step_rank", "mamba_n_heads": "mamba_num_heads",
+    "mamba_d_head": "mamba_head_dim", "moe_k": "num_experts_per_tok", "moe_topk": "num_experts_per_tok",
+    "moe_num_experts": "num_experts", "moe_num_shared_experts": "n_shared_experts",
+    "num_shared_experts": "n_shared_experts", "num_shared_expert": "n_shared_experts",
 }  # fmt: skip
 # Names that a class accepts only in its `__post_init__`.
 KEYWORDS = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_size"}}
@@ -82,9 +41,16 @@ FIELDS = {
     "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "qk_layernorm", "use_qk_norm", "new_decoder_architecture",
     "multi_query", "parallel_attn", "num_ln_in_parallel_attn", "alibi", "use_parallel_residual",
     "do_layer_norm_before", "_remove_final_layer_norm", "word_embed_proj_dim", "enable_bias",
-    "layer_norm_elementwise_affine", "conv_L_cache", "conv_bias", "full_attn_idxs", "block_multiple_of",
+    "layer_norm_elementwise_affine", "conv_bias", "full_attn_idxs", "block_multiple_of",
     "block_ffn_dim_multiplier", "block_auto_adjust_ff_dim", "use_bidirectional_attention", "add_cross_attention",
-    "attention_types", "lm_head_bias",
+    "attention_types", "lm_head_bias", "lru_width", "block_types", "attn_layer_period", "attn_layer_offset",
+    "expert_layer_period", "expert_layer_offset", "mamba_proj_bias", "attn_layer_indices", "mamba_d_ssm",
+    "mamba_rms_norm", "projectors_bias", "moe_shared_expert_intermediate_size", "moe_latent_size",
+    "shared_intermediate_size", "linear_key_head_dim", "linear_value_head_dim", "linear_num_key_heads",
+    "linear_num_value_heads", "num_dense_layers", "intermediate_size_mlp", "moe_layers",
+    "interleave_moe_layer_step", "no_rope_layers", "attention_chunk_size", "moe_layer_start_index",
+    "moe_layer_end_index", "moe_layer_interval", "num_kv_shared_layers", "altup_num_inputs", "laurel_rank",
+    "hidden_size_per_layer_input", "vocab_size_per_layer_input", "qk_norm", "window_size", "use_conv_bias",
 }  # fmt: skip
 
 
@@ -100,7 +66,7 @@ def described(model_type: str) -> dict[str, Any]:
         if canonical != field.name:
             names[field.name] = canonical
         if field.default is not dataclasses.MISSING and field.default is not None:
-            defaults[canonical] = field.default
+            defaults[canonical] = list(field.default) if isinstance(field.default, tuple) else field.default
     for name, meant in kind.attribute_map.items():
         canonical = CANONICAL.get(meant, meant)
         if canonical in FIELDS and name != canonical:

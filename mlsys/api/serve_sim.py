@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mlsys.choices import Preemption, Routing
 from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
 from mlsys.models.serving.answer import ServingResult
 from mlsys.models.serving.decoder_steps import ServedModel, served_model
 from mlsys.models.serving.objectives import Objectives
 from mlsys.models.serving.requests import Requests, poisson_requests
-from mlsys.models.serving.settings import Preemption, Routing, ServerSettings
+from mlsys.models.serving.settings import ServerSettings
 from mlsys.models.serving.simulate import Progress, check_fits, simulate
 from mlsys.models.serving.static import static_batching
 from mlsys.models.serving.steps import TabulatedSteps

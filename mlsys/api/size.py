@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mlsys.choices import Phase
 from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
-from mlsys.models.inference.limits import Limits
+from mlsys.models.inference.limits import Limits, request_rate
 from mlsys.models.inference.plan import InferenceRequest, tokens_of
 from mlsys.models.inference.search import Search, search
 from mlsys.models.inference.sizing import Ranking, Sizing, size_model
@@ -18,8 +18,8 @@ from mlsys.workloads.transformer_config import load_decoder
 from mlsys.workloads.zoo.decoder import Decoder
 
 if TYPE_CHECKING:
-    from mlsys.hardware.device import Device
     from mlsys.hardware import System
+    from mlsys.hardware.device import Device
 
 
 def size(
@@ -143,7 +143,7 @@ def find_systems(
     model: str | Path | Decoder,
     limits: str,
     *,
-    requests: Quantity | None = None,
+    requests: Quantity | str | None = None,
     among: str | None = None,
     sequence: int | None = None,
     prompt: int | None = None,
@@ -173,7 +173,8 @@ def find_systems(
         With commas between them: ``TTFT`` and ``TPOT`` in seconds, ``cost`` in USD for a million tokens, ``chips``, and
         ``rate`` of each sequence in 1/s, such as ``"TPOT<30 ms, TTFT<1 s, rate>20 1/s"``.
     requests
-        Requests that arrive, 1/s: as many copies are counted as answer them. By default one copy.
+        Requests that arrive, 1/s, or a text such as ``"5/s"``: as many copies are counted as answer them. By default
+        one copy.
     among
         Names of systems or devices with commas; by default all systems of the catalogue.
     usable, chunk, windows, software, rent, grid, option
@@ -204,6 +205,7 @@ def find_systems(
     tokens = tokens_of(decoder, sequence, prompt, output, option)
     rate = None
     if requests is not None:
+        requests = request_rate(requests) if isinstance(requests, str) else requests
         rate = float(checked_number("find_systems", "requests", requests, positive("1/s"), {}))
         if not tokens.output:
             raise ArgumentError(

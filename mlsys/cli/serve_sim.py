@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import click
 
+from mlsys.choices import Preemption, Routing
 from mlsys.cli.common import WrongUsage, one_form, print_csv, print_record, say, speak_plainly
 from mlsys.cli.parameters import Finite, Input, Output, QuantityType, Whole, complete_model
 from mlsys.cli.size import _complete_system
 from mlsys.files import together
-from mlsys.models.serving.settings import Preemption, Routing
-
-if TYPE_CHECKING:
-    from mlsys.units import Quantity
-
-
-class _Rate(QuantityType):
-    """A rate such as ``"5/s"`` or ``"5 1/s"``."""
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Quantity:
-        text = str(value)
-        number, slash, unit = text.partition("/")
-        return super().convert(f"{number} 1/{unit}" if slash and number.strip()[-1:].isdigit() else text, param, ctx)
 
 
 @click.command(name="serve-sim")
@@ -32,7 +20,7 @@ class _Rate(QuantityType):
     "--on", "name", required=True, help="A system such as DGX_H100, or a device such as A100.",
     shell_complete=_complete_system,
 )  # fmt: skip
-@click.option("--requests", "rate", type=_Rate("1/s"), help="Rate of arrivals, such as '5/s'; also of a trace.")
+@click.option("--requests", "rate", metavar="RATE", help="Rate of arrivals, such as '5/s'; also of a trace.")
 @click.option("--prompt", type=Whole(min=1), help="Tokens of each prompt; by default 1024.")
 @click.option("--output", type=Whole(min=1), help="Tokens of each answer; by default 256.")
 @click.option("--seconds", type=QuantityType("s"), help="Time during which requests arrive; by default '60 s'.")
@@ -67,7 +55,9 @@ class _Rate(QuantityType):
 )  # fmt: skip
 @click.option("--weight-format", help="Weights are stored so: fp16, fp8, int4, …; by default the model's own.")
 @click.option("--kv-format", help="The cache is stored so: fp16, fp8, …; by default the model's own, or 16 bits.")
-@click.option("--precision", help="Of the arithmetic; by default the weights' where the chip multiplies it, or 16 bits.")
+@click.option(
+    "--precision", help="Of the arithmetic; by default the weights' where the chip multiplies it, or 16 bits."
+)
 @click.option(
     "--usable", type=Finite(min=0, min_open=True, max=1), default=0.9, show_default=True,
     help="Part of each chip's memory that may be filled.",
@@ -82,6 +72,7 @@ class _Rate(QuantityType):
 def serve_sim(
     model: str,
     name: str,
+    rate: str | None,
     columns: str | None,
     buckets: str | None,
     as_json: bool,
@@ -99,11 +90,13 @@ def serve_sim(
         mlsys serve-sim llama-3-70b --on DGX_H100 --weight-format fp8 --trace FILE.csv --csv
     """  # noqa: D301
     from mlsys.api.serve_sim import serve_sim as simulated
+    from mlsys.models.inference.limits import request_rate
 
     one_form(as_json, as_csv)
     with _progress() as reached:
         result = simulated(
-            model, name, option="--{}", progress=reached, columns=_columns(columns), buckets=_buckets(buckets),
+            model, name, rate=None if rate is None else request_rate(rate), option="--{}", progress=reached,
+            columns=_columns(columns), buckets=_buckets(buckets),
             **options,
         )  # fmt: skip
     if page_file is not None:

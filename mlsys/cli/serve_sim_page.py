@@ -19,7 +19,9 @@ def serving_page(result: ServingResult) -> str:
     """Return the page: the summary, the distribution of latencies, the table of percentiles and assumptions."""
     text = result.explain().splitlines()
     table = result.table()
-    body = [line for line in text if line.startswith(("mean latency", "busy", "static batching")) or "requests in" in line]
+    body = [
+        line for line in text if line.startswith(("mean latency", "busy", "static batching")) or "requests in" in line
+    ]
     body += [line for line in text if " meet " in line]
     notes = "".join(f"<li>{html.escape(line)}</li>" for line in result.assumptions)
     parts = [

@@ -15,7 +15,8 @@ from mlsys.units import Quantity
 VERSION = 1
 # By dimension, the unit that a record states a quantity in.
 UNITS = (
-    "s", "byte", "FLOP", "MAC", "cycle", "J", "W", "USD", "FLOP/s", "byte/s", "FLOP/byte", "FLOP/W", "1/s", "",
+    "s", "byte", "FLOP", "MAC", "cycle", "J", "W", "USD", "gCO2e", "FLOP/s", "byte/s", "FLOP/byte", "FLOP/W", "1/s", "",
+    "USD/hour", "USD/Mtoken", "USD/kWh", "gCO2e/hour", "gCO2e/Mtoken", "gCO2e/kWh", "kWh/Mtoken",
 )  # fmt: skip
 # What plain numbers are counted in, by their whole name, and else by what it ends with.
 _BY_NAME = {

@@ -118,9 +118,7 @@ def test_more_blocks_of_memory_never_preempt_more_in_a_queue_that_begins_full() 
 
 def test_iterations_cost_what_the_step_function_says() -> None:
     """A batch of equal requests: its time is the sum over iterations written down by hand."""
-    run = simulate(
-        offline_requests(4, 16, 5), lambda p, b, c: 1.0 * p + 10.0 * b + 0.5 * c, ServerSettings(4, 64, 64)
-    )
+    run = simulate(offline_requests(4, 16, 5), lambda p, b, c: 1.0 * p + 10.0 * b + 0.5 * c, ServerSettings(4, 64, 64))
     by_hand = 64.0 + sum(10.0 * 4 + 0.5 * 4 * (16 + i) for i in range(1, 5))
     assert run.end == pytest.approx(np.full(4, by_hand), rel=1e-12)
     assert run.first == pytest.approx(np.full(4, 64.0), rel=1e-12)

@@ -19,13 +19,15 @@ from mlsys.workloads import Workload, load, zoo
 from mlsys.workloads.transformer_config import read_config
 from mlsys.workloads.transformer_config.architectures import ARCHITECTURES
 from mlsys.workloads.transformer_config.fields import known_models
+from mlsys.workloads.transformer_config.hybrids import HYBRIDS
 
-sys.path.append(str(Path(__file__).parents[2] / "tools"))
+sys.path += [str(Path(__file__).parents[2] / "tools"), str(Path(__file__).parent)]
+from small_configurations import TOKENS, small
+
 from transformer_defaults import described
 
 transformers.utils.logging.set_verbosity_error()
 CLASSES = transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-TOKENS = {"pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0}
 
 LLAMA_405B = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 16384, "intermediate_size": 53248,
@@ -264,45 +266,6 @@ SIZES = st.fixed_dictionaries(
         "unset": st.booleans(),
     }
 )  # fmt: skip
-OF_FALCON = {"num_key_value_heads": "num_kv_heads", "intermediate_size": "ffn_hidden_size"}
-FIXED = {
-    "tie_word_embeddings", "add_cross_attention", "alibi", "conv_bias", "use_bidirectional_attention",
-    "_remove_final_layer_norm", "block_auto_adjust_ff_dim",
-}  # fmt: skip
-OF_OPT = {"intermediate_size": "ffn_dim"}
-
-
-def small(kind: str, sizes: dict[str, Any]) -> dict[str, Any]:
-    """Return a small configuration of one kind; fields that the kind does not have are left to be ignored."""
-    config: dict[str, Any] = {
-        "hidden_size": sizes["heads"] * sizes["head_dim"], "num_hidden_layers": sizes["layers"],
-        "num_attention_heads": sizes["heads"], "num_key_value_heads": sizes["heads"] // sizes["share"],
-        "intermediate_size": sizes["inner"], "vocab_size": 97, "max_position_embeddings": 64,
-        "tie_word_embeddings": sizes["tied"], "sliding_window": sizes["window"], "max_window_layers": sizes["first"],
-        "moe_intermediate_size": 16, "shared_expert_intermediate_size": 24, "n_shared_experts": 1 + sizes["bare"],
-        "num_experts_per_tok": 2, "num_experts": 8, "num_local_experts": 8, "n_routed_experts": 8, "n_group": 1,
-        "topk_group": 1, "q_lora_rank": sizes["latent"], "kv_lora_rank": 16, "qk_nope_head_dim": 8,
-        "qk_rope_head_dim": 4, "v_head_dim": 12, "first_k_dense_replace": sizes["first"], "decoder_sparse_step": 1,
-        "word_embed_proj_dim": sizes["latent"], "rotary_dim": 4, "block_multiple_of": 8, **TOKENS,
-    }  # fmt: skip
-    if kind == "hunyuan_v1_dense" or kind == "ministral":
-        config["head_dim"] = sizes["head_dim"]
-    flags = {name for name, usual in known_models()[kind]["defaults"].items() if isinstance(usual, bool)} - FIXED
-    chosen = flags & sizes["flags"] if sizes["unset"] else flags
-    config |= {name: name in sizes["flags"] for name in chosen}
-    if kind == "lfm2":
-        config["layer_types"] = ["conv", "full_attention"] * 4
-        config["layer_types"] = config["layer_types"][: sizes["layers"]]
-    if kind == "dbrx":  # refuses tied tables, and has parts of its own for attention and experts
-        attention = {"kv_n_heads": config["num_key_value_heads"], "rope_theta": 1e4}
-        experts = {"ffn_hidden_size": sizes["inner"], "moe_num_experts": 8, "moe_top_k": 2}
-        return {
-            "d_model": config["hidden_size"], "n_layers": sizes["layers"], "n_heads": sizes["heads"], "vocab_size": 97,
-            "max_seq_len": 64, "attn_config": attention, "ffn_config": experts, **TOKENS,
-        }  # fmt: skip
-    renamed = OF_FALCON if kind == "falcon" else OF_OPT if kind == "opt" else {}
-    refused = set(known_models()[kind].get("ignores", ())) - {"num_experts"}  # names of sizes that only others have
-    return {renamed.get(name, name): value for name, value in config.items() if renamed.get(name, name) not in refused}
 
 
 @pytest.mark.parametrize("kind", sorted(ARCHITECTURES))
@@ -323,7 +286,7 @@ def test_parameters_and_windows_are_those_of_transformers(kind: str, sizes: dict
         kind in ("mixtral", "phi3", "phimoe", "starcoder2", "smollm3")
     ) else 0  # fmt: skip
     kinds = getattr(theirs, "layer_types", None)
-    if kind != "lfm2":
+    if kind not in HYBRIDS and kind not in ("gpt_neo", "llama4_text"):
         local = [name == "sliding_attention" for name in kinds] if kinds else [True] * len(ours.layers)
         if kind == "smollm3" and "use_sliding_window" not in sizes["flags"]:
             local = [False] * len(local)
@@ -336,6 +299,7 @@ def test_defaults_are_those_of_transformers(kind: str) -> None:
     theirs = transformers.CONFIG_MAPPING[kind]()
     # what these leave open
     stated = {"deepseek_v2": {"num_experts_per_tok": 2}, "glm4_moe": {"head_dim": 128},
+              "dots1": {"n_routed_experts": 8, "num_experts_per_tok": 2},
               "dbrx": {"attn_config": DBRX["attn_config"], "ffn_config": DBRX["ffn_config"]}}  # fmt: skip
     ours = read_config({"model_type": kind, **stated.get(kind, {})})
     assert (ours.hidden, len(ours.layers)) == (theirs.hidden_size, theirs.num_hidden_layers)

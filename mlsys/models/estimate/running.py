@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from mlsys.models.estimate.lowering import (
 from mlsys.models.estimate.machine import Snapshot
 from mlsys.models.estimate.processors import integer_winograd
 from mlsys.models.estimate.reductions import rows_read_again
+from mlsys.models.estimate.work import MATMUL, Work
 from mlsys.precision import element_size
 from mlsys.workloads import Network, Operator
 
@@ -50,6 +51,9 @@ class Running:
         What is copied beside a convolution, as :func:`mlsys.models.estimate.layouts.copied_beside` has it.
     machine
         Id of the twin whose library's blocks products of FP32 run in, of attention that is written out; else empty.
+    grouped
+        Whether a step of decoding reads a key once for all heads of queries that share it, which are then rows of one
+        product, as FlashDecoding, FlashInfer and XQA of TensorRT-LLM do.
     """
 
     way: str = "kernels"
@@ -57,6 +61,7 @@ class Running:
     winograd: float = 1.0
     copies: str = ""
     machine: str = ""
+    grouped: bool = field(default=False, repr=False)
 
     def of(self, network: Network) -> str:
         """Return how the operators of a network run: ``way`` but where that is for its convolutions to say."""
@@ -90,7 +95,9 @@ def usual_running(setting: str, device: Device, engine: Snapshot) -> Running:
     way = run_as(setting)
     written_out = way != "kernels" and re.match("TensorFlow|eager small units", setting) is not None
     machine = device.id if written_out and engine.computes_in == "fp32" else ""
-    return Running(way, written_out, _winograd(setting, device, engine), copied_beside(setting, engine), machine)
+    grouped = way == "kernels" and setting.endswith((" on GPU", " on NPU", " on TPU"))
+    winograd, copies = _winograd(setting, device, engine), copied_beside(setting, engine)
+    return Running(way, written_out, winograd, copies, machine, grouped)
 
 
 def saved_on(engine: Snapshot) -> float:
@@ -153,7 +160,7 @@ def kernels_run(network: Network, running: Running, fmt: Format | None = None) -
     way = running.of(network)
     own = ran_apart if way == "one by one" else ran_as_listed
     ran = own(network, fmt, running.written_out or way == "kernels", running.winograd)
-    work = ran.work
+    work = heads_together(ran, network) if running.grouped else ran.work
     if running.winograd <= 1:  # which leaves products that are fewer than their weights
         work = expert_by_expert(work, fmt.weight if fmt else element_size(network.precision).m_as("byte"))
     if running.machine:
@@ -161,6 +168,33 @@ def kernels_run(network: Network, running: Running, fmt: Format | None = None) -
         work = in_blocks(rows_read_again(work, machine, element_size("fp32").m_as("byte")), machine, "fp32")
     copies = layout_copies(running.copies, network, fmt)
     return Ran(joined(work, copies.work), np.concatenate([ran.owner, copies.owner]))
+
+
+def heads_together(ran: Ran, network: Network) -> Work:
+    """Return the kernels of a network, those of decoding with the heads that share a key as rows of one product.
+
+    Examples
+    --------
+    >>> from mlsys.workloads.zoo import language_model
+    >>> step = language_model("llama-3-8b").decode(8, 2048)
+    >>> ran = ran_as_listed(step, None, True)
+    >>> [float(heads_together(ran, step)[name][2]) for name in ("m", "n", "k", "batch")]
+    [4.0, 2048.0, 128.0, 128.0]
+    """
+    work = ran.work
+    groups = np.array([_group(operator) for operator in network.distinct], dtype=float)[ran.owner]
+    here = (groups > 1) & (work["kind"] == MATMUL) & (work["m"] == 1)
+    if not here.any():
+        return work
+    rows = np.where(here, groups, 1.0)
+    return work.changed(m=work["m"] * rows, batch=work["batch"] / rows)
+
+
+def _group(operator: Operator) -> float:
+    """Return how many heads of queries share a key in a step of decoding; 1 of other operators."""
+    if operator.kind != "attention" or "kv_heads" not in operator.shape:
+        return 1.0
+    return operator.shape["heads"] / operator.shape["kv_heads"]
 
 
 def _changed(network: Network, change: Callable[[Operator], Operator]) -> Network:

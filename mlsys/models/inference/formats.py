@@ -81,7 +81,11 @@ def formats_on(
         notes.append(f"weights are stored in {stored} and multiplied in {computes}{why}")
     if weight_format is None and model.quantization is None and computes not in (*_SIXTEEN_BITS, "fp32"):
         notes.append(f"{device.name} has no 16-bit units: computed in {computes}, weights stored in 16 bits")
-    if kv_format is not None and _narrow(kv_format) and not machine.has_rate(kv_format if kv_format in PRECISIONS else ""):
+    if (
+        kv_format is not None
+        and _narrow(kv_format)
+        and not machine.has_rate(kv_format if kv_format in PRECISIONS else "")
+    ):
         notes.append(f"the cache is stored in {kv_format} and widened to {computes} as it is read")
     return Formats(computes, weight_format, kv_format, tuple(notes))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from mlsys.amounts import amount
+from mlsys.amounts import amount, parsed_number
 from mlsys.errors import ArgumentError, did_you_mean
 from mlsys.faults import short
+from mlsys.units import Quantity
 
 # By name, the unit of the limit and whether a value must stay below it.
 _LIMITS = {
@@ -95,3 +96,30 @@ class Limits:
         """Most seconds between tokens, by ``tpot`` and ``rate``."""
         both = [each for each in (self.tpot, None if self.rate is None else 1 / self.rate) if each is not None]
         return min(both, default=None)
+
+
+_RATE = re.compile(r"\s*(\S+?)\s*(?:requests?|req|1)?\s*/\s*([A-Za-z]+)\s*")
+
+
+def request_rate(text: str) -> Quantity:
+    """Return a rate of requests, such as ``"5/s"`` or ``"120 requests/min"``.
+
+    Raises
+    ------
+    ArgumentError
+        If it is none.
+
+    Examples
+    --------
+    >>> print(request_rate("5/s"), request_rate("120 requests/min"))
+    5 1/s 2 1/s
+    """
+    match = _RATE.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise ArgumentError(f"a rate of requests is written as '5/s', got {short(text)}")
+    try:
+        number, each = parsed_number(match.group(1)), amount(f"1 {match.group(2)}", "s")
+    except ValueError as error:
+        raise ArgumentError(f"a rate of requests is written as '5/s', got {short(text)}: {error}") from error
+    rate: Quantity = (number / each).to("1/s")
+    return rate

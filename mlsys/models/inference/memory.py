@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from mlsys.mapping.parallel import Layout
 from mlsys.models.inference.shard import shard_of, stage_of, stage_weights
@@ -64,7 +64,7 @@ class MemoryModel:
     """
 
     model: Decoder
-    layout: Layout = Layout()
+    layout: Layout = field(default_factory=Layout)
     weight_format: str | None = None
     kv_format: str | None = None
     windows: bool = True
@@ -83,17 +83,15 @@ class MemoryModel:
     @property
     def kv_cache_per_token_per_chip(self) -> float:
         """Bytes that one token adds to the cache on a chip of the stage that caches most."""
-        stages = range(self.layout.pp)
-        return max(_elements(stage_of(self.model, self.layout, stage), 0) for stage in stages) * self.cache_bytes
+        return max(_elements(stage, 0) for stage in self._stages) * self.cache_bytes
 
     def kv_cache(self, tokens: int, batch: int = 1) -> float:
         """Return the bytes of the cache of ``batch`` sequences of ``tokens`` tokens, each key and value once."""
-        return batch * _elements(self.model.layer_list, tokens, self.windows) * self.cache_bytes
+        return batch * _elements(self._whole, tokens, self.windows) * self.cache_bytes
 
     def states(self, batch: int = 1) -> float:
         """Return the bytes of the states of recurrent layers."""
-        own: Callable[[int], object] | None = getattr(self.model, "state_bytes", None)
-        return 0.0 if own is None else float(own(batch).m_as("byte"))  # type: ignore[attr-defined]
+        return batch * self._state
 
     def of_model(self, tokens: int, batch: int = 1, prompt: int | None = None) -> MemoryParts:
         """Return what one copy of the model needs on a single chip that is large enough."""
@@ -102,7 +100,7 @@ class MemoryModel:
             float(self.model.weight_bytes(self.weight_format).m_as("byte")),
             self.kv_cache(tokens, batch),
             self.states(batch),
-            activation_bytes(self.model, Layout(), rows, batch),
+            MemoryModel(self.model)._activations(rows, batch),
         )
 
     def rows(self, batch: int, prompt: int) -> int:
@@ -113,13 +111,41 @@ class MemoryModel:
         """Return what one chip of a pipeline stage needs; sequences are divided among ``dp`` copies."""
         own = -(-batch // self.layout.dp)
         share = self.states(own) / self.layout.pp
-        layers = stage_of(self.model, self.layout, stage)
         return MemoryParts(
-            stage_weights(self.model, self.layout, self.weight_format)[stage],
-            own * _elements(layers, tokens, self.windows) * self.cache_bytes,
+            self._weights[stage],
+            own * _elements(self._stages[stage], tokens, self.windows) * self.cache_bytes,
             share,
-            activation_bytes(self.model, self.layout, self.rows(own, tokens if prompt is None else prompt), own),
+            self._activations(self.rows(own, tokens if prompt is None else prompt), own),
         )
+
+    @cached_property
+    def _weights(self) -> tuple[float, ...]:
+        return stage_weights(self.model, self.layout, self.weight_format)
+
+    @cached_property
+    def _state(self) -> float:
+        return float(self.model.state_bytes().m_as("byte"))
+
+    @cached_property
+    def _whole(self) -> Kinds:
+        return _kinds(self.model.layer_list)
+
+    @cached_property
+    def _stages(self) -> tuple[Kinds, ...]:
+        return tuple(_kinds(stage_of(self.model, self.layout, stage)) for stage in range(self.layout.pp))
+
+    @cached_property
+    def _values(self) -> float:
+        """Values of a token in the widest layer; see :func:`values_at_once`."""
+        return values_at_once(self.model, self.layout)
+
+    def _activations(self, rows: int, sequences: int) -> float:
+        """Return the bytes of the values that one chip holds at once in a pass over ``rows`` tokens.
+
+        At the end, logits of the last token of each sequence are held in 16 and in 32 bits, as samplers need them.
+        """
+        logits = sequences * -(-self.model.vocabulary // self.layout.tp) * (_VALUE + _LOGIT) if self.model.head else 0
+        return max(rows * self._values * _VALUE, logits + rows * self.model.hidden * _VALUE)
 
     def per_chip(self, tokens: int, batch: int = 1, prompt: int | None = None) -> MemoryParts:
         """Return what the fullest chip needs."""
@@ -180,9 +206,11 @@ def largest(holds: Callable[[int], bool]) -> int:
     return low
 
 
-@lru_cache(maxsize=4096)
-def _kinds(layers: tuple[DecoderLayer, ...]) -> tuple[tuple[int, int, int], ...]:
-    """Return how often each pair of elements cached per token and window occurs among layers."""
+Kinds = tuple[tuple[int, int, int], ...]
+"""Elements that a token adds to the cache of a layer, its window, and how many such layers there are."""
+
+
+def _kinds(layers: tuple[DecoderLayer, ...]) -> Kinds:
     counted: dict[tuple[int, int], int] = {}
     for layer in layers:
         key = layer.cached_elements, layer.window
@@ -190,28 +218,31 @@ def _kinds(layers: tuple[DecoderLayer, ...]) -> tuple[tuple[int, int, int], ...]
     return tuple((elements, window, count) for (elements, window), count in counted.items())
 
 
-def _elements(layers: tuple[DecoderLayer, ...], tokens: int, windows: bool = True) -> int:
+def _elements(kinds: Kinds, tokens: int, windows: bool = True) -> int:
     """Return the elements that layers cache after so many tokens; with 0, those that one token adds."""
     return sum(
         count * elements * ((min(tokens, window) if windows and window else tokens) if tokens else 1)
-        for elements, window, count in _kinds(layers)
+        for elements, window, count in kinds
     )
 
 
-def activation_bytes(model: Decoder, layout: Layout, rows: int, sequences: int) -> float:
-    """Return the bytes of the values that one chip holds at once in a pass over ``rows`` tokens.
+def values_at_once(model: Decoder, layout: Layout) -> float:
+    """Return the most values of a token that one chip holds at once.
 
     Layers run one after the other and reuse one buffer, so that the fullest moment of the widest layer counts: the
     residual stream and the input of a block, beside what attention projects, or the outputs of the gate and up
-    projections and of the activation (of the experts, those of all visits). At the end, logits of the last token of
-    each sequence are held in 16 and in 32 bits, as the sampler needs them.
+    projections and of the activation (of the experts, those of all visits).
+
+    Examples
+    --------
+    >>> from mlsys.workloads.zoo import language_model
+    >>> values_at_once(language_model("llama-3-8b"), Layout()) == 2 * 4096 + 3 * 14336
+    True
     """
-    share, hidden = shard_of(model, layout), model.hidden
-    most = 0.0
-    for layer in dict.fromkeys(share.layer_list):
+    hidden, most = model.hidden, 0.0
+    for layer in dict.fromkeys(shard_of(model, layout).layer_list):
         most = max(most, _attention_values(layer, hidden), _feed_forward_values(layer, hidden, layout))
-    logits = sequences * share.vocabulary * (_VALUE + _LOGIT) if model.head else 0
-    return max(rows * (2 * hidden + most) * _VALUE, logits + rows * hidden * _VALUE)
+    return 2 * hidden + most
 
 
 def _attention_values(layer: DecoderLayer, hidden: int) -> float:

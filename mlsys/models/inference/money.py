@@ -71,7 +71,7 @@ def hour_of(system: System, rent: Quantity | None = None, grid: str | None = Non
     UnknownNameError
         If there is no such country.
     """
-    from mlsys.models.carbon import energy_use, footprint, operational
+    from mlsys.models.carbon import energy_use, operational
     from mlsys.models.cost import rent as rent_of
 
     device, notes = system.device, []
@@ -97,12 +97,8 @@ def hour_of(system: System, rent: Quantity | None = None, grid: str | None = Non
     except UnknownNameError:
         return Money(usd_per_hour=usd, notes=(*notes, f"no power of {device.name} is on record: energy unknown"))
     country = grid or "World"
-    try:
-        grams = footprint(device, hour, grid=country, power=power).total
-    except ArgumentError:  # how it was made is not on record
-        grams = operational(energy, country)
-        notes.append("emissions of electricity alone: those of making the chip are not on record")
-    notes.append(f"electricity of {country}")
+    grams = operational(energy, country)
+    notes.append(f"emissions of the electricity alone ({country}); models.carbon.footprint() adds the making")
     return Money(
         usd_per_hour=usd,
         kilowatts=float(energy.m_as("kWh")),

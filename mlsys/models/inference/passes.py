@@ -8,7 +8,6 @@ from functools import lru_cache
 import numpy as np
 
 from mlsys.hardware.device import Device
-from mlsys.hardware.view import view
 from mlsys.mapping.fusion import as_run, has_convolutions
 from mlsys.models.analysis.changes import TimingModel
 from mlsys.models.analysis.model import engine_used, timing_of
@@ -16,7 +15,6 @@ from mlsys.models.estimate.eager import of_network, run_as
 from mlsys.models.estimate.library import parameters_of
 from mlsys.models.estimate.ranges import RangeWithoutTime, range_without_time
 from mlsys.models.estimate.running import Running, as_counted, kernels_run, usual_running
-from mlsys.models.estimate.user_calibration import shape_if_calibrated
 from mlsys.models.estimate.weight_residency import resident
 from mlsys.models.software import software_of
 from mlsys.provenance import comparing
@@ -121,9 +119,7 @@ def timer_of(device: Device, network: Network, precision: str, software: str | N
     >>> timer_of(Hardware.Cloud.A100, step, "fp16").time(step, 8).seconds == analyze("A100", step).time.m_as("s")
     True
     """
-    setting = of_network(
-        str(software_of(device, software, network.kind, precision)), has_convolutions(network)
-    )
+    setting = of_network(str(software_of(device, software, network.kind, precision)), has_convolutions(network))
     return _timer(device, precision, setting, network.name.partition(",")[0], shape_key(network))
 
 

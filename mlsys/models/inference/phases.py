@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mlsys.frozen import FrozenDict
@@ -210,11 +211,7 @@ class InferenceModel:
         """Return the seconds of messages within stages for a pass over ``rows`` tokens of one ``dp`` copy."""
         layout, hidden = self.layout, self.model.hidden
         size, total = rows * hidden * _VALUE, 0.0
-        counted: dict[tuple[bool, bool, int], int] = {}
-        for layer in self.model.layer_list:
-            key = layer.attention_kind != "none", bool(layer.ffn), layer.active_experts if layer.experts else 0
-            counted[key] = counted.get(key, 0) + 1
-        for (mixes, feeds, active), count in counted.items():
+        for (mixes, feeds, active), count in self._kinds.items():
             spread = active > 0 and layout.ep > 1 and layout.dp > 1
             reduced = mixes + (feeds and not spread)
             if layout.tp > 1:
@@ -228,6 +225,15 @@ class InferenceModel:
             gathered = logits * self.model.vocabulary * _VALUE
             total += exchange_seconds(self.system, "all-gather", gathered, layout.tp)
         return total
+
+    @cached_property
+    def _kinds(self) -> dict[tuple[bool, bool, int], int]:
+        """How many layers attend, have a feed-forward block, and so many active experts."""
+        counted: dict[tuple[bool, bool, int], int] = {}
+        for layer in self.model.layer_list:
+            key = layer.attention_kind != "none", bool(layer.ffn), layer.active_experts if layer.experts else 0
+            counted[key] = counted.get(key, 0) + 1
+        return counted
 
     def _sends(self, rows: int) -> float:
         """Return the seconds in which a group's activations pass from stage to stage."""
@@ -288,9 +294,7 @@ def expert_load(layer: DecoderLayer, layout: Layout, rows: int) -> tuple[float, 
     return visits, visited
 
 
-def _own_experts(
-    operators: tuple[Operator, ...], share: Decoder, layout: Layout, rows: int
-) -> tuple[Operator, ...]:
+def _own_experts(operators: tuple[Operator, ...], share: Decoder, layout: Layout, rows: int) -> tuple[Operator, ...]:
     """Return a pass whose experts are those of the busiest group, in place of all."""
     layer = next(layer for layer in share.layer_list if layer.experts)
     visits, visited = expert_load(layer, layout, rows)
@@ -313,9 +317,7 @@ def _own_experts(
 
 
 def _summed(times: list[PhaseTime]) -> PhaseTime:
-    return PhaseTime(
-        *(sum(getattr(one, name) for one in times) for name in PhaseTime.__dataclass_fields__)
-    )
+    return PhaseTime(*(sum(getattr(one, name) for one in times) for name in PhaseTime.__dataclass_fields__))
 
 
 def _mean(first: PhaseTime, other: PhaseTime) -> PhaseTime:

@@ -62,9 +62,7 @@ class Placed:
     def memory_model(self) -> MemoryModel:
         """The memory of one copy."""
         asked = self.request
-        return MemoryModel(
-            self.model, self.layout, asked.weight_format, asked.kv_format, asked.windows, asked.chunk
-        )
+        return MemoryModel(self.model, self.layout, asked.weight_format, asked.kv_format, asked.windows, asked.chunk)
 
     @cached_property
     def times(self) -> InferenceModel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,6 @@ from mlsys.errors import UnknownNameError
 from mlsys.mapping.parallel import Layout, layouts
 from mlsys.models.inference.formats import formats_on
 from mlsys.models.inference.limits import Limits
-from mlsys.models.inference.memory import largest
 from mlsys.models.inference.money import Money, hour_of
 from mlsys.models.inference.placed import Placed, layout_record
 from mlsys.models.inference.plan import InferenceRequest
@@ -212,10 +211,9 @@ def _best(
     formats = formats_on(system.device, model, request.weight_format, request.kv_format, request.precision)
     hour = hour_of(system, rent, grid)
     fitting, reason, options = 0, "the model does not fit its memory", []
-    for layout in layouts(model, system, **sizes):
-        placed = Placed(system, model, layout, formats, request)
-        if not placed.largest_batch:
-            continue
+    for placed in _fewest_stages(
+        Placed(system, model, each, formats, request) for each in layouts(model, system, **sizes)
+    ):
         fitting += 1
         one = _within(placed, limits)
         if isinstance(one, str):
@@ -228,6 +226,16 @@ def _best(
     return next((each for each in options if isinstance(each, str)), reason)
 
 
+def _fewest_stages(placed: Iterable[Placed]) -> Iterator[Placed]:
+    """Yield of layouts that differ in their stages alone the one with the fewest that fits: more only add latency."""
+    seen: set[tuple[int, int, int]] = set()
+    for each in sorted(placed, key=lambda one: one.layout.pp):
+        key = each.layout.tp, each.layout.ep, each.layout.dp
+        if key not in seen and each.largest_batch:
+            seen.add(key)
+            yield each
+
+
 def _within(placed: Placed, limits: Limits) -> int | str:
     """Return the most sequences of one copy within the limits, or which limit a single one misses."""
     if limits.ttft is not None and placed.prefill.seconds > limits.ttft:
@@ -235,11 +243,29 @@ def _within(placed: Placed, limits: Limits) -> int | str:
     most, step, context = min(placed.largest_batch, _MOST_SEQUENCES), limits.step, placed.request.tokens.context
     if step is None or placed.times.decode_step(most, context).seconds <= step:
         return most
-    batch = largest(lambda each: each <= most and placed.times.decode_step(each, context).seconds <= step)
-    if batch:
-        return batch
     least = placed.times.decode_step(1, context).seconds
+    if least <= step:
+        return _most_within(lambda batch: placed.times.decode_step(batch, context).seconds, step, least, most)
     return f"TPOT {amount(least, 's')} for one sequence in the layout looked at last ({placed.layout})"
+
+
+def _most_within(seconds: Callable[[int], float], limit: float, least: float, most: int) -> int:
+    """Return a number of sequences whose step stays within a limit, at most an eighth below the largest such one.
+
+    ``seconds(1)`` is ``least``, within the limit, and ``seconds(most)`` is beyond it. Times grow with the batch, nearly
+    in a straight line, along which the next one to try is chosen.
+    """
+    low, high, fast, slow = 1, most, least, seconds(most)
+    while high - low > max(1, low // 8):
+        middle = round(low + (high - low) * (limit - fast) / (slow - fast))
+        middle = min(max(middle, low + (high - low) // 8), high - (high - low) // 8)
+        middle = min(max(middle, low + 1), high - 1)
+        time = seconds(middle)
+        if time <= limit:
+            low, fast = middle, time
+        else:
+            high, slow = middle, time
+    return low
 
 
 def _found(placed: Placed, batch: int, limits: Limits, wanted: float | None, hour: Money) -> Found | str:

@@ -466,9 +466,7 @@ def _seconds(placed: Placed) -> float:
 
 
 def _alone(model: Decoder, layout: Layout, request: InferenceRequest) -> Sizing:
-    memory = MemoryModel(
-        model, layout, request.weight_format, request.kv_format, request.windows, request.chunk
-    )
+    memory = MemoryModel(model, layout, request.weight_format, request.kv_format, request.windows, request.chunk)
     tokens = request.tokens
     return Sizing(
         model.name,

@@ -133,9 +133,7 @@ class ServedModel:
 
     def scale(self, settings: ServerSettings, context: int) -> tuple[float, float]:
         """Return the ends of the range of the time of a step of decoding, as factors of it."""
-        times = InferenceModel(
-            self.system, self.model, self.layout, self.formats, settings.token_budget, self.software
-        )
+        times = InferenceModel(self.system, self.model, self.layout, self.formats, settings.token_budget, self.software)
         one = times.decode_step(max(settings.max_batch // 2, 1), context)
         return one.low / one.seconds, one.high / one.seconds
 

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
+from mlsys.choices import Preemption, Routing
 from mlsys.errors import ArgumentError
 from mlsys.unit_checks import checked_choice, checked_count, checked_number, fraction, nonnegative
-
-Preemption = Literal["recompute", "swap", "reserve"]
-"""What happens when no cache block is free: the latest sequence is computed again later, its blocks are swapped to
-the host, or it cannot happen because admission reserves blocks for the whole output."""
-Routing = Literal["round-robin", "least-loaded"]
-"""How requests are assigned to replicas: in turn, or to the one with the fewest outstanding requests."""
-
 
 @dataclass(frozen=True)
 class ServerSettings:

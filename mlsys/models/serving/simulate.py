@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -95,7 +96,11 @@ class ServingRun:
 
 
 def simulate(
-    requests: Requests, step: StepSeconds | TabulatedSteps, settings: ServerSettings, *, progress: Progress | None = None
+    requests: Requests,
+    step: StepSeconds | TabulatedSteps,
+    settings: ServerSettings,
+    *,
+    progress: Progress | None = None,
 ) -> ServingRun:
     """Simulate a server with continuous batching until all requests have ended.
 
@@ -153,7 +158,7 @@ def simulate(
         int(settings.chunked_prefill), _HOW[settings.preemption],
     )  # fmt: skip
     bounds = np.unique(np.linspace(0, number, _SLICES + 1).astype(np.int64))
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, stop in itertools.pairwise(bounds):
         kernel.run(
             start, stop, requests.arrival, requests.prompt, requests.output, states, reals, rings, phases, rows,
             (begin, first, end, preemptions, homes), grid, limits, int(settings.routing == "least-loaded"),

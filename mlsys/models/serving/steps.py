@@ -88,7 +88,9 @@ class TabulatedSteps:
         pair_seconds
             As of the class.
         """
-        axes = [spaced(most, count) for most, count in zip((most_prefill, most_batch, most_context), points, strict=True)]
+        axes = [
+            spaced(most, count) for most, count in zip((most_prefill, most_batch, most_context), points, strict=True)
+        ]
         table = np.zeros([len(axis) for axis in axes])
         for i, tokens in enumerate(axes[0]):
             for j, batch in enumerate(axes[1]):

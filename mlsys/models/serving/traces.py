@@ -36,7 +36,7 @@ microsoft/vidur, HPMLL/BurstGPT (CC BY 4.0); and the per-request table of :func:
 
 
 def read_trace(path: str | Path, columns: Mapping[str, str] | None = None) -> Requests:
-    """Return the requests of a trace file, with arrival times from zero.
+    r"""Return the requests of a trace file, with arrival times from zero.
 
     Rows without output tokens, such as failed requests, are left out and counted in ``left_out``.
 
@@ -59,8 +59,8 @@ def read_trace(path: str | Path, columns: Mapping[str, str] | None = None) -> Re
     --------
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "trace.csv"
-    >>> _ = file.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\\n2023-11-16 18:15:46.5,374,44\\n"
-    ...                     "2023-11-16 18:15:50.75,396,109\\n")
+    >>> _ = file.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.5,374,44\n"
+    ...                     "2023-11-16 18:15:50.75,396,109\n")
     >>> read_trace(file).arrival.tolist()
     [0.0, 4.25]
     """

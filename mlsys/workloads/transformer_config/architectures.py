@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from mlsys.faults import short
 from mlsys.workloads.transformer_config.common import FULL, Common, Resolved
 from mlsys.workloads.transformer_config.dbrx import resolve_dbrx
 from mlsys.workloads.transformer_config.fields import fault
-from mlsys.workloads.zoo.decoder_layer import DecoderLayer
+from mlsys.workloads.transformer_config.gemma3n import resolve_gemma3n
+from mlsys.workloads.transformer_config.hybrids import HYBRIDS
 
 
 def _llama(of: Common) -> Resolved:
@@ -83,30 +85,20 @@ def _qwen3(of: Common) -> Resolved:
     return of.resolved(of.all_layers(layer, _late_windows(of)))
 
 
-def _sparse(of: Common, dense: DecoderLayer, experts: DecoderLayer) -> list[DecoderLayer]:
-    """Return dense layers and those with experts, every ``decoder_sparse_step``-th but for the listed ones."""
-    step = of.fields.optional("decoder_sparse_step") or 1
-    plain = of.fields.entries("mlp_only_layers", int, "numbers of layers") or []
-    return [
-        dense if index in plain or (index + 1) % step else experts
-        for index in range(of.layers)
-    ]  # fmt: skip
-
-
 def _qwen2_moe(of: Common) -> Resolved:
     dense = of.layer(*of.flagged(qkv_bias="qkv"))
     shared = of.fields.whole("shared_expert_intermediate_size")
     experts = of.routed(dense, ffn=of.fields.whole("moe_intermediate_size"), shared_ffn=shared, shared_gate=True)
     most = of.fields.optional("max_window_layers", least=0) or 0
     windows = of.windows(lambda index: bool((index + 1) % 2) and index < most)
-    layers = _sparse(of, dense, experts)
+    layers = [experts if of.sparse(index) else dense for index in range(of.layers)]
     return of.resolved([replace(layer, window=window) for layer, window in zip(layers, windows, strict=True)])
 
 
 def _qwen3_moe(of: Common) -> Resolved:
     dense = of.layer(*of.attention_biases("qkv", "output"), more=2 * of.head_dim, window=of.window())
     experts = of.routed(dense, ffn=of.fields.whole("moe_intermediate_size"))
-    return of.resolved(_sparse(of, dense, experts))
+    return of.resolved([experts if of.sparse(index) else dense for index in range(of.layers)])
 
 
 def _gemma(of: Common) -> Resolved:
@@ -264,38 +256,110 @@ def _stablelm(of: Common) -> Resolved:
     return of.resolved(of.all_layers(layer), 2)
 
 
-def _lfm2(of: Common) -> Resolved:
-    """LFM2: gated short convolutions, and attention in some layers."""
+def _gpt_neo(of: Common) -> Resolved:
+    """GPT-Neo: every second layer local, or as ``attention_types`` says."""
+    read, window = of.fields, of.fields.whole("window_size")
+    stated = read.value("attention_types") or [[["global", "local"], 12]]
+    try:
+        kinds = [kind for names, times in stated for _ in range(times) for kind in names]
+    except (TypeError, ValueError):
+        raise fault(f"`attention_types` must be pairs of names and a number, got {short(stated)}") from None
+    if len(kinds) != of.layers or set(kinds) - {"global", "local"}:
+        raise fault(f"`attention_types` must name global or local for each of the {of.layers} layers")
+    layer = of.layer("output", "ffn", norm_size=2, kv_heads=of.heads, ffn=of.inner(), gated=False, rotary=0)
+    return of.resolved(
+        of.all_layers(layer, [window if kind == "local" else 0 for kind in kinds]), 2,
+        learned=read.whole("max_position_embeddings"),
+    )  # fmt: skip
+
+
+def _persimmon(of: Common) -> Resolved:
+    more = 4 * of.head_dim if of.fields.flag("qk_layernorm") else 0
+    layer = of.layer("qkv", "output", "ffn", norm_size=2, kv_heads=of.heads, more=more, gated=False)
+    return of.resolved(of.all_layers(layer), 2)
+
+
+def _mpt(of: Common) -> Resolved:
+    layer = of.layer(kv_heads=of.heads, ffn=4 * of.hidden, gated=False, rotary=0, act="exact gelu")
+    return of.resolved(of.all_layers(replace(layer, centred=True)))
+
+
+def _ernie_moe(of: Common) -> Resolved:
     read = of.fields
-    kinds = of.listed("layer_types", ("conv", "short_conv", FULL))
-    if kinds is None:
-        chosen = read.entries("full_attn_idxs", int, "numbers of layers")
-        kinds = [FULL if chosen is None or index in chosen else "conv" for index in range(of.layers)]
-    inner = read.optional("block_ff_dim") or read.whole("intermediate_size")
-    if read.flag("block_auto_adjust_ff_dim"):
-        inner = int((read.number("block_ffn_dim_multiplier") or 1) * int(2 * inner / 3))
-        multiple = read.whole("block_multiple_of")
-        inner = -(-inner // multiple) * multiple
-    attending = of.layer(ffn=inner, more=2 * of.head_dim)
-    biased, kernel = read.flag("conv_bias"), read.whole("conv_L_cache")
-    short_convolution = replace(of.layer(*(("output",) if biased else ()), ffn=inner), convolution=kernel)
-    if biased:
-        raise fault("`conv_bias` is true: biases of short convolutions are not known here")
-    tied = read.value("tie_embedding")
-    resolved = of.resolved([attending if kind == FULL else short_convolution for kind in kinds])
-    return replace(resolved, tied=tied) if isinstance(tied, bool) else resolved
+    dense = of.layer(*(("qkv", "output", "ffn") if read.flag("use_bias") else ()))
+    inner = read.whole("moe_intermediate_size")
+    shared = inner * (read.optional("n_shared_experts", least=0) or 0)
+    experts = of.routed(dense, ffn=inner, shared_ffn=shared, small=dense.small + read.whole("num_experts"))
+    first, every = read.whole("moe_layer_start_index", least=0), read.whole("moe_layer_interval")
+    end = read.whole("moe_layer_end_index", least=-1)
+    last = of.layers - 1 if end == -1 else end
+    routed = [first <= index <= last and not (index + 1) % every for index in range(of.layers)]
+    return of.resolved([experts if each else dense for each in routed], head_bias=read.flag("use_bias"))
+
+
+def _hunyuan_moe(of: Common) -> Resolved:
+    layer = of.layer(*of.attention_biases("qkv", "output"), more=2 * of.head_dim)
+    return of.resolved(of.all_layers(of.routed(layer, shared_ffn=of.fields.whole("intermediate_size"))))
+
+
+def _dots1(of: Common) -> Resolved:
+    read = of.fields
+    dense = of.layer(*of.attention_biases("qkv", "output"), more=2 * of.head_dim)
+    inner = read.whole("moe_intermediate_size")
+    experts = of.routed(dense, ffn=inner, shared_ffn=inner * (read.optional("n_shared_experts", least=0) or 0))
+    first = read.optional("first_k_dense_replace", least=0) or 0
+    windows = _late_windows(of)
+    return of.resolved(
+        [replace(dense if index < first else experts, window=window) for index, window in enumerate(windows)]
+    )
+
+
+def _minimax_m2(of: Common) -> Resolved:
+    layer = of.layer(more=(of.heads + of.kv_heads) * of.head_dim)
+    return of.resolved(of.all_layers(of.routed(layer)))
+
+
+def _exaone4(of: Common) -> Resolved:
+    stated = of.fields.value("layer_types") is not None
+    windows = of.windows((lambda _: False) if stated else of.pattern(4))
+    return of.resolved(of.all_layers(of.layer(more=2 * of.head_dim), windows))
+
+
+def _llama4(of: Common) -> Resolved:
+    """Llama 4: chunked attention in layers with rotary positions, experts beside a shared one in some or all layers."""
+    read = of.fields
+    dense = of.layer(*of.attention_biases("qkv", "output"), ffn=read.whole("intermediate_size_mlp"))
+    inner = read.whole("intermediate_size")
+    experts = of.routed(dense, ffn=inner, shared_ffn=inner)
+    step = read.optional("interleave_moe_layer_step") or 1
+    routed = read.entries("moe_layers", int, "numbers of layers")
+    routed = list(range(step - 1, of.layers, step)) if routed is None else routed
+    rotary = read.entries("no_rope_layers", int, "0 or 1, one for each layer")
+    every = read.optional("no_rope_layer_interval") or 4
+    kinds = of.listed("layer_types", ("chunked_attention", FULL)) or [
+        "chunked_attention" if (rotary[index : index + 1] == [1] if rotary else (index + 1) % every) else FULL
+        for index in range(of.layers)
+    ]
+    chunk = read.optional("attention_chunk_size", least=0) or 0
+    return of.resolved([
+        replace(experts if index in routed else dense, window=0 if kind == FULL else chunk)
+        for index, kind in enumerate(kinds)
+    ])  # fmt: skip
 
 
 ARCHITECTURES: dict[str, Callable[[Common], Resolved]] = {
     "arcee": _llama, "bloom": _bloom, "codegen": _gptj, "cohere": _cohere, "cohere2": _cohere, "dbrx": resolve_dbrx,
-    "deepseek_v2": _deepseek,
-    "deepseek_v3": _deepseek, "ernie4_5": _ernie, "falcon": _falcon, "gemma": _gemma, "gemma2": _gemma2,
-    "gemma3_text": _gemma3, "glm": _glm, "glm4": _glm, "glm4_moe": _glm4_moe, "gpt2": _gpt2, "gpt_bigcode": _gpt2,
-    "gpt_neox": _gpt_neox, "gpt_oss": _gpt_oss, "gptj": _gptj, "granite": _llama, "granitemoe": _granitemoe,
-    "hunyuan_v1_dense": _hunyuan, "lfm2": _lfm2, "llama": _llama, "ministral": _ministral, "mistral": _mistral,
-    "mixtral": _mixtral, "nemotron": _nemotron, "olmo": _olmo, "olmo2": _olmo2, "olmo3": _olmo2, "olmoe": _olmoe,
-    "opt": _opt, "phi": _phi, "phi3": _phi3, "phimoe": _phimoe, "qwen2": _qwen2, "qwen2_moe": _qwen2_moe,
-    "qwen3": _qwen3, "qwen3_moe": _qwen3_moe, "seed_oss": _seed_oss, "smollm3": _llama, "stablelm": _stablelm,
+    "deepseek_v2": _deepseek, "deepseek_v3": _deepseek, "dots1": _dots1, "ernie4_5": _ernie,
+    "ernie4_5_moe": _ernie_moe, "exaone4": _exaone4, "falcon": _falcon, "gemma": _gemma, "gemma2": _gemma2,
+    "gemma3_text": _gemma3, "gemma3n_text": resolve_gemma3n, "glm": _glm, "glm4": _glm, "glm4_moe": _glm4_moe,
+    "gpt2": _gpt2, "gpt_bigcode": _gpt2, "gpt_neo": _gpt_neo, "gpt_neox": _gpt_neox, "gpt_oss": _gpt_oss,
+    "gptj": _gptj, "granite": _llama, "granitemoe": _granitemoe, "hunyuan_v1_dense": _hunyuan,
+    "hunyuan_v1_moe": _hunyuan_moe, "llama": _llama, "llama4_text": _llama4, "minimax_m2": _minimax_m2,
+    "ministral": _ministral, "mistral": _mistral, "mixtral": _mixtral, "mpt": _mpt, "nemotron": _nemotron,
+    "olmo": _olmo, "olmo2": _olmo2, "olmo3": _olmo2, "olmoe": _olmoe, "opt": _opt, "persimmon": _persimmon,
+    "phi": _phi, "phi3": _phi3, "phimoe": _phimoe, "qwen2": _qwen2, "qwen2_moe": _qwen2_moe, "qwen3": _qwen3,
+    "qwen3_moe": _qwen3_moe, "seed_oss": _seed_oss, "smollm3": _llama, "stablelm": _stablelm,
     "starcoder2": _starcoder2,
+    **HYBRIDS,
 }  # fmt: skip
 """How the layers of each ``model_type`` follow from its fields."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mlsys.errors import did_you_mean
 from mlsys.faults import short
 from mlsys.workloads.transformer_config.fields import Fields, fault
-from mlsys.workloads.zoo.decoder_layer import DecoderLayer
+from mlsys.workloads.zoo.decoder_layer import DecoderLayer, WeightMatrix
 
 _ACTIVATIONS = {
     "silu": "silu", "swish": "silu", "gelu": "exact gelu", "gelu_new": "gelu", "gelu_pytorch_tanh": "gelu",
@@ -36,6 +36,8 @@ class Resolved:
         Learned positions, and the rows of their table beyond them.
     embedding_width
         Width of the table of tokens, where it differs.
+    outer_matrices, per_layer_table
+        As in :class:`~mlsys.workloads.zoo.decoder.Decoder`.
     """
 
     layers: list[DecoderLayer]
@@ -45,6 +47,8 @@ class Resolved:
     learned: int = 0
     offset: int = 0
     embedding_width: int = 0
+    outer_matrices: tuple[WeightMatrix, ...] = ()
+    per_layer_table: tuple[int, ...] = ()
 
 
 @dataclass
@@ -60,6 +64,9 @@ class Common:
     def __post_init__(self) -> None:
         read = self.fields
         self.hidden, self.layers = read.whole("hidden_size"), read.whole("num_hidden_layers")
+        if not read.takes("num_attention_heads"):  # no layer has attention
+            self.heads = self.head_dim = 0
+            return
         self.heads = read.whole("num_attention_heads")
         stated = read.optional("head_dim")
         if (stated is None or read.checks_width) and self.hidden % self.heads:
@@ -136,11 +143,12 @@ class Common:
             return 0
         return read.optional("sliding_window", least=0) or 0
 
-    def listed(self, name: str, allowed: tuple[str, ...]) -> list[str] | None:
-        """Return a list that has one entry for each layer, or None."""
+    def listed(self, name: str, allowed: tuple[str, ...], older: Mapping[str, str] | None = None) -> list[str] | None:
+        """Return a list that has one entry for each layer, ``older`` names replaced, or None."""
         kinds = self.fields.entries(name, str, "names, one for each layer")
         if kinds is None:
             return None
+        kinds = [(older or {}).get(kind, kind) for kind in kinds]
         if len(kinds) != self.layers:
             raise fault(
                 f"`{name}` has {len(kinds)} entries for the {self.layers} layers of "
@@ -163,6 +171,16 @@ class Common:
         """Return which layers are local, where every n-th is not: ``sliding_window_pattern``."""
         every = self.fields.optional("sliding_window_pattern") or usual
         return lambda index: bool((index + 1) % every)
+
+    def auto(self, name: str, usual: int) -> int:
+        """Return a whole number that may be ``"auto"`` or null, and is then ``usual``."""
+        return usual if self.fields.value(name) in (None, "auto") else self.fields.whole(name)
+
+    def sparse(self, index: int) -> bool:
+        """Return whether a layer has experts: each ``decoder_sparse_step``-th but for ``mlp_only_layers``."""
+        step = self.fields.optional("decoder_sparse_step") or 1
+        plain = self.fields.entries("mlp_only_layers", int, "numbers of layers") or []
+        return index not in plain and not (index + 1) % step
 
     def routed(self, layer: DecoderLayer, **sizes: Any) -> DecoderLayer:
         """Return a layer with experts, of which a token visits ``num_experts_per_tok``."""

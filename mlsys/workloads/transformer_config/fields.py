@@ -71,7 +71,7 @@ class Fields:
         self.checks_width = bool(model.get("checks_width"))
         self.defaults: Mapping[str, Any] = model["defaults"]
         self.assumed: dict[str, str] = {}
-        names = model.get("names", {})
+        self._names = names = model.get("names", {})
         self._given: dict[str, Any] = {}
         self._spelled: dict[str, str] = {}
         for name, value in given.items():
@@ -106,6 +106,10 @@ class Fields:
                     f"`{name}` is no field of {self.model_type}, and `{own.get(field, field)}` is missing. "
                     f"Rename it to `{own.get(field, field)}`"
                 )
+
+    def takes(self, name: str) -> bool:
+        """Return whether the model's class has a field."""
+        return name in self.defaults or name in self._names.values()
 
     def spelled(self, name: str) -> str:
         """Return the name of a field as the configuration writes it."""

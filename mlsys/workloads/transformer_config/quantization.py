@@ -165,7 +165,7 @@ def _layer_bits(stored: QuantizedWeights, model: Decoder, layer: int, plain: flo
     means = {name: total / elements[name] for name, total in bits.items()}
     if "key and value" in means:
         means |= dict.fromkeys(("query absorbed", "value absorbed"), means["key and value"])
-    return means | ({"convolution": plain} if sizes.convolution else {})
+    return means | ({"convolution": plain} if sizes.recurrence is not None else {})
 
 
 def read_quantization(given: Any) -> QuantizedWeights | None:

@@ -15,6 +15,7 @@ from mlsys.workloads.transformer_config.common import Common
 from mlsys.workloads.transformer_config.dbrx import flattened
 from mlsys.workloads.transformer_config.fields import Fields, fault, known_models, names_of_sizes
 from mlsys.workloads.transformer_config.gguf import ASSUMED, from_gguf, is_gguf
+from mlsys.workloads.transformer_config.hybrids import spelled_out
 from mlsys.workloads.transformer_config.quantization import read_quantization
 from mlsys.workloads.transformer_config.structure import TransformerConfig
 
@@ -28,8 +29,10 @@ _HEADS, _BARE = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration"), ("Mo
 _NESTED = ("text_config", "language_config", "llm_config")
 # The language model of each configuration that also has a vision tower.
 _WRAPPERS = {
-    "gemma3": "gemma3_text", "llava": "llama", "llava_next": "llama", "mistral3": "mistral", "qwen2_vl": "qwen2",
+    "gemma3": "gemma3_text", "gemma3n": "gemma3n_text",
+    "llava": "llama", "llava_next": "llama", "mistral3": "mistral", "qwen2_vl": "qwen2",
     "qwen2_5_vl": "qwen2", "qwen3_vl": "qwen3", "qwen3_vl_moe": "qwen3_moe", "paligemma": "gemma", "internvl": "qwen2",
+    "llama4": "llama4_text", "qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text",
 }  # fmt: skip
 _SAME = {
     "qwen2_vl_text": "qwen2", "qwen2_5_vl_text": "qwen2", "qwen3_vl_text": "qwen3", "qwen3_vl_moe_text": "qwen3_moe",
@@ -42,7 +45,12 @@ _WHERE = {
     "peft_type": "Give the config.json of the model that it adapts, which `base_model_name_or_path` names",
     "_diffusers_version": "Give the config.json of its text encoder, in a folder beside it",
 }
-_CLASSES = {"hunyuan_v1_dense": ("hunyuandensev1",), "falcon": ("rw",)}  # classes that are called otherwise
+_PREPARED = {"dbrx": flattened, "nemotron_h": spelled_out}
+_CLASSES = {
+    "hunyuan_v1_dense": ("hunyuandensev1",),
+    "hunyuan_v1_moe": ("hunyuanmoev1",),
+    "falcon": ("rw",),
+}  # classes that are called otherwise
 
 
 class UnknownArchitectureError(ArgumentError):
@@ -206,7 +214,9 @@ def _language_part(given: Mapping[str, Any], kind: str) -> tuple[Mapping[str, An
         if stated is not None and not isinstance(stated, bool):
             raise fault(f"`tie_word_embeddings` must be true or false, got {short(stated)}")
     if outer is not None:
-        inner["tie_word_embeddings"] = outer or (kind not in ("gemma3", "paligemma", "mistral3") and bool(own))
+        inner["tie_word_embeddings"] = outer or (
+            kind not in ("gemma3", "gemma3n", "paligemma", "mistral3") and bool(own)
+        )
     elif own is None:
         inner["tie_word_embeddings"] = known_models()[usual]["defaults"].get("tie_word_embeddings", False)
     if kind in _WRAPPERS and not any(key.endswith("_config") for key in others):
@@ -253,7 +263,8 @@ def _described(
     if kind not in ARCHITECTURES or not own:
         what = f"`model_type` {kind!r}" if kind not in ARCHITECTURES else f"the class {named!r}"
         raise UnknownArchitectureError(f"config.json: {what} is not read here")
-    read = Fields(flattened(fields) if kind == "dbrx" else fields, kind)
+    prepared = _PREPARED.get(kind)
+    read = Fields(fields if prepared is None else prepared(fields), kind)
     resolved = ARCHITECTURES[kind](Common(read))
     shared: dict[Any, Any] = {}
     stored = read_quantization(fields.get("quantization_config")) if quantized else None
@@ -271,6 +282,8 @@ def _described(
         head=named is not None and named.endswith(_HEADS),
         head_bias=resolved.head_bias,
         embedding_width=resolved.embedding_width,
+        outer_matrices=resolved.outer_matrices,
+        per_layer_table=resolved.per_layer_table,
         dtype=stated_dtype(fields),
         quantization=stored,
         cache_format=None if stored is None else stored.cache_format,

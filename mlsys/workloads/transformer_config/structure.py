@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlsys.workloads.zoo.decoder import Decoder, StoredWeights
-from mlsys.workloads.zoo.decoder_layer import DecoderLayer
+from mlsys.workloads.zoo.decoder_layer import DecoderLayer, WeightMatrix
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class TransformerConfig(Decoder):
         Whether the pass ends in scores of the vocabulary, and whether these have a bias.
     embedding_width
         Width of the table of tokens, where it is not ``hidden``.
+    outer_matrices, per_layer_table
+        As in :class:`~mlsys.workloads.zoo.decoder.Decoder`.
     dtype
         Number format of ``torch_dtype`` or ``dtype``, where it is stated.
     quantization
@@ -68,6 +70,8 @@ class TransformerConfig(Decoder):
     head: bool = True
     head_bias: bool = False
     embedding_width: int = 0
+    outer_matrices: tuple[WeightMatrix, ...] = ()
+    per_layer_table: tuple[int, ...] = ()
     dtype: str | None = None
     quantization: StoredWeights | None = None
     cache_format: str | None = None

@@ -117,7 +117,7 @@ def _drawable(model: TransformerConfig) -> bool:
     """Return whether the drawn form of a decoder has all that this one has: plain GPT-2 and plain Llama."""
     layer = model.layers[0]
     alike = all(other == layer for other in model.layers) and model.head and not model.head_bias
-    plain = alike and not (layer.experts or layer.latent or layer.window or layer.convolution or model.quantization)
+    plain = alike and not (layer.experts or layer.latent or layer.window or layer.recurrence or model.quantization)
     if not plain or model.embedding_width or layer.norms != 2:
         return False
     norm = 2 if layer.centred else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, Self
@@ -10,9 +11,10 @@ from mlsys.precision import element_size
 from mlsys.unit_checks import checked_count
 from mlsys.units import Q_, Quantity
 from mlsys.workloads.operator import DECODE, NETWORK, PREFILL, Network
-from mlsys.workloads.zoo.decoder_layer import DecoderLayer
+from mlsys.workloads.zoo.decoder_layer import DecoderLayer, WeightMatrix
 from mlsys.workloads.zoo.decoder_pass import write_pass
 from mlsys.workloads.zoo.layer_builder import LayerBuilder
+from mlsys.workloads.zoo.recurrence import STATE_FORMAT
 from mlsys.workloads.zoo.weight_formats import weight_bits
 
 if TYPE_CHECKING:
@@ -54,6 +56,10 @@ class Decoder(ABC):
         How weights are stored when not all have one format.
     cache_format
         Number format of the key-value cache, if the model states one.
+    outer_matrices
+        Matrices outside the layers, besides embeddings and classifier, that every token meets.
+    per_layer_table
+        Rows and width of a second embedding table whose rows feed all layers; empty for none.
     """
 
     name: str
@@ -65,6 +71,8 @@ class Decoder(ABC):
     head: bool = True
     quantization: StoredWeights | None = None
     cache_format: str | None = None
+    outer_matrices: tuple[WeightMatrix, ...] = ()
+    per_layer_table: tuple[int, ...] = ()
 
     @property
     @abstractmethod
@@ -105,7 +113,8 @@ class Decoder(ABC):
         tables = self.vocabulary * width + self.positions * self.hidden
         tables += 2 * self.hidden * width if width != self.hidden else 0
         head = self.vocabulary * width * (not self.tied) + self.vocabulary * self.head_bias if self.head else 0
-        return tables + head + self.outer_parameters
+        more = sum(matrix.elements for matrix in self.outer_matrices) + math.prod(self.per_layer_table or (0,))
+        return tables + head + more + self.outer_parameters
 
     def weight_bytes(self, weight_format: str | None = None) -> Quantity:
         """Return the bytes of all parameters in ``weight_format``; by default the model's own format, or 16 bits.
@@ -172,6 +181,39 @@ class Decoder(ABC):
             for layer in self.layer_list
         )
         return Q_(batch * kept * self._cache_size(precision), "byte")
+
+    def state_bytes(self, batch: int = 1, *, precision: str = "fp16", state_precision: str = STATE_FORMAT) -> Quantity:
+        """Return the bytes of the states of fixed size that recurrent layers keep beside the key-value cache.
+
+        State-space layers, linear attention and convolutions keep as much after one token as after a million, so
+        this is no part of :meth:`kv_cache`; a server holds both. Zero where all layers have attention alone.
+
+        Parameters
+        ----------
+        batch
+            Number of sequences.
+        precision, state_precision
+            Number formats of the convolutions' last inputs, and of the recurrent states: FP32 as transformers and
+            the reference kernels keep these; some servers keep them in 16 bits.
+
+        Raises
+        ------
+        ArgumentError
+            If ``batch`` is not a positive integer.
+        UnknownNameError
+            If a number format is unknown.
+
+        Examples
+        --------
+        >>> from mlsys.workloads.transformer_config import read_config
+        >>> jamba = read_config({"model_type": "jamba", "architectures": ["JambaForCausalLM"]})
+        >>> print(jamba.kv_cache_per_token().to("KiB"), jamba.state_bytes().to("MiB"))
+        16.0 KiB 15.75 MiB
+        """
+        batch = checked_count("state_bytes", "batch", batch)
+        mixers = [layer.recurrence for layer in self.layer_list if layer.recurrence is not None]
+        columns = sum(mixer.convolution_elements for mixer in mixers) * element_size(precision)
+        return batch * (columns + sum(mixer.state for mixer in mixers) * element_size(state_precision))
 
     def _cache_size(self, precision: str | None) -> float:
         size: float = element_size(precision or self.cache_format or "fp16").m_as("byte")

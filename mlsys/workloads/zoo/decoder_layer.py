@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mlsys.workloads.zoo.recurrence import Recurrence
+
 
 class WeightMatrix(NamedTuple):
     """A weight matrix, or several of one shape.
@@ -16,7 +18,7 @@ class WeightMatrix(NamedTuple):
     inputs, outputs
         Its input and output features.
     copies
-        Number of matrices of this shape: the experts of a layer.
+        Number of matrices of this shape: the experts of a layer, or the blocks of a matrix with blocks.
     """
 
     operator: str
@@ -33,14 +35,14 @@ class WeightMatrix(NamedTuple):
 
 @dataclass(frozen=True)
 class DecoderLayer:
-    """Sizes of one decoder layer: attention or a short convolution, then a feed-forward block.
+    """Sizes of one decoder layer: attention, a recurrence, or both side by side, then a feed-forward block.
 
     Attributes
     ----------
     heads, kv_heads, head_dim
-        Query heads, key-value heads, and width of a head.
+        Query heads, key-value heads, and width of a head; 0 heads for a layer without attention.
     ffn
-        Inner width of the feed-forward block, or of one expert.
+        Inner width of the feed-forward block, or of one expert; 0 for a layer without one.
     gated
         Whether the feed-forward block has three matrices (SwiGLU, GeGLU) instead of two.
     biases
@@ -60,8 +62,16 @@ class DecoderLayer:
         Of multi-head latent attention; see :class:`~mlsys.workloads.zoo.LanguageModel`.
     window
         Window of local attention in tokens; 0 for full attention.
-    convolution
-        Kernel size of a gated short convolution that replaces attention; 0 for attention.
+    recurrence
+        Mixer with a state of fixed size: instead of attention, or beside it where the layer also has heads.
+    shares_cache
+        Whether it attends to the keys and values of an earlier layer and so has no projections for them.
+    gated_query
+        Whether the query projection also gives a gate of the attention's output.
+    side
+        Further matrices, which every token meets; one that it meets twice is listed twice and stored once.
+    streams
+        Residual streams that the layer predicts and corrects (AltUp, arXiv:2301.13310); 0 for one.
     act
         Activation.
     """
@@ -84,13 +94,27 @@ class DecoderLayer:
     query_latent: int = 0
     value_dim: int = 0
     window: int = 0
-    convolution: int = 0
+    recurrence: Recurrence | None = None
+    shares_cache: bool = False
+    gated_query: bool = False
+    side: tuple[WeightMatrix, ...] = ()
+    streams: int = 0
     act: str = "silu"
+
+    @property
+    def attends(self) -> bool:
+        """Whether the layer has attention."""
+        return self.heads > 0
+
+    @property
+    def convolution(self) -> int:
+        """Kernel of the convolution of a layer that has one in place of attention; 0 for others."""
+        return 0 if self.attends or self.recurrence is None else self.recurrence.kernel
 
     @property
     def attention_kind(self) -> str:
         """How heads share keys: ``multi-head``, ``grouped``, ``multi-query``, ``latent`` or ``none``."""
-        if self.convolution:
+        if not self.attends:
             return "none"
         if self.latent:
             return "latent"
@@ -111,19 +135,20 @@ class DecoderLayer:
     @property
     def cached_elements(self) -> int:
         """Elements that one token adds to the cache of this layer."""
-        if self.convolution:
+        if not self.attends or self.shares_cache:
             return 0
         return self.latent + self.rotary if self.latent else 2 * self.kv_heads * self.head_dim
 
     def matrices(self, hidden: int) -> tuple[WeightMatrix, ...]:
         """Return the weight matrices of the layer in execution order."""
-        return (*self._mixer(hidden), *self._feed_forward(hidden))
+        return (*self._recurrence(), *self._attention(hidden), *self._feed_forward(hidden), *dict.fromkeys(self.side))
 
     def bias_parameters(self, hidden: int, experts: int | None = None) -> int:
         """Return the parameters in biases, counting ``experts`` experts (by default all)."""
         count, total = self.experts if experts is None else experts, 0
         if "qkv" in self.biases:
-            total += (self.heads + 2 * self.kv_heads) * self.head_dim
+            shared = 0 if self.shares_cache else 2 * self.kv_heads
+            total += (self.heads * (1 + self.gated_query) + shared) * self.head_dim
         if "latent" in self.biases:
             total += self.query_latent + self.latent + self.rotary
         if "output" in self.biases:
@@ -138,22 +163,28 @@ class DecoderLayer:
 
     def parameters(self, hidden: int, experts: int | None = None) -> int:
         """Return the parameters of the layer, counting ``experts`` experts (by default all)."""
-        total = self.small + self.bias_parameters(hidden, experts) + self.convolution * hidden
+        total = self.small + self.bias_parameters(hidden, experts)
+        if self.recurrence is not None:
+            total += self.recurrence.small + self.recurrence.convolution_parameters
+            total += sum(each.outputs * each.blocks for each in self.recurrence.projections if each.bias)
         for matrix in self.matrices(hidden):
-            part = experts is not None and matrix.copies > 1
+            part = experts is not None and matrix.operator.startswith("experts")
             total += matrix.inputs * matrix.outputs * (experts or 0) if part else matrix.elements
         return total
 
     def _bias_width(self, hidden: int, inner: int) -> int:
         return (2 if self.gated else 1) * inner + hidden if inner else 0
 
-    def _mixer(self, hidden: int) -> tuple[WeightMatrix, ...]:
+    def _recurrence(self) -> tuple[WeightMatrix, ...]:
+        projections = () if self.recurrence is None else self.recurrence.projections
+        return tuple(
+            WeightMatrix(each.operator, each.name, each.inputs, each.outputs, each.blocks) for each in projections
+        )
+
+    def _attention(self, hidden: int) -> tuple[WeightMatrix, ...]:
+        if not self.attends:
+            return ()
         matrix = WeightMatrix
-        if self.convolution:
-            return (
-                matrix("convolution in", "conv.in_proj", hidden, 3 * hidden),
-                matrix("convolution out", "conv.out_proj", hidden, hidden),
-            )
         output = matrix("attention output", "self_attn.o_proj", self.heads * self.value_width, hidden)
         if self.latent:
             query_width = self.heads * self.key_width
@@ -173,7 +204,9 @@ class DecoderLayer:
                 output,
             )
         shared = self.kv_heads * self.head_dim
-        sides = (("q", self.heads * self.head_dim), ("k", shared), ("v", shared))
+        sides = (("q", self.heads * self.head_dim * (1 + self.gated_query)), ("k", shared), ("v", shared))
+        if self.shares_cache:
+            sides = sides[:1]
         rows = (matrix("query, key, value", f"self_attn.{side}_proj", hidden, width) for side, width in sides)
         return (*rows, output)
 

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mlsys.precision import PRECISIONS
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer
 from mlsys.workloads.zoo.layer_builder import LayerBuilder
+from mlsys.workloads.zoo.recurrence import STATE_FORMAT, Recurrence
 
 if TYPE_CHECKING:
     from mlsys.workloads.zoo.decoder import Decoder
@@ -40,9 +42,15 @@ def write_pass(
     builder.embedding("embedding", rows, width, parameters, len(lengths), lengths)
     if width != hidden:
         builder.dense("embedding up", rows, width, hidden, False)
+    if model.per_layer_table:
+        length, wide = model.per_layer_table
+        builder.embedding("embedding of layers", rows, wide, length * wide)
+    for matrix in model.outer_matrices:
+        builder.dense(matrix.operator, rows, matrix.inputs, matrix.outputs, False)
     if not model.positions:
-        rotating = next((layer for layer in layers if not layer.convolution), layers[0])
-        builder.rotary_positions(queries, rotating.rotary or rotating.head_dim)
+        rotating = next((layer for layer in layers if layer.attends), None)
+        if rotating is not None:
+            builder.rotary_positions(queries, rotating.rotary or rotating.head_dim)
     blocks = {}
     for index in builder.repeated(len(layers)) if builder.draws else range(len(layers)):
         bits = _operator_bits(model, builder, index)
@@ -78,56 +86,97 @@ def _layer(layer: DecoderLayer, builder: LayerBuilder, hidden: int, sizes: tuple
     pairs = scores_computed(queries, keys, layer.window, causal)
     if layer.window:
         keys = min(keys, layer.window + queries - 1)
-    builder.norm("attention norm", rows, hidden, centred=layer.centred)
-    if layer.convolution:
-        _convolve(layer, builder, hidden, batch, queries)
-    elif layer.latent:
-        _attend_to_latents(layer, builder, hidden, (batch, queries, keys), pairs)
-    else:
-        _attend(layer, builder, hidden, (batch, queries, keys), pairs)
-    if not layer.convolution:
-        wide = layer.heads * layer.value_width
-        builder.dense("attention output", rows, wide, hidden, "output" in layer.biases)
-    builder.add("attention add", rows * hidden, start, builder.here)
-    start = builder.here
-    if layer.norms > 1:
+    if layer.recurrence is not None or layer.attends:
+        builder.norm("attention norm", rows, hidden, centred=layer.centred)
+        if layer.recurrence is not None:
+            _recur(layer.recurrence, builder, batch, queries, 0 if layer.attends else layer.small)
+        if layer.latent:
+            _attend_to_latents(layer, builder, hidden, (batch, queries, keys), pairs)
+        elif layer.attends:
+            _attend(layer, builder, hidden, (batch, queries, keys), pairs)
+        if layer.attends:
+            wide = layer.heads * layer.value_width
+            if layer.gated_query:
+                builder.ride_along("attention gate", rows * wide, 5, inputs=2)
+            builder.dense("attention output", rows, wide, hidden, "output" in layer.biases)
+        if layer.recurrence is not None and layer.attends:
+            builder.ride_along("mixer add", rows * hidden, 1, inputs=2)
+        builder.add("attention add", rows * hidden, start, builder.here)
+        start = builder.here
+    if layer.streams:
+        builder.batched("streams predicted", hidden, layer.streams, layer.streams, rows)
+    for index, matrix in enumerate(layer.side):
+        repeated = matrix in layer.side[:index]
+        builder.dense(matrix.operator, rows, matrix.inputs, matrix.outputs, False, tied=repeated)
+    if not layer.ffn:
+        return
+    if layer.norms > 1 or start is None:
         builder.norm("feed-forward norm", rows, hidden, centred=layer.centred)
+    extra = 0 if layer.attends or layer.recurrence is not None else layer.small
     if layer.experts:
-        builder.dense("router", rows, hidden, layer.experts, "router" in layer.biases)
+        builder.dense("router", rows, hidden, layer.experts, "router" in layer.biases, extra)
         if layer.shared_ffn:
             _feed_forward(layer, builder, "shared expert", hidden, rows, layer.shared_ffn)
         if layer.shared_gate:
             builder.dense("shared expert gate", rows, hidden, 1, False)
         _experts(layer, builder, hidden, rows)
     else:
-        _feed_forward(layer, builder, "feed-forward", hidden, rows, layer.ffn)
+        _feed_forward(layer, builder, "feed-forward", hidden, rows, layer.ffn, extra)
     builder.add("feed-forward add", rows * hidden, start, builder.here)
 
 
-def _convolve(layer: DecoderLayer, builder: LayerBuilder, hidden: int, batch: int, queries: int) -> None:
-    """Append a gated short convolution: input projection, gate, depthwise taps, gate, output projection."""
-    rows, kernel = batch * queries, layer.convolution
-    builder.dense("convolution in", rows, hidden, 3 * hidden, "output" in layer.biases, layer.small)
-    builder.ride_along("convolution gate", rows * hidden, 1, inputs=2)
-    taps, stored = kernel * hidden, kernel * hidden * builder.weight_size_of("convolution")
-    shape = {"batch": batch, "groups": hidden, "in_channels": hidden, "out_channels": hidden}
-    shape |= {"out_height": 1, "out_width": queries, "kernel_height": 1, "kernel_width": kernel}
-    moved = stored + 2 * rows * hidden * builder.size
-    builder.write("convolution", "conv2d", 2 * rows * taps, moved, stored, taps, shape)
-    builder.ride_along("convolution gate out", rows * hidden, 1, inputs=2)
-    builder.dense("convolution out", rows, hidden, hidden, "output" in layer.biases)
+def _recur(recurrence: Recurrence, builder: LayerBuilder, batch: int, queries: int, small: int) -> None:
+    """Append a recurrence: projections, the depthwise convolution, the scan over the tokens, the output projection.
+
+    The scan reads and writes each token's values once, and the state of each sequence once, however many tokens there
+    are, as fused kernels do; it is no matrix product.
+    """
+    rows, kept = batch * queries, batch * recurrence.convolution_elements * builder.size
+    extra = small + recurrence.small
+    for each in recurrence.into:
+        builder.dense(each.operator, rows, each.inputs, each.outputs, each.bias, extra)
+        extra = 0
+    short = recurrence.kind == "short convolution"
+    if short:
+        builder.ride_along("convolution gate", rows * recurrence.channels, 1, inputs=2)
+    if recurrence.kernel:
+        channels, taps = recurrence.channels, recurrence.channels * recurrence.kernel
+        stored = taps * builder.weight_size_of("convolution")
+        shape = {"batch": batch, "groups": channels, "in_channels": channels, "out_channels": channels}
+        shape |= {"out_height": 1, "out_width": queries, "kernel_height": 1, "kernel_width": recurrence.kernel}
+        moved = stored + 2 * rows * channels * builder.size + kept
+        held = recurrence.convolution_parameters
+        builder.write("convolution", "conv2d", 2 * rows * taps, moved, stored, held, shape)
+        if not short:
+            builder.activation("convolution silu", rows * channels, "silu")
+    for each in recurrence.gates:
+        if each.blocks > 1:
+            builder.heads_apart(each.operator, rows, each.inputs, each.outputs, each.blocks)
+            builder.ride_along(f"{each.operator} bias", 0, 0, parameters=each.outputs * each.blocks)
+        else:
+            builder.dense(each.operator, rows, each.inputs, each.outputs, each.bias)
+    if recurrence.state:
+        moved = rows * (max(recurrence.channels, 3 * recurrence.width) + recurrence.width) * builder.size
+        moved += batch * recurrence.state * PRECISIONS[STATE_FORMAT] / 8 * (2 if queries == 1 else 1)
+        builder.write(
+            f"{recurrence.kind} scan", "elementwise", rows * recurrence.scan_operations, moved,
+            shape={"elements": rows * recurrence.width, "state": recurrence.state},
+        )  # fmt: skip
+    builder.ride_along("recurrence gate", rows * recurrence.out[0].inputs, 1 if short else 6, inputs=2)
+    for each in recurrence.out:
+        builder.dense(each.operator, rows, each.inputs, each.outputs, each.bias)
 
 
 def _attend(layer: DecoderLayer, builder: LayerBuilder, hidden: int, sizes: tuple[int, int, int], pairs: int) -> None:
     batch, queries, keys = sizes
-    wide, shared = layer.heads * layer.head_dim, layer.kv_heads * layer.head_dim
+    wide, shared = layer.heads * layer.head_dim * (1 + layer.gated_query), layer.kv_heads * layer.head_dim
     rotary = layer.rotary > 0
     parts = {"query": wide, "key": shared, "value": shared} if rotary else None
     builder.dense(
         "query, key, value",
         batch * queries,
         hidden,
-        wide + 2 * shared,
+        wide if layer.shares_cache else wide + 2 * shared,
         "qkv" in layer.biases,
         layer.small,
         parts=parts,
@@ -170,10 +219,13 @@ def _attend_to_latents(
     builder.heads_apart("value absorbed", rows, layer.latent, values, layer.heads)
 
 
-def _feed_forward(layer: DecoderLayer, builder: LayerBuilder, name: str, hidden: int, rows: int, inner: int) -> None:
+def _feed_forward(
+    layer: DecoderLayer, builder: LayerBuilder, name: str, hidden: int, rows: int, inner: int, extra: int = 0
+) -> None:
     width, bias = inner * (2 if layer.gated else 1), ("experts" if name == "experts" else "ffn") in layer.biases
     parts = {f"{name} gate": inner, f"{name} up": inner} if layer.gated else None
-    builder.dense(f"{name} gate and up" if layer.gated else f"{name} up", rows, hidden, width, bias, parts=parts)
+    first = f"{name} gate and up" if layer.gated else f"{name} up"
+    builder.dense(first, rows, hidden, width, bias, extra, parts=parts)
     builder.activation(f"{name} {layer.act}", rows * inner, layer.act, 2 if layer.gated else 1)
     builder.dense(f"{name} down", rows, inner, hidden, bias)
 

@@ -237,6 +237,8 @@ class LayerBuilder:
         shape = {"batch": batch, "heads": heads, "queries": queries, "keys": keys, "head_dim": head_dim}
         if pairs is not None and pairs != queries * keys:
             shape["pairs"] = pairs
+        if queries == 1 and shared < heads:  # read once for all queries of a group
+            shape["kv_heads"] = shared
         if not self.fused:
             moved += _score_bytes(shape, self.size)
         self.write(name, "attention", (4 * head_dim + _SOFTMAX) * scores, moved, parameters=extra, shape=shape)

@@ -1,0 +1,79 @@
+"""Small configurations of every architecture that is read, for tests against transformers."""
+
+from typing import Any
+
+from mlsys.workloads.transformer_config.fields import known_models
+from mlsys.workloads.transformer_config.hybrids import HYBRIDS
+
+TOKENS = {"pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0}
+OF_FALCON = {"num_key_value_heads": "num_kv_heads", "intermediate_size": "ffn_hidden_size"}
+FIXED = {
+    "tie_word_embeddings", "add_cross_attention", "alibi", "conv_bias", "use_bidirectional_attention",
+    "_remove_final_layer_norm", "block_auto_adjust_ff_dim",
+}  # fmt: skip
+OF_OPT = {"intermediate_size": "ffn_dim"}
+
+
+def small(kind: str, sizes: dict[str, Any]) -> dict[str, Any]:
+    """Return a small configuration of one kind; fields that the kind does not have are left to be ignored."""
+    config: dict[str, Any] = {
+        "hidden_size": sizes["heads"] * sizes["head_dim"], "num_hidden_layers": sizes["layers"],
+        "num_attention_heads": sizes["heads"], "num_key_value_heads": sizes["heads"] // sizes["share"],
+        "intermediate_size": sizes["inner"], "vocab_size": 97, "max_position_embeddings": 64,
+        "tie_word_embeddings": sizes["tied"], "sliding_window": sizes["window"], "max_window_layers": sizes["first"],
+        "moe_intermediate_size": 16, "shared_expert_intermediate_size": 24, "n_shared_experts": 1 + sizes["bare"],
+        "num_experts_per_tok": 2, "num_experts": 8, "num_local_experts": 8, "n_routed_experts": 8, "n_group": 1,
+        "topk_group": 1, "q_lora_rank": sizes["latent"], "kv_lora_rank": 16, "qk_nope_head_dim": 8,
+        "qk_rope_head_dim": 4, "v_head_dim": 12, "first_k_dense_replace": sizes["first"], "decoder_sparse_step": 1,
+        "word_embed_proj_dim": sizes["latent"], "block_multiple_of": 8, **TOKENS,
+    }  # fmt: skip
+    if kind in ("hunyuan_v1_dense", "ministral", "hunyuan_v1_moe", "nemotron_h", "exaone4", "dots1", "minimax"):
+        config["head_dim"] = sizes["head_dim"]
+    flags = {name for name, usual in known_models()[kind]["defaults"].items() if isinstance(usual, bool)} - FIXED
+    chosen = flags & sizes["flags"] if sizes["unset"] else flags
+    config |= {name: name in sizes["flags"] for name in chosen}
+    inner = 2 * config["hidden_size"]  # of state-space layers
+    config |= {
+        "state_size": 8, "mamba_d_state": 8, "ssm_state_size": 8, "n_groups": 2, "mamba_n_heads": sizes["heads"],
+        "mamba_num_heads": sizes["heads"], "mamba_head_dim": 8, "attn_layer_period": 2, "attn_layer_offset": 1,
+        "expert_layer_offset": sizes["first"] % 2, "attn_layer_indices": [0, 2], "mamba_d_ssm": inner,
+        "moe_shared_expert_intermediate_size": 24, "shared_intermediate_size": 24, "lru_width": sizes["heads"] * 8,
+        "linear_key_head_dim": 8, "linear_value_head_dim": sizes["head_dim"], "linear_num_key_heads": 2,
+        "linear_num_value_heads": 4, "num_dense_layers": sizes["first"], "intermediate_size_mlp": 40, "moe_topk": 2,
+        "moe_k": 2, "moe_num_experts": 8, "interleave_moe_layer_step": 1 + sizes["bare"], "attention_chunk_size": 16,
+    }  # fmt: skip
+    if kind in HYBRIDS and kind != "nemotron_h":
+        config.pop("n_group")  # too close to `n_groups`, which these have
+    if kind.startswith("deepseek"):
+        config["head_dim"] = 4  # of rotary positions, by which transformers sets up their table
+    if kind in ("gptj", "codegen"):
+        config["rotary_dim"] = 4
+    if kind == "exaone4":
+        config["layer_types"] = (["sliding_attention", "full_attention"] * 4)[: sizes["layers"]]
+    second = {"lfm2": "conv", "lfm2_moe": "conv", "granitemoehybrid": "linear_attention"}.get(kind)
+    if second:
+        config["layer_types"] = ([second, "full_attention"] * 4)[: sizes["layers"]]
+    if kind == "nemotron_h":
+        config["layers_block_type"] = (["linear_attention", "moe", "full_attention", "mlp"])[: sizes["layers"]]
+    if kind == "mamba2":
+        config |= {"num_heads": sizes["heads"], "head_dim": inner // sizes["heads"]}
+    if kind == "gemma3n_text":
+        config |= {
+            "num_kv_shared_layers": sizes["first"] if sizes["layers"] == 4 else 0, "hidden_size_per_layer_input": 8,
+            "vocab_size_per_layer_input": 50, "laurel_rank": 4, "activation_sparsity_pattern": [0.0] * sizes["layers"],
+            "layer_types": (["sliding_attention", "full_attention"] * 4)[: sizes["layers"]],
+            "sliding_window": sizes["window"] or 4,
+        }  # fmt: skip
+    if kind == "gpt_neo":
+        config["attention_types"] = [[["global"], 1], [["local"], sizes["layers"] - 1]]
+        config["window_size"] = sizes["window"] or 256
+    if kind == "dbrx":  # refuses tied tables, and has parts of its own for attention and experts
+        attention = {"kv_n_heads": config["num_key_value_heads"], "rope_theta": 1e4, "clip_qkv": 8.0}
+        experts = {"ffn_hidden_size": sizes["inner"], "moe_num_experts": 8, "moe_top_k": 2}
+        return {
+            "d_model": config["hidden_size"], "n_layers": sizes["layers"], "n_heads": sizes["heads"], "vocab_size": 97,
+            "max_seq_len": 64, "attn_config": attention, "ffn_config": experts, **TOKENS,
+        }  # fmt: skip
+    renamed = OF_FALCON if kind == "falcon" else OF_OPT if kind == "opt" else {}
+    refused = set(known_models()[kind].get("ignores", ())) - {"num_experts"}  # names of sizes that only others have
+    return {renamed.get(name, name): value for name, value in config.items() if renamed.get(name, name) not in refused}
