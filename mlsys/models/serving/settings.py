@@ -9,6 +9,7 @@ from mlsys.choices import Preemption, Routing
 from mlsys.errors import ArgumentError
 from mlsys.unit_checks import checked_choice, checked_count, checked_number, fraction, nonnegative
 
+
 @dataclass(frozen=True)
 class ServerSettings:
     """Settings of each replica of a server.
