@@ -31,3 +31,21 @@ Preemption = Literal["recompute", "swap", "reserve"]
 the host, or it cannot happen because admission reserves blocks for the whole output."""
 Routing = Literal["round-robin", "least-loaded"]
 """How requests are assigned to replicas: in turn, or to the one with the fewest outstanding requests."""
+Collective = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "send-recv"]
+"""Collective operation among chips; ``"send-recv"`` is one message."""
+CollectiveAlgorithm = Literal[
+    "ring",
+    "tree",
+    "recursive doubling",
+    "recursive halving",
+    "rabenseifner",
+    "direct",
+    "pairwise",
+    "bruck",
+    "hierarchical",
+    "torus",
+    "nvls",
+]
+"""Algorithm of a collective operation; which operations it serves is checked where it is used."""
+CollectiveLibrary = Literal["nccl", "none"]
+"""Whose times: NCCL's protocols as they run, or the closed forms alone."""

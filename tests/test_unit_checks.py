@@ -77,7 +77,8 @@ CALLS: dict[str, dict[str, object]] = {
     ),
     "tree_broadcast_time": dict(message=Q_(1, "MB"), ranks=8, latency=Q_(5, "us"), bandwidth=Q_(100, "GB/s")),
     "ring_broadcast_time": dict(message=Q_(1, "MB"), ranks=8, latency=Q_(5, "us"), bandwidth=Q_(100, "GB/s")),
-    "direct_all_to_all_time": dict(message=Q_(1, "MB"), ranks=8, latency=Q_(5, "us"), bandwidth=Q_(100, "GB/s")),
+    "direct_exchange_time": dict(message=Q_(1, "MB"), ranks=8, latency=Q_(5, "us"), bandwidth=Q_(100, "GB/s")),
+    "pairwise_all_to_all_time": dict(message=Q_(1, "MB"), ranks=8, latency=Q_(5, "us"), bandwidth=Q_(100, "GB/s")),
     "bruck_all_to_all_time": dict(message=Q_(1, "MB"), ranks=8, latency=Q_(5, "us"), bandwidth=Q_(100, "GB/s")),
     "ring_reduce_scatter_time": dict(
         message=Q_(1, "MB"),

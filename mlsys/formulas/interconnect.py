@@ -10,7 +10,7 @@ R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective Communication O
 The costs are those in the comments of MPICH, src/mpi/coll.
 """
 
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -20,14 +20,19 @@ _SIZE, _LATENCY, _RATE, _RANKS = nonnegative("byte"), nonnegative("s"), positive
 _REDUCTION = nonnegative("s/byte")
 
 
-def _rounds(ranks: Any) -> Any:
+def _exponent(number: float) -> float:
+    """Return the exponent of the smallest power of two above a whole number, or above each of an array."""
+    return cast(float, np.frexp(np.asarray(number, np.float64))[1][()])
+
+
+def _rounds(ranks: float) -> float:
     """Return the number of rounds in which a message reaches all ranks if its holders double: log2, rounded up."""
-    return np.frexp(np.subtract(ranks, 1.0))[1]
+    return _exponent(ranks - 1)
 
 
-def _halvings(ranks: Any) -> Any:
+def _halvings(ranks: float) -> float:
     """Return how often ranks can be halved until one is left: log2, rounded down."""
-    return np.frexp(np.asarray(ranks, np.float64))[1] - 1
+    return _exponent(ranks) - 1
 
 
 @quantity_function("s", message=_SIZE, latency=_LATENCY, bandwidth=_RATE)
@@ -215,7 +220,8 @@ def recursive_doubling_all_reduce_time(
     45 µs
     """
     rounds = _halvings(ranks)
-    left = ranks > 2.0**rounds
+    power: float = 2.0**rounds
+    left = ranks > power
     exchanges, additions = rounds + 2 * left, rounds + 1 * left
     return exchanges * (latency + message / bandwidth) + additions * message * reduction_time_per_byte
 
@@ -256,7 +262,7 @@ def rabenseifner_all_reduce_time(
     47.5 µs
     """
     rounds = _halvings(ranks)
-    power = 2.0**rounds
+    power: float = 2.0**rounds
     left = 1 * (ranks > power)
     share = (power - 1) / power * message
     exchanges = 2 * rounds + 2 * left
@@ -342,7 +348,7 @@ def ring_broadcast_time(message: float, ranks: float, latency: float, bandwidth:
 
 
 @quantity_function("s", message=_SIZE, ranks=_RANKS, latency=_LATENCY, bandwidth=_RATE)
-def direct_all_to_all_time(message: float, ranks: float, latency: float, bandwidth: float) -> float:
+def pairwise_all_to_all_time(message: float, ranks: float, latency: float, bandwidth: float) -> float:
     r"""Return the time of an all-to-all by messages to each peer in turn, :math:`(p-1)(\alpha + \frac{n}{p}\beta)`.
 
     Parameters
@@ -357,10 +363,35 @@ def direct_all_to_all_time(message: float, ranks: float, latency: float, bandwid
     Examples
     --------
     >>> from mlsys.units import Q_
-    >>> print(direct_all_to_all_time(Q_(1, "MB"), 8, Q_(5, "us"), Q_(100, "GB/s")).to("us"))
+    >>> print(pairwise_all_to_all_time(Q_(1, "MB"), 8, Q_(5, "us"), Q_(100, "GB/s")).to("us"))
     43.75 µs
     """
     return (ranks - 1) * (latency + message / ranks / bandwidth)
+
+
+@quantity_function("s", message=_SIZE, ranks=_RANKS, latency=_LATENCY, bandwidth=_RATE)
+def direct_exchange_time(message: float, ranks: float, latency: float, bandwidth: float) -> float:
+    r"""Return the time in which each rank sends a *p*-th to every peer at once, :math:`\alpha + \frac{p-1}{p}n\beta`.
+
+    The messages share the bandwidth of a rank, and their latencies pass together. It is an all-to-all, an all-gather
+    or a reduce-scatter in one shot; two of them are an all-reduce.
+
+    Parameters
+    ----------
+    message
+        Bytes *n* of the whole array, or those that each rank holds in an all-to-all.
+    ranks
+        Number of ranks *p*.
+    latency, bandwidth
+        Of one message: s, and byte/s of a rank in one direction.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(direct_exchange_time(Q_(1, "MB"), 8, Q_(5, "us"), Q_(100, "GB/s")).to("us"))
+    13.75 µs
+    """
+    return (ranks > 1) * latency + (ranks - 1) / ranks * message / bandwidth
 
 
 @quantity_function("s", message=_SIZE, ranks=_RANKS, latency=_LATENCY, bandwidth=_RATE)
@@ -385,7 +416,7 @@ def bruck_all_to_all_time(message: float, ranks: float, latency: float, bandwidt
     30 µs
     """
     bits = [2.0**bit for bit in range(int(np.max(_rounds(ranks))))]
-    blocks = sum(ranks // (2 * bit) * bit + np.maximum(ranks % (2 * bit) - bit, 0) for bit in bits)
+    blocks: float = sum(ranks // (2 * bit) * bit + np.maximum(ranks % (2 * bit) - bit, 0) for bit in bits)
     return _rounds(ranks) * latency + blocks / ranks * message / bandwidth
 
 
@@ -433,7 +464,8 @@ def hierarchical_all_reduce_time(
     """
     within = 2 * ring_all_gather_time.bare(message, ranks_per_node, latency_inside, bandwidth_inside)
     part = message / ranks_per_node
-    return within + ring_all_reduce_time.bare(part, nodes, latency_between, bandwidth_between)
+    between = ring_all_reduce_time.bare(part, nodes, latency_between, bandwidth_between)
+    return cast(float, within + between)
 
 
 @quantity_function("", ranks=_RANKS)

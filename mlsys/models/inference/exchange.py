@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from mlsys.choices import Collective
+from mlsys.hardware import System
+from mlsys.models.collectives import collective_seconds
 
-if TYPE_CHECKING:
-    from mlsys.hardware.system import System
 
-
-def exchange_seconds(system: System, operation: str, size: float, chips: int) -> float:
-    """Return the seconds of a message of ``size`` bytes among ``chips`` neighbouring chips.
+def exchange_seconds(system: System, operation: Collective, size: float, chips: int) -> float:
+    """Return the seconds of a collective operation among neighbouring chips; 0 for one chip or no bytes.
 
     Parameters
     ----------
     system
-        The system; chips beyond one node use the fabric between nodes.
-    operation
-        ``"all-reduce"``, ``"all-gather"``, ``"all-to-all"`` (bytes of one chip) or ``"send"``.
-    size, chips
-        Bytes, and the chips that take part.
+        The system; chips beyond one node use the fabric between nodes as well.
+    operation, size
+        As for :func:`mlsys.models.collectives.collective_seconds`.
+    chips
+        Chips that take part. Beyond one node as many whole nodes are counted as hold them.
+
+    Examples
+    --------
+    >>> from mlsys.hardware import systems
+    >>> f"{exchange_seconds(systems['DGX_H100'], 'all-reduce', 1e9, 8) * 1e3:.2f} ms"
+    '3.78 ms'
     """
     if chips < 2 or size <= 0:
         return 0.0
-    link = system.scale_up if chips <= system.chips_per_node else system.scale_out
-    bandwidth, latency = float(link.bandwidth.m_as("byte/s")), float(link.latency.m_as("s"))
-    if operation == "send":
-        return latency + size / bandwidth
-    part = (chips - 1) / chips * size / bandwidth
-    return 2 * (part + latency * (chips - 1)) if operation == "all-reduce" else part + latency * (chips - 1)
+    per_node = system.chips_per_node
+    return collective_seconds(system, operation, size, chips if chips <= per_node else -(-chips // per_node) * per_node)
+
+
+def send_seconds(system: System, size: float, *, between_nodes: bool) -> float:
+    """Return the seconds in which one chip sends ``size`` bytes to its neighbour.
+
+    Examples
+    --------
+    >>> from mlsys.hardware import systems
+    >>> [f"{send_seconds(systems['DGX_H100'], 45e6, between_nodes=far) * 1e6:.0f} µs" for far in (False, True)]
+    ['101 µs', '905 µs']
+    """
+    bandwidth, latency = _link(system, between_nodes)
+    return latency + size / bandwidth
+
+
+def _link(system: System, between_nodes: bool) -> tuple[float, float]:
+    link = system.scale_out if between_nodes and system.scale_out is not None else system.scale_up
+    return float(link.bandwidth.m_as("byte/s")), float(link.latency.m_as("s"))

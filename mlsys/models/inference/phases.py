@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mlsys.frozen import FrozenDict
 from mlsys.mapping.parallel import Layout
-from mlsys.models.inference.exchange import exchange_seconds
+from mlsys.models.inference.exchange import exchange_seconds, send_seconds
 from mlsys.models.inference.formats import Formats, cache_precision
 from mlsys.models.inference.passes import PassTime, Timer, timer_of
 from mlsys.models.inference.shard import shard_of
@@ -104,6 +104,22 @@ class InferenceModel:
         rows = group * queries
         exchanging = self._exchanges(rows, rows) + self._sends(rows)
         return self._piped(one, exchanging)
+
+    def step_floors(self, batch: int, context: int) -> tuple[float, float]:
+        """Return the least seconds of a step of decoding by bandwidth alone, and by the peak rate alone."""
+        group = -(-batch // (self.layout.dp * self.layout.pp))
+        one = self._pass(group, 1, context, group)
+        bandwidth = float(self.system.device.memory_bw.m_as("byte/s"))
+        return one.data / bandwidth, one.flops / self._peak
+
+    def prefill_floor(self, prompt: int) -> float:
+        """Return the least seconds of the prefill of one prompt by the peak rate alone."""
+        whole = self.prefill(prompt)
+        return whole.flops / self.layout.chips / self._peak
+
+    @property
+    def _peak(self) -> float:
+        return float(self.system.device.peak(self.formats.computes).m_as("FLOP/s"))
 
     def prefill(self, prompt: int, *, before: int = 0) -> PhaseTime:
         """Return the time from the start of one prompt to its first token, on an idle system.
@@ -244,8 +260,9 @@ class InferenceModel:
         per_node = self.system.chips_per_node
         crossing = min(layout.pp - 1, max(0, -(-layout.chips // per_node) - 1))
         inside = layout.pp - 1 - crossing
-        total = crossing * exchange_seconds(self.system, "send", size, per_node + 1) if crossing else 0.0
-        return total + (inside * exchange_seconds(self.system, "send", size, 2) if inside else 0.0)
+        far = send_seconds(self.system, size, between_nodes=True) if crossing else 0.0
+        near = send_seconds(self.system, size, between_nodes=False) if inside else 0.0
+        return crossing * far + inside * near
 
 
 def _cache(computes: str) -> str:
