@@ -166,7 +166,7 @@ def serve_sim(
         static,
         copies * served.layout.chips,
         _assumptions(served, settings, requests, host, layout is None),
-        used_facts(*seen.values()),
+        tuple(sorted(used_facts(*seen.values()), key=lambda fact: fact.name)),
     )
 
 

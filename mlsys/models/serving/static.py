@@ -143,19 +143,20 @@ def _run(arrivals, outputs, kind, sizes, most, wait, begin, first, end, grid):  
     heads = starts[:-1].copy()
     now, busy, batches, padded, decoded, done = 0.0, 0.0, 0, 0, 0, 0
     while done < number:
-        chosen, soonest, oldest = -1, np.inf, np.inf
+        chosen, soonest, oldest = -1, np.inf, number
         for k in range(kinds):
             if heads[k] == starts[k + 1]:
                 continue
-            head = arrivals[order[heads[k]]]
+            eldest = order[heads[k]]
+            head = arrivals[eldest]
             full = heads[k] + most - 1
             ready = head + wait
             if full < starts[k + 1]:
                 ready = min(ready, arrivals[order[full]])
             ready = max(ready, head)
             at = max(ready, now)
-            if at < soonest or (at == soonest and head < oldest):
-                chosen, soonest, oldest = k, at, head
+            if at < soonest or (at == soonest and eldest < oldest):
+                chosen, soonest, oldest = k, at, eldest
         now = soonest
         stop = heads[chosen]
         longest = 0

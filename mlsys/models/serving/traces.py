@@ -147,20 +147,26 @@ def _columns(path: str | Path, row: Mapping[str, Any], given: Mapping[str, str] 
 
 def _time(path: str | Path, line: int, names: Columns, row: Mapping[str, Any]) -> float:
     value = row.get(names.arrival)
-    try:
-        if isinstance(value, bool):
-            raise ValueError
-        time = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    number = _number(value)
+    if number is None:
         try:
-            time = datetime.fromisoformat(_six_digits(str(value))).timestamp()
+            return datetime.fromisoformat(_six_digits(str(value))).timestamp()
         except (ValueError, OverflowError):
             raise ArgumentError(
                 f"{path}, line {line}: {names.arrival} must be a number or a date and time, got {short(value)}"
             ) from None
-    if not math.isfinite(time) or (time < 0 and isinstance(value, (int, float))):
+    if not 0 <= number < math.inf:
         raise ArgumentError(f"{path}, line {line}: {names.arrival} must be finite and not negative, got {short(value)}")
-    return time
+    return number
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _six_digits(text: str) -> str:
@@ -171,10 +177,7 @@ def _six_digits(text: str) -> str:
 
 def _tokens(path: str | Path, line: int, name: str, row: Mapping[str, Any]) -> int:
     value = row.get(name)
-    try:
-        number = float(value) if not isinstance(value, bool) else math.nan  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        number = math.nan
-    if not (0 <= number < 1e9 and number == int(number)):
+    number = _number(value)
+    if number is None or not (0 <= number < 1e9 and number == int(number)):
         raise ArgumentError(f"{path}, line {line}: {name} must be a whole number of tokens, got {short(value)}")
     return int(number)
