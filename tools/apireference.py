@@ -44,6 +44,7 @@ MODULES = (
     "mlsys.mapping",
     "mlsys.mapping.fusion",
     "mlsys.models",
+    "mlsys.models.serving",
     "mlsys.planner.memory",
     "mlsys.planner.mapper",
     "mlsys.planner.placement",

@@ -11,7 +11,7 @@ from mlsys.choices import Preemption, Routing
 from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
 from mlsys.models.serving.answer import ServingResult
-from mlsys.models.serving.decoder_steps import ServedModel, served_model
+from mlsys.models.serving.decoder_steps import SERVER_EFFICIENCY, ServedModel, served_model
 from mlsys.models.serving.objectives import Objectives
 from mlsys.models.serving.requests import Requests, poisson_requests
 from mlsys.models.serving.settings import ServerSettings
@@ -20,7 +20,8 @@ from mlsys.models.serving.static import static_batching
 from mlsys.models.serving.steps import TabulatedSteps
 from mlsys.models.serving.traces import read_trace
 from mlsys.provenance import recording, used_facts
-from mlsys.unit_checks import checked_count, checked_number, efficiency, nonnegative
+from mlsys.unit_checks import checked_count, checked_number, nonnegative, positive
+from mlsys.unit_checks import efficiency as fraction_reached
 from mlsys.units import Q_, Quantity
 from mlsys.workloads.transformer_config import load_decoder
 from mlsys.workloads.zoo.decoder import Decoder
@@ -60,6 +61,7 @@ def serve_sim(
     kv_format: str | None = None,
     precision: str | None = None,
     usable: float = 0.9,
+    efficiency: float = SERVER_EFFICIENCY,
     overhead: Quantity | None = None,
     software: str | None = None,
     buckets: Sequence[int] | None = None,
@@ -90,6 +92,9 @@ def serve_sim(
         As of :class:`mlsys.models.serving.ServerSettings`; ``blocks`` by default what fits in memory.
     weight_format, kv_format, precision, usable, software
         As of :func:`mlsys.size`.
+    efficiency
+        Speed of iterations relative to the estimates of steps that are timed alone, above 0 and up to 1; by default
+        :data:`mlsys.models.serving.decoder_steps.SERVER_EFFICIENCY`, which is fitted to published throughputs.
     overhead
         Time that the host adds to each iteration, s; by default none beyond what the estimate of a step contains.
     buckets
@@ -125,7 +130,8 @@ def serve_sim(
     system = as_system(on, nodes)
     decoder = load_decoder(model)
     host = 0.0 if overhead is None else float(checked_number("serve_sim", "overhead", overhead, nonnegative("s"), {}))
-    share = checked_number("serve_sim", "usable", usable, efficiency(), {})
+    share = checked_number("serve_sim", "usable", usable, fraction_reached(), {})
+    speed = checked_number("serve_sim", "efficiency", efficiency, fraction_reached(), {})
     layout = None
     if tp is not None or pp is not None:
         sizes = {name: checked_count("serve_sim", name, size or 1) for name, size in (("tp", tp), ("pp", pp))}
@@ -146,7 +152,7 @@ def serve_sim(
             settings = replace(settings, swap_seconds=served.block_bytes(settings) / _host_bandwidth(system))
         check_fits(requests, settings)
         longest = int((requests.prompt + requests.output).max())
-        steps = served.steps(settings, longest, host)
+        steps = served.steps(settings, longest, host, speed)
         low, high = served.scale(settings, longest)
     run = simulate(requests, steps, settings, progress=progress)
     ends = [simulate(requests, _scaled(steps, factor), settings) for factor in (low, high)]
@@ -165,7 +171,7 @@ def serve_sim(
         objectives,
         static,
         copies * served.layout.chips,
-        _assumptions(served, settings, requests, host, layout is None),
+        _assumptions(served, settings, requests, host, speed, layout is None),
         tuple(sorted(used_facts(*seen.values()), key=lambda fact: fact.name)),
     )
 
@@ -207,8 +213,6 @@ def _requests(
         requests = read_trace(trace, columns)
     if rate is None:
         return requests
-    from mlsys.unit_checks import positive
-
     return requests.at_rate(float(checked_number("serve_sim", "rate", rate, positive("1/s"), {})))
 
 
@@ -234,7 +238,7 @@ def _scaled(steps: TabulatedSteps, factor: float) -> TabulatedSteps:
 
 
 def _assumptions(
-    served: ServedModel, settings: ServerSettings, requests: Requests, host: float, chosen: bool
+    served: ServedModel, settings: ServerSettings, requests: Requests, host: float, speed: float, chosen: bool
 ) -> tuple[str, ...]:
     prompts = "share iterations with decoding" if settings.chunked_prefill else "run alone, before decoding sequences"
     lines: list[Any] = [
@@ -246,7 +250,8 @@ def _assumptions(
             "swap": f"without a free one the latest sequence is swapped, {settings.swap_seconds:.3g} s a block",
             "reserve": "reserved for the whole output at admission",
         }[settings.preemption],
-        "times of iterations are the estimates of mlsys size; tokenisation and the network to clients take no time",
+        f"iterations run at {speed:.0%} of the speed that mlsys size estimates for steps timed alone; tokenisation and "
+        "the network to clients take no time",
         f"{host:.3g} s of the host in each iteration" if host else "no time of the host beside that of a step",
     ]
     if chosen:

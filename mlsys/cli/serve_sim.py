@@ -62,6 +62,13 @@ from mlsys.files import together
     "--usable", type=Finite(min=0, min_open=True, max=1), default=0.9, show_default=True,
     help="Part of each chip's memory that may be filled.",
 )  # fmt: skip
+@click.option(
+    "--efficiency",
+    type=Finite(min=0, min_open=True, max=1),
+    default=0.82,
+    show_default=True,
+    help="Speed of iterations relative to steps timed alone; fitted to published throughputs.",
+)
 @click.option("--overhead", type=QuantityType("s"), help="Time of the host in each iteration, such as '2 ms'.")
 @click.option("--software", help="Software that is timed; by default what usually runs there.")
 @click.option("--buckets", help="Prompt lengths of static batching, such as 512,1024, which is simulated beside.")

@@ -1,4 +1,4 @@
-"""``mlsys serve-sim`` and ``mlsys.serve_sim``: the same numbers, a table that is a trace, and one line for bad input."""
+"""``mlsys serve-sim`` and ``mlsys.serve_sim``: the same numbers, a table that is a trace, one line for bad input."""
 
 import csv
 import io

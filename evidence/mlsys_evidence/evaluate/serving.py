@@ -12,8 +12,8 @@ import numpy as np
 
 from mlsys.hardware import as_system
 from mlsys.mapping.parallel import Layout
-from mlsys.models.serving import Requests, ServerSettings, ServingRun, TabulatedSteps, offline_requests, simulate
-from mlsys.models.serving.decoder_steps import ServedModel, served_model
+from mlsys.models.serving import ServerSettings, ServingRun, TabulatedSteps, offline_requests, simulate
+from mlsys.models.serving.decoder_steps import served_model
 from mlsys.workloads.transformer_config import load_decoder
 
 ROWS = Path(__file__).parents[1] / "data" / "scale" / "serving_points.csv"
@@ -79,7 +79,7 @@ def why_not(row: dict[str, str]) -> str | None:
 
 
 @lru_cache(maxsize=64)
-def _server(model: str, chip: str, chips: int, precision: str, longest: int) -> tuple[ServedModel, ServerSettings, TabulatedSteps]:
+def _server(model: str, chip: str, chips: int, precision: str) -> tuple[ServerSettings, TabulatedSteps]:
     served = served_model(
         as_system(SYSTEMS[chip]),
         load_decoder(MODELS[model]),
@@ -89,13 +89,13 @@ def _server(model: str, chip: str, chips: int, precision: str, longest: int) -> 
         usable=_FREE,
     )
     settings = replace(_SERVER, blocks=served.blocks(_SERVER))
-    return served, settings, served.steps(settings, longest)
+    return settings, served.steps(settings, max(prompt + output for prompt, output in QUEUED))
 
 
 def offline(row: dict[str, str]) -> ServingRun:
     """Return the simulated run of a row whose requests are all queued at the start."""
     prompt, output = int(row["ISL"]), int(row["OSL"])
-    _, settings, steps = _server(row["model"], row["chip"], int(row["TP"]), row["precision"], prompt + output)
+    settings, steps = _server(row["model"], row["chip"], int(row["TP"]), row["precision"])
     return simulate(offline_requests(QUEUED[prompt, output], prompt, output), steps, settings)
 
 

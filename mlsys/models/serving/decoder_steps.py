@@ -20,6 +20,14 @@ from mlsys.workloads.zoo.decoder import Decoder
 if TYPE_CHECKING:
     from mlsys.hardware import System
 
+SERVER_EFFICIENCY = 0.82
+"""Speed of the iterations of a busy server relative to the estimates of steps that are timed alone: a fitted constant.
+
+Estimates are fitted to kernels and steps without a scheduler, sampling, quantisation of activations and a clock that
+falls under sustained load. The constant is the median, over 70 published throughputs of TensorRT-LLM 1.0 (three
+models, five systems, ten lengths), of the published over the simulated rate;
+``mlsys_evidence.evaluate.serving`` compares them.
+"""
 _LEAST_CACHE = 0.2
 """Share of the usable memory that is left for the cache where the layout is not given."""
 _CONTEXTS = (1, 1024, 8192, 65536)
@@ -77,7 +85,9 @@ class ServedModel:
         """Return the bytes of one block on one chip."""
         return self.memory.kv_cache_per_token_per_chip * settings.block_size
 
-    def steps(self, settings: ServerSettings, longest: int, overhead: float = 0.0) -> TabulatedSteps:
+    def steps(
+        self, settings: ServerSettings, longest: int, overhead: float = 0.0, efficiency: float = SERVER_EFFICIENCY
+    ) -> TabulatedSteps:
         """Return the times of iterations, tabulated.
 
         An iteration that only decodes takes the time of a step of decoding. One that also processes prompts runs all
@@ -93,6 +103,8 @@ class ServedModel:
             Most tokens of a request.
         overhead
             Seconds that the host adds to each iteration.
+        efficiency
+            Speed relative to the estimates of steps that are timed alone.
         """
         budget = settings.token_budget if settings.chunked_prefill else max(settings.token_budget, longest)
         chunk = budget + settings.max_batch
@@ -120,9 +132,10 @@ class ServedModel:
                     linear[rows] = times.prefill(int(rows)).seconds - pairs * rows * (rows + 1) / 2
                 attention = decoding[j] - decoding[j, 0]
                 table[i, j] = np.maximum(linear[rows] + attention, decoding[j])
+        table /= efficiency
         table[1:] += overhead
         table[0, 1:] += overhead
-        return TabulatedSteps(axis_of(tokens), axis_of(batches), axis_of(contexts), table, pairs / dp)
+        return TabulatedSteps(axis_of(tokens), axis_of(batches), axis_of(contexts), table, pairs / dp / efficiency)
 
     def _pair_seconds(self, times: InferenceModel, budget: int) -> float:
         """Return the seconds of attention for a pair of tokens of a prompt, from chunks with and without a past."""

@@ -111,7 +111,8 @@ def _check_times(arrival: Floats) -> None:
     wrong = np.flatnonzero(~(np.isfinite(arrival) & (arrival >= 0)))
     if len(wrong):
         raise ArgumentError(
-            f"requests: arrival times must be finite and not negative, got {arrival[wrong[0]]:g} s in row {wrong[0] + 1}"
+            "requests: arrival times must be finite and not negative, "
+            f"got {arrival[wrong[0]]:g} s in row {wrong[0] + 1}"
         )
     back = np.flatnonzero(np.diff(arrival) < 0)
     if len(back):
