@@ -42,7 +42,7 @@ def _picture(result: ServingResult) -> str:
     low, high = np.floor(low), max(np.ceil(high), np.floor(low) + 1)
 
     def across(seconds: float) -> float:
-        return _LEFT + (float(np.log10(max(seconds, 1e-9))) - low) / (high - low) * (_WIDTH - _LEFT - 20)
+        return float(_LEFT + (np.log10(max(seconds, 1e-9)) - low) / (high - low) * (_WIDTH - _LEFT - 20))
 
     def up(share: float) -> float:
         return _HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - 20)

@@ -106,7 +106,8 @@ class ServingResult:
         from mlsys.unit_checks import checked_choice
 
         checked_choice("percentile", "name", name, _LATENCIES)
-        return Q_(_percentile(self._values(self.run, name), share), "s")
+        found = _percentile(self._values(self.run, name), share)
+        return Q_(float("nan") if found is None else found, "s")
 
     @staticmethod
     def _values(run: ServingRun, name: str) -> Floats:
@@ -262,7 +263,7 @@ class ServingResult:
         return self.table()._repr_mimebundle_(include, exclude)
 
 
-def _percentile(values: Floats, share: float) -> float | None:  # type: ignore[return]
+def _percentile(values: Floats, share: float) -> float | None:
     known = values[~np.isnan(values)]
     return float(np.percentile(known, share)) if len(known) else None
 

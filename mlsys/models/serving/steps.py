@@ -97,7 +97,8 @@ class TabulatedSteps:
                 for k, context in enumerate(axes[2]):
                     if tokens or batch:
                         table[i, j, k] = step(int(tokens), int(batch), int(context) if batch else 0)
-        return cls(*(np.asarray(axis) for axis in axes), table, pair_seconds)
+        prefill, batches, contexts = (np.asarray(axis) for axis in axes)
+        return cls(prefill, batches, contexts, table, pair_seconds)
 
     def __call__(self, prefill_tokens: int, decode_batch: int, context_tokens: int) -> float:
         """Return the time of an iteration, s, without that of attention within prompts."""
