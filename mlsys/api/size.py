@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from mlsys.choices import Phase
 from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
+from mlsys.models.inference.formats import known_format
 from mlsys.models.inference.limits import Limits, request_rate
 from mlsys.models.inference.plan import InferenceRequest, tokens_of
+from mlsys.models.inference.result import Sizing
 from mlsys.models.inference.search import Search, search
-from mlsys.models.inference.sizing import Ranking, Sizing, size_model
+from mlsys.models.inference.sizing import Ranking, size_model
 from mlsys.unit_checks import checked_count, checked_number, efficiency, nonnegative, positive
 from mlsys.units import Quantity
 from mlsys.workloads.transformer_config import load_decoder
@@ -126,8 +128,8 @@ def size(
         checked_count("size", "batch", batch),
         phase,
         checked_count("size", "replicas", replicas),
-        weight_format,
-        kv_format,
+        known_format(weight_format, _named(option, "weight_format")),
+        known_format(kv_format, _named(option, "kv_format")),
         precision,
         checked_number("size", "usable", usable, efficiency(), {}),
         checked_count("size", "chunk", chunk),
@@ -137,6 +139,11 @@ def size(
     return size_model(
         decoder, system, request, layout=layout, tp=tp, pp=pp, ep=ep, dp=dp, rank=rank, rent=rent, region=grid
     )
+
+
+def _named(option: str, name: str) -> str:
+    """Return how an error writes the name of an argument: with hyphens where it is an option of the command."""
+    return option.format(name.replace("_", "-") if option.startswith("--") else name)
 
 
 def find_systems(
@@ -214,8 +221,8 @@ def find_systems(
     names = [name.strip() for name in among.split(",") if name.strip()] if among else list(systems.ids)
     request = InferenceRequest(
         tokens,
-        weight_format=weight_format,
-        kv_format=kv_format,
+        weight_format=known_format(weight_format, _named(option, "weight_format")),
+        kv_format=known_format(kv_format, _named(option, "kv_format")),
         precision=precision,
         usable=checked_number("find_systems", "usable", usable, efficiency(), {}),
         chunk=checked_count("find_systems", "chunk", chunk),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mlsys.cli.page import whole_page, wide_table
 from mlsys.models.inference.pareto import Choice, choices, pareto_front
-from mlsys.models.inference.sizing import Sizing
+from mlsys.models.inference.result import Sizing
 from mlsys.models.inference.words import amount, summary
 
 _LAYOUTS, _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 8, 640, 380, 70, 50

@@ -190,7 +190,7 @@ class Feasibility:
                 "first": None if self.first is None else self.first.name,
                 "checks": checks,
                 "assumptions": list(self.assumptions),
-                "facts": [fact.name for fact in self.facts],
+                "facts": sorted({fact.name for fact in self.facts}),
             }
         )
 

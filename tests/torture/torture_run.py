@@ -256,7 +256,7 @@ def _call(case: Case, space: dict[str, Any], folder: Path) -> tuple[str, int | N
 
 # Where the names come from that calls of the library use.
 _NAMES = {
-    "mlsys": "Hardware Q_ SoftwareStack device devices edge_arena edge_clock edge_layers formulas mapper systolic",
+    "mlsys": "Hardware Q_ SoftwareStack device devices edge_arena edge_clock edge_layers formulas mapper size systolic",
     "mlsys.amounts": "amount parsed_number", "mlsys.formatting": "check fmt fmt_percent",
     "mlsys.mapping.fusion": "fuse", "mlsys.models": "roofline", "mlsys.models.analysis": "analyze",
     "mlsys.models.architecture": "architecture", "mlsys.models.systolic": "count_systolic",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from mlsys.choices import Collective
+from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.hardware import System
+from mlsys.mapping.parallel import Layout
 from mlsys.models.collectives import collective_seconds
 
 
@@ -38,7 +40,7 @@ def send_seconds(system: System, size: float, *, between_nodes: bool) -> float:
     --------
     >>> from mlsys.hardware import systems
     >>> [f"{send_seconds(systems['DGX_H100'], 45e6, between_nodes=far) * 1e6:.0f} µs" for far in (False, True)]
-    ['101 µs', '905 µs']
+    ['101 µs', '903 µs']
     """
     bandwidth, latency = _link(system, between_nodes)
     return latency + size / bandwidth
@@ -47,3 +49,22 @@ def send_seconds(system: System, size: float, *, between_nodes: bool) -> float:
 def _link(system: System, between_nodes: bool) -> tuple[float, float]:
     link = system.scale_out if between_nodes and system.scale_out is not None else system.scale_up
     return float(link.bandwidth.m_as("byte/s")), float(link.latency.m_as("s"))
+
+
+def joins(system: System, layout: Layout) -> bool:
+    """Return whether the fabrics of a system join the groups of chips of a layout.
+
+    Tensor-parallel groups beyond one node, and slices of a torus, have only some sizes.
+
+    Examples
+    --------
+    >>> from mlsys.hardware import systems
+    >>> [joins(systems["TPUv5e_pod"], Layout(tp=size)) for size in (4, 5, 17)]
+    [True, True, False]
+    """
+    try:
+        for chips in {layout.tp, layout.stage_chips if layout.ep > 1 else 1}:
+            exchange_seconds(system, "all-reduce", 1.0, chips)
+    except (ArgumentError, UnknownNameError):
+        return False
+    return True

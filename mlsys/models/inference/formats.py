@@ -57,12 +57,7 @@ def formats_on(
     >>> [formats_on(chip, llama, "fp8", None, None).computes for chip in (Hardware.Cloud.A100, Hardware.Cloud.H100)]
     ['bf16', 'fp8']
     """
-    if weight_format is not None:
-        weight_bits(weight_format)
-        weight_format = str(weight_format).lower()
-    if kv_format is not None:
-        weight_bits(kv_format)
-        kv_format = str(kv_format).lower()
+    weight_format, kv_format = known_format(weight_format), known_format(kv_format, "`kv_format`")
     machine, notes = view(device), []
     if precision is not None:
         device.peak(precision_name(precision))  # names what there is
@@ -88,6 +83,35 @@ def formats_on(
     ):
         notes.append(f"the cache is stored in {kv_format} and widened to {computes} as it is read")
     return Formats(computes, weight_format, kv_format, tuple(notes))
+
+
+def known_format(form: str | None, where: str = "`weight_format`") -> str | None:
+    """Return the name of a storage format as it is listed; None for None.
+
+    Parameters
+    ----------
+    form
+        Name of a number format, or of a block format of weights.
+    where
+        How an error writes the name of the argument.
+
+    Raises
+    ------
+    UnknownNameError
+        If it is unknown.
+
+    Examples
+    --------
+    >>> known_format("Q4_K_M"), known_format(None)
+    ('q4_k_m', None)
+    """
+    if form is None:
+        return None
+    try:
+        weight_bits(form)
+    except UnknownNameError as error:
+        raise UnknownNameError(f"{where}: {str(error).replace('weight format', 'storage format', 1)}") from None
+    return str(form).lower()
 
 
 def _narrow(form: str | None) -> bool:

@@ -19,6 +19,7 @@ _LIMITS = {
     "rate": ("1/s", False),
 }
 _PART = re.compile(r"\s*([A-Za-z]+)\s*(<=|>=|<|>|=)\s*(.+?)\s*")
+_APART = re.compile(r"^([0-9.eE+-]*[0-9.])([A-Za-zµ].*)$")  # a unit that stands right behind its number
 _EXAMPLE = "Write e.g. 'TPOT<30 ms, TTFT<1 s'"
 
 
@@ -81,7 +82,8 @@ class Limits:
             if sign[0] != ("<" if below else ">"):
                 raise ArgumentError(f"{known} takes {'<' if below else '>'}, got {short(part.strip())}")
             try:
-                number = float(amount(value, unit).m_as(unit))
+                stated = request_rate(value) if unit == "1/s" else amount(_APART.sub(r"\1 \2", value), unit)
+                number = float(stated.m_as(unit))
             except ValueError as error:
                 raise ArgumentError(f"{known}: {error}") from error
             if not number > 0:
@@ -116,10 +118,10 @@ def request_rate(text: str) -> Quantity:
     """
     match = _RATE.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        raise ArgumentError(f"a rate of requests is written as '5/s', got {short(text)}")
+        raise ArgumentError(f"a rate is written as '5/s', got {short(text)}")
     try:
         number, each = parsed_number(match.group(1)), amount(f"1 {match.group(2)}", "s")
     except ValueError as error:
-        raise ArgumentError(f"a rate of requests is written as '5/s', got {short(text)}: {error}") from error
+        raise ArgumentError(f"a rate is written as '5/s', got {short(text)}: {error}") from error
     rate: Quantity = (number / each).to("1/s")
     return rate

@@ -10,7 +10,7 @@ from mlsys.mapping.parallel import Layout
 from mlsys.models.inference.placed import batches_up_to
 
 if TYPE_CHECKING:
-    from mlsys.models.inference.sizing import Sizing
+    from mlsys.models.inference.result import Sizing
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsys.errors import UnknownNameError
 from mlsys.mapping.parallel import Layout, layouts
+from mlsys.models.inference.exchange import joins
 from mlsys.models.inference.formats import formats_on
 from mlsys.models.inference.limits import Limits
 from mlsys.models.inference.money import Money, hour_of
@@ -212,7 +213,7 @@ def _best(
     hour = hour_of(system, rent, grid)
     fitting, reason, options = 0, "the model does not fit its memory", []
     for placed in _fewest_stages(
-        Placed(system, model, each, formats, request) for each in layouts(model, system, **sizes)
+        Placed(system, model, each, formats, request) for each in layouts(model, system, **sizes) if joins(system, each)
     ):
         fitting += 1
         one = _within(placed, limits)

@@ -8,7 +8,7 @@ from mlsys.units import Q_
 
 if TYPE_CHECKING:
     from mlsys.models.inference.placed import Placed
-    from mlsys.models.inference.sizing import Sizing
+    from mlsys.models.inference.result import Sizing
 
 _LISTED = 12
 
