@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
 import click
 
 from mlsys.choices import Preemption, Routing
-from mlsys.cli.common import WrongUsage, one_form, print_csv, print_record, say, speak_plainly
+from mlsys.cli.common import WrongUsage, one_form, print_csv, print_record, progress, say, speak_plainly
 from mlsys.cli.parameters import Finite, Input, Output, QuantityType, Whole, complete_model
 from mlsys.cli.size import _complete_system
 from mlsys.files import together
+
+_STEPS = 1000  # of the progress bar
 
 
 @click.command(name="serve-sim")
@@ -142,21 +146,16 @@ def _buckets(text: str | None) -> list[int] | None:
     return sizes
 
 
-class _progress:
-    """A progress bar of the requests that have arrived; silent where standard error is no terminal."""
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[float], None]]:
+    """Yield a function of the share of the requests that has arrived, which moves a bar on a terminal."""
+    with progress(range(_STEPS), "requests") as bar:
+        done = 0
 
-    def __enter__(self) -> Any:
-        from mlsys.cli.common import progress
+        def reached(share: float) -> None:
+            nonlocal done
+            steps = int(share * _STEPS)
+            bar.update(steps - done)
+            done = steps
 
-        self.bar = progress(range(1000), "requests")
-        self.bar.__enter__()
-        self.done = 0
-        return self._reached
-
-    def _reached(self, share: float) -> None:
-        steps = int(share * 1000)
-        self.bar.update(steps - self.done)
-        self.done = steps
-
-    def __exit__(self, *error: object) -> None:
-        self.bar.__exit__(*error)
+        yield reached

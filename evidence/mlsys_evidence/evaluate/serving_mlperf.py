@@ -3,11 +3,14 @@
 The logs state neither the lengths of prompts, nor the number format, nor the layout. One number for each data set, the
 mean length of its prompts, is inferred from the rows of the offline scenario, which therefore count as fitted; those
 of the server and interactive scenarios, which have limits on latency, are then predicted. Formats are the narrowest
-that the chip multiplies, as the closed division allows; layouts are the smallest with room for a cache.
+that the chip multiplies, as the closed division allows. Submitters tune layouts: offline rows take the smallest one
+with room for a cache, the others the best of a few.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -17,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mlsys.hardware import as_system
+from mlsys.mapping.parallel import Layout
 from mlsys.models.serving import Requests, ServerSettings, ServingRun, TabulatedSteps, simulate
 from mlsys.models.serving.decoder_steps import served_model
 from mlsys.workloads.transformer_config import load_decoder
@@ -35,7 +39,8 @@ SYSTEMS = {
 }  # fmt: skip
 _LIMITS = re.compile(r"p99 TTFT<=(\d+) ms, p99 TPOT<=(\d+) ms")
 _SERVER = ServerSettings(max_batch=1024, token_budget=8192, block_size=32)
-_SECONDS = 300.0  # simulated for each load
+_WIDER, _BUDGETS = (1, 2, 4), (1024, 8192)
+_SECONDS = 200.0  # simulated for each load
 _LONGEST_OUTPUT = 2000
 
 
@@ -55,11 +60,17 @@ def _system(chip: str) -> str | None:
 
 
 @lru_cache(maxsize=64)
-def _server(model: str, system: str) -> tuple[int, ServerSettings, TabulatedSteps]:
-    """Return the chips of a replica, its settings and the times of its iterations."""
+def _server(model: str, system: str, wider: int) -> tuple[int, ServerSettings, TabulatedSteps]:
+    """Return the chips of a replica, its settings and the times of its iterations.
+
+    ``wider`` multiplies the smallest tensor parallelism with room for a cache.
+    """
     name, longest = MODELS[model]
-    narrow = "fp4" if "B200" in system else "fp8"
-    served = served_model(as_system(system), load_decoder(name), weight_format=narrow, kv_format="fp8")
+    formats = {"weight_format": "fp4" if "B200" in system else "fp8", "kv_format": "fp8"}
+    machine, decoder = as_system(system), load_decoder(name)
+    served = served_model(machine, decoder, **formats)
+    if wider > 1:
+        served = served_model(machine, decoder, layout=Layout(tp=wider * served.layout.tp), **formats)
     settings = replace(_SERVER, blocks=served.blocks(_SERVER))
     return served.layout.chips, settings, served.steps(settings, longest + _LONGEST_OUTPUT)
 
@@ -69,7 +80,7 @@ def _lengths(mean: float, most: int, number: int, seed: int) -> npt.NDArray[np.i
     drawn = np.random.default_rng(seed).exponential(1.0, number)
     low, high = 0.1 * mean, 50.0 * mean
     for _ in range(50):
-        middle = (low * high) ** 0.5
+        middle = math.sqrt(low * high)
         if np.minimum(np.ceil(middle * drawn), most).mean() < mean:
             low = middle
         else:
@@ -77,9 +88,12 @@ def _lengths(mean: float, most: int, number: int, seed: int) -> npt.NDArray[np.i
     return np.clip(np.ceil(high * drawn), 1, most).astype(np.int64)
 
 
-def _run(row: dict[str, str], prompt: float, rate: float | None) -> tuple[ServingRun, int]:
+def _run(
+    row: dict[str, str], prompt: float, rate: float | None, wider: int = 1, budget: int = _SERVER.token_budget
+) -> tuple[ServingRun, int]:
     """Return the run of one replica at its share of ``rate``, all at once without one, and the number of replicas."""
-    chips, settings, steps = _server(row["model"], str(_system(row["chip"])))
+    chips, settings, steps = _server(row["model"], str(_system(row["chip"])), wider)
+    settings = replace(settings, token_budget=budget)
     replicas = int(row["n_chips"]) // chips
     most = MODELS[row["model"]][1]
     number = 3000 if rate is None else int(np.clip(rate / replicas * _SECONDS, 200, 30_000))
@@ -94,7 +108,8 @@ def offline_rate(row: dict[str, str], prompt: float) -> float:
     run, replicas = _run(row, prompt, None)
     # The last requests run in a batch that empties, in thousands of requests as in a longer run: they are left out.
     ends = np.sort(run.end)
-    return replicas * float(run.requests.output.mean()) * 0.8 * len(ends) / (ends[int(0.9 * len(ends))] - ends[int(0.1 * len(ends))])
+    first, last = int(0.1 * len(ends)), int(0.9 * len(ends))
+    return replicas * float(run.requests.output.mean()) * (last - first) / float(ends[last] - ends[first])
 
 
 def inferred_prompt(rows: Iterable[dict[str, str]]) -> float:
@@ -102,28 +117,39 @@ def inferred_prompt(rows: Iterable[dict[str, str]]) -> float:
     listed = [row for row in rows if row["load_type"] == "offline"]
     low, high = 20.0, MODELS[listed[0]["model"]][1] * 0.8
     for _ in range(8):
-        middle = (low * high) ** 0.5
+        middle = math.sqrt(low * high)
         ratio = np.median([offline_rate(row, middle) / float(row["output_tok_per_s"]) for row in listed])
         low, high = (middle, high) if ratio > 1 else (low, middle)
-    return float((low * high) ** 0.5)
+    return math.sqrt(low * high)
 
 
 def rate_within_limits(row: dict[str, str], prompt: float) -> float:
-    """Return the highest rate, 1/s, at which 99 % of the requests meet the limits of a row."""
+    """Return the highest rate, 1/s, at which 99 % of the requests meet the limits of a row.
+
+    Submitters choose layout and token budget for each row: the best of a few is taken.
+    """
     match = _LIMITS.search(row["SLO"])
     assert match is not None, row["SLO"]
     first, later = (int(each) / 1e3 for each in match.groups())
 
-    def meets(rate: float) -> bool:
-        run, _ = _run(row, prompt, rate)
+    def meets(rate: float, wider: int, budget: int) -> bool:
+        run, _ = _run(row, prompt, rate, wider, budget)
         return bool(np.percentile(run.ttft, 99) <= first and np.nanpercentile(run.tpot, 99) <= later)
 
-    published = float(row["request_rate_per_s"])
-    low, high = published / 16, published * 16
-    for _ in range(9):
-        middle = (low * high) ** 0.5
-        low, high = (middle, high) if meets(middle) else (low, middle)
-    return low
+    published, best = float(row["request_rate_per_s"]), 0.0
+    smallest = _server(row["model"], str(_system(row["chip"])), 1)[0]
+    most = min(as_system(_system(row["chip"])).chips, int(row["n_chips"]), 8)
+    for wider, budget in itertools.product(_WIDER, _BUDGETS):
+        if wider * smallest > most:
+            continue
+        low, high = max(published / 16, best), published * 16
+        if best and not meets(best, wider, budget):
+            continue
+        for _ in range(9):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if meets(middle, wider, budget) else (low, middle)
+        best = low
+    return best
 
 
 def comparisons(rows: Iterable[dict[str, str]]) -> tuple[dict[str, float], list[Comparison]]:

@@ -205,8 +205,9 @@ def served_model(
 
 def _on_line(at: np.ndarray, known: list[int], values: list[float]) -> np.ndarray:
     """Return values interpolated linearly, and extrapolated beyond the last two points."""
-    inside = np.interp(at, known, values)
+    inside: np.ndarray = np.interp(at, known, values)
     if len(known) < 2:
         return inside
     slope = (values[-1] - values[-2]) / (known[-1] - known[-2])
-    return np.where(at > known[-1], values[-1] + max(slope, 0.0) * (at - known[-1]), inside)
+    found: np.ndarray = np.where(at > known[-1], values[-1] + max(slope, 0.0) * (at - known[-1]), inside)
+    return found
