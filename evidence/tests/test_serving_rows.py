@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mlsys.models.serving.decoder_steps import SERVER_EFFICIENCY
+from mlsys_evidence.evaluate import serving_mlperf
 from mlsys_evidence.evaluate.serving import Comparison, comparisons, rows, summary, why_not
 
 
@@ -48,3 +49,13 @@ def test_the_simulator_ranks_the_lengths_of_a_server_as_they_were_measured(compa
         measured = np.argsort(np.argsort([each.published for each in group]))
         simulated = np.argsort(np.argsort([each.simulated for each in group]))
         assert np.corrcoef(measured, simulated)[0, 1] > 0.9, name
+
+
+def test_the_load_within_the_limits_of_mlperf_is_predicted_from_offline_rows() -> None:
+    """Llama 3.1 8B and Mixtral: prompts inferred from the offline rows, loads within limits predicted."""
+    chosen = [row for row in rows() if row["model"] in ("llama3.1-8b", "mixtral-8x7b")]
+    prompts, found = serving_mlperf.comparisons(chosen)
+    assert len(found) == 7
+    assert 0 < min(prompts.values()) < max(prompts.values()) < 2048
+    assert np.median([each.error for each in found]) < 0.25
+    assert max(each.error for each in found) < 0.4

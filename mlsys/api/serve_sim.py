@@ -152,6 +152,12 @@ def serve_sim(
             settings = replace(settings, swap_seconds=served.block_bytes(settings) / _host_bandwidth(system))
         check_fits(requests, settings)
         longest = int((requests.prompt + requests.output).max())
+        positions = getattr(decoder, "learned", 0) or decoder.positions
+        if positions and longest > positions:
+            raise ArgumentError(
+                f"serve_sim(): {decoder.name} has learned positions for {positions} tokens, got a request of {longest}. "
+                f"Give shorter {option.format('prompt')} or {option.format('output')}"
+            )
         steps = served.steps(settings, longest, host, speed)
         low, high = served.scale(settings, longest)
     run = simulate(requests, steps, settings, progress=progress)
@@ -230,7 +236,10 @@ def _replicas(served: ServedModel, replicas: int | None, option: str) -> int:
 
 
 def _host_bandwidth(system: System) -> float:
-    return float(system.host.bandwidth.m_as("byte/s"))
+    host = getattr(system, "host", None)
+    if host is None:
+        raise ArgumentError(f"serve_sim(): no link from {system.name} to its host is on record; swap needs one")
+    return float(host.bandwidth.m_as("byte/s"))
 
 
 def _scaled(steps: TabulatedSteps, factor: float) -> TabulatedSteps:

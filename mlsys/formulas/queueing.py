@@ -14,12 +14,12 @@ from mlsys.errors import ArgumentError
 from mlsys.unit_checks import Argument, checked_count, count, nonnegative, positive, quantity_function
 
 
-def load() -> Argument:
+def _load() -> Argument:
     """Return the spec of the utilisation of a queue in steady state: 0 up to, but not including, 1."""
     return Argument("", low=0, high=1, high_is_allowed=False)
 
 
-def proper_fraction() -> Argument:
+def _proper_fraction() -> Argument:
     """Return the spec of a fraction between 0 and 1, both excluded."""
     return Argument("", low=0, low_is_allowed=False, high=1, high_is_allowed=False)
 
@@ -78,7 +78,7 @@ def offered_utilisation(arrival_rate: float, service_time: float, servers: int =
     return arrival_rate * service_time / servers
 
 
-@quantity_function("s", service_time=positive("s"), utilisation=load())
+@quantity_function("s", service_time=positive("s"), utilisation=_load())
 def mm1_wait(service_time: float, utilisation: float) -> float:
     r"""Return the mean time in the queue of M/M/1, :math:`S \rho / (1 - \rho)`.
 
@@ -110,7 +110,7 @@ def mm1_wait(service_time: float, utilisation: float) -> float:
     return service_time * utilisation / (1 - utilisation)
 
 
-@quantity_function("s", service_time=positive("s"), utilisation=load())
+@quantity_function("s", service_time=positive("s"), utilisation=_load())
 def md1_wait(service_time: float, utilisation: float) -> float:
     r"""Return the mean time in the queue of M/D/1, :math:`S \rho / (2 (1 - \rho))`: half that of M/M/1.
 
@@ -137,7 +137,7 @@ def md1_wait(service_time: float, utilisation: float) -> float:
     return service_time * utilisation / (2 * (1 - utilisation))
 
 
-@quantity_function("s", service_time=positive("s"), utilisation=load(), squared_variation=nonnegative())
+@quantity_function("s", service_time=positive("s"), utilisation=_load(), squared_variation=nonnegative())
 def mg1_wait(service_time: float, utilisation: float, squared_variation: float) -> float:
     r"""Return the mean time in the queue of M/G/1 by Pollaczek and Khinchine, :math:`S\rho(1+C^2)/(2(1-\rho))`.
 
@@ -167,7 +167,7 @@ def mg1_wait(service_time: float, utilisation: float, squared_variation: float) 
     return service_time * utilisation * (1 + squared_variation) / (2 * (1 - utilisation))
 
 
-@quantity_function("", servers=count(), utilisation=load())
+@quantity_function("", servers=count(), utilisation=_load())
 def erlang_c(servers: int, utilisation: float) -> float:
     r"""Return the probability that a request waits in M/M/c, by Erlang's C formula.
 
@@ -197,7 +197,7 @@ def erlang_c(servers: int, utilisation: float) -> float:
     return blocked / (1 - utilisation * (1 - blocked))
 
 
-@quantity_function("s", service_time=positive("s"), utilisation=load(), servers=count())
+@quantity_function("s", service_time=positive("s"), utilisation=_load(), servers=count())
 def mmc_wait(service_time: float, utilisation: float, servers: int) -> float:
     r"""Return the mean time in the queue of M/M/c, :math:`C(c, \rho) S / (c (1 - \rho))`.
 
@@ -226,7 +226,7 @@ def mmc_wait(service_time: float, utilisation: float, servers: int) -> float:
     return erlang_c.bare(servers, utilisation) * service_time / (servers * (1 - utilisation))  # type: ignore[no-any-return]
 
 
-@quantity_function("s", service_time=positive("s"), utilisation=load(), share=proper_fraction())
+@quantity_function("s", service_time=positive("s"), utilisation=_load(), share=_proper_fraction())
 def mm1_sojourn_percentile(service_time: float, utilisation: float, share: float) -> float:
     r"""Return a percentile of the time in the system of M/M/1, :math:`-\ln(1 - q) S / (1 - \rho)`.
 

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 import mlsys
 from mlsys.cli import main
+from mlsys.models.serving.decoder_steps import SERVER_EFFICIENCY
 from mlsys.units import Q_
 
 ASKED = ["serve-sim", "llama-3-8b", "--on", "H100"]
@@ -53,6 +54,16 @@ def test_a_page_and_static_batching_beside(tmp_path: Path) -> None:
     said = ran(*LOAD, "--buckets", "256,512", "--html", str(page)).stdout
     assert "padding is 41.4% of prompt tokens" in said
     assert "<svg" in page.read_text("utf-8")
+
+
+def test_the_default_efficiency_is_the_fitted_constant() -> None:
+    option = next(each for each in main.commands["serve-sim"].params if each.name == "efficiency")
+    assert option.default == SERVER_EFFICIENCY
+    slow, fast = (
+        mlsys.serve_sim("llama-3-8b", "H100", rate=Q_(1, "1/s"), count=20, output=16, efficiency=share).time
+        for share in (0.5, 1.0)
+    )
+    assert slow.magnitude == pytest.approx(2 * fast.magnitude, rel=0.05)
 
 
 def test_more_load_never_shortens_the_tail_and_goodput_falls() -> None:

@@ -66,11 +66,12 @@ def _server(model: str, system: str, wider: int) -> tuple[int, ServerSettings, T
     ``wider`` multiplies the smallest tensor parallelism with room for a cache.
     """
     name, longest = MODELS[model]
-    formats = {"weight_format": "fp4" if "B200" in system else "fp8", "kv_format": "fp8"}
+    narrow = "fp4" if "B200" in system else "fp8"
     machine, decoder = as_system(system), load_decoder(name)
-    served = served_model(machine, decoder, **formats)
+    served = served_model(machine, decoder, weight_format=narrow, kv_format="fp8")
     if wider > 1:
-        served = served_model(machine, decoder, layout=Layout(tp=wider * served.layout.tp), **formats)
+        layout = Layout(tp=wider * served.layout.tp)
+        served = served_model(machine, decoder, layout=layout, weight_format=narrow, kv_format="fp8")
     settings = replace(_SERVER, blocks=served.blocks(_SERVER))
     return served.layout.chips, settings, served.steps(settings, longest + _LONGEST_OUTPUT)
 
@@ -138,7 +139,7 @@ def rate_within_limits(row: dict[str, str], prompt: float) -> float:
 
     published, best = float(row["request_rate_per_s"]), 0.0
     smallest = _server(row["model"], str(_system(row["chip"])), 1)[0]
-    most = min(as_system(_system(row["chip"])).chips, int(row["n_chips"]), 8)
+    most = min(as_system(str(_system(row["chip"]))).chips, int(row["n_chips"]), 8)
     for wider, budget in itertools.product(_WIDER, _BUDGETS):
         if wider * smallest > most:
             continue
