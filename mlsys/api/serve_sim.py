@@ -155,8 +155,8 @@ def serve_sim(
         positions = getattr(decoder, "learned", 0) or decoder.positions
         if positions and longest > positions:
             raise ArgumentError(
-                f"serve_sim(): {decoder.name} has learned positions for {positions} tokens, got a request of {longest}. "
-                f"Give shorter {option.format('prompt')} or {option.format('output')}"
+                f"serve_sim(): {decoder.name} has learned positions for {positions} tokens, got a request of {longest}."
+                f" Give shorter {option.format('prompt')} or {option.format('output')}"
             )
         steps = served.steps(settings, longest, host, speed)
         low, high = served.scale(settings, longest)
