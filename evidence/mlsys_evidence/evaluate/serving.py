@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mlsys.hardware import as_system
+from mlsys.inputs import csv_records
 from mlsys.mapping.parallel import Layout
 from mlsys.models.serving import ServerSettings, ServingRun, TabulatedSteps, offline_requests, simulate
 from mlsys.models.serving.decoder_steps import served_model
@@ -63,8 +63,8 @@ class Comparison:
 
 def rows(path: Path = ROWS) -> list[dict[str, str]]:
     """Return the published rows."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    (_, heads), *records = csv_records(path)
+    return [dict(zip(heads, cells, strict=True)) for _, cells in records]
 
 
 def why_not(row: dict[str, str]) -> str | None:
