@@ -127,7 +127,6 @@ __all__ = [
     "device_bound_fraction",
     "die_carbon",
     "die_cost",
-    "direct_all_to_all_time",
     "direct_exchange_time",
     "electricity_rate",
     "elementwise_bytes",
