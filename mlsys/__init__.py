@@ -46,6 +46,7 @@ _HOMES = {
     "plan": "mlsys.api.plan",
     "SoftwareStack": "mlsys.models.software",
     "size": "mlsys.api.size",
+    "serve_sim": "mlsys.api.serve_sim",
     "SweepSpec": "mlsys.sweep",
 }
 _MODULES = ("claims", "constants", "formulas", "hardware", "mapping", "models", "sweep", "viz", "widgets", "workloads")

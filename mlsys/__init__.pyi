@@ -20,6 +20,7 @@ from mlsys.api.flops import flops as flops
 from mlsys.api.mapper import mapper as mapper
 from mlsys.api.memory import memory as memory
 from mlsys.api.plan import plan as plan
+from mlsys.api.serve_sim import serve_sim as serve_sim
 from mlsys.api.size import size as size
 from mlsys.api.systems import system as system
 from mlsys.api.systems import systems as systems

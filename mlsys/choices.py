@@ -40,6 +40,11 @@ GradientFormat = Literal["fp32", "bf16"]
 """Number format in which gradients are kept and reduced."""
 Overlap = Literal["none", "data", "all"]
 """Communication that runs beside computation: none, that of data parallelism, or that of all axes."""
+Preemption = Literal["recompute", "swap", "reserve"]
+"""What happens when no cache block is free: the latest sequence is computed again later, its blocks are swapped to
+the host, or it cannot happen because admission reserves blocks for the whole output."""
+Routing = Literal["round-robin", "least-loaded"]
+"""How requests are assigned to replicas: in turn, or to the one with the fewest outstanding requests."""
 Collective = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "send-recv"]
 """Collective operation among chips; ``"send-recv"`` is one message."""
 CollectiveAlgorithm = Literal[

@@ -47,6 +47,7 @@ MODULES = (
     "mlsys.mapping.fusion",
     "mlsys.mapping.parallel",
     "mlsys.models",
+    "mlsys.models.serving",
     "mlsys.models.inference",
     "mlsys.models.feasibility",
     "mlsys.models.cost",

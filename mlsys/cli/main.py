@@ -25,6 +25,7 @@ from mlsys.cli.installed import InstalledCommands
 from mlsys.cli.mapper import mapper
 from mlsys.cli.memory import memory
 from mlsys.cli.plan import plan
+from mlsys.cli.serve_sim import serve_sim
 from mlsys.cli.size import size
 from mlsys.cli.sweep import sweep
 from mlsys.cli.systolic import systolic
@@ -72,6 +73,7 @@ for command in (
     mapper,
     memory,
     plan,
+    serve_sim,
     size,
     sweep,
     systolic,

@@ -15,6 +15,7 @@ from mlsys.viz.numerics import bit_fields, padding_steps, sparse_blocks, value_s
 from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roofs
 from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gantt
 from mlsys.viz.schematics import dram_rows, launches, loop_nest, row_stationary_grid, system_map, warp_sectors
+from mlsys.viz.serving import latency_by_load, request_gantt
 from mlsys.viz.style import COLORS, apply_style, setup_plot
 from mlsys.viz.sweep import cost_front, rate_map
 from mlsys.viz.systolic import array_frame, energy_per_mac_levels, utilisation_teeth
@@ -44,6 +45,7 @@ __all__ = [
     "intensity_by_batch",
     "intensity_shift",
     "kernel_bars",
+    "latency_by_load",
     "latency_energy",
     "launches",
     "layer_panels",
@@ -63,6 +65,7 @@ __all__ = [
     "pipeline_timeline",
     "rate_map",
     "rent_or_buy",
+    "request_gantt",
     "ridge_by_year",
     "roofs",
     "row_stationary_grid",

@@ -1,0 +1,294 @@
+"""Queues: Little's law, utilisation, waiting times of M/M/1, M/D/1, M/G/1 and M/M/c, and padding of batches.
+
+References
+----------
+L. Kleinrock, Queueing Systems, volume 1, Wiley, 1975.
+J. D. C. Little, A proof for the queuing formula L = λW, Operations Research 9(3), 1961.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from mlsys.errors import ArgumentError
+from mlsys.unit_checks import Argument, checked_count, count, nonnegative, positive, quantity_function
+
+
+def _load() -> Argument:
+    """Return the spec of the utilisation of a queue in steady state: 0 up to, but not including, 1."""
+    return Argument("", low=0, high=1, high_is_allowed=False)
+
+
+def _proper_fraction() -> Argument:
+    """Return the spec of a fraction between 0 and 1, both excluded."""
+    return Argument("", low=0, low_is_allowed=False, high=1, high_is_allowed=False)
+
+
+@quantity_function("", arrival_rate=nonnegative("1/s"), time_in_system=nonnegative("s"))
+def requests_in_system(arrival_rate: float, time_in_system: float) -> float:
+    r"""Return the mean number of requests in a system by Little's law, :math:`L = \lambda W`.
+
+    It holds for every queue in steady state, whatever its order of service or its distributions.
+
+    Parameters
+    ----------
+    arrival_rate
+        Mean arrival rate, 1/s.
+    time_in_system
+        Mean time that a request spends in the system, s; for the time in the queue, the mean number that waits.
+
+    Returns
+    -------
+    Quantity
+        Pure number.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(f"{requests_in_system(Q_(2.49, '1/s'), Q_(25.58, 's')):.1f}")
+    63.7
+    """
+    return arrival_rate * time_in_system
+
+
+@quantity_function("", arrival_rate=nonnegative("1/s"), service_time=positive("s"), servers=count())
+def offered_utilisation(arrival_rate: float, service_time: float, servers: int = 1) -> float:
+    r"""Return the utilisation of each server, :math:`\rho = \lambda S / c`; a queue is stable only below 1.
+
+    Parameters
+    ----------
+    arrival_rate
+        Mean arrival rate, 1/s.
+    service_time
+        Mean service time, s.
+    servers
+        Number of parallel servers.
+
+    Returns
+    -------
+    Quantity
+        Pure number; above 1 the queue grows without limit.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(offered_utilisation(Q_(8, "1/s"), Q_(0.2, "s"), 2))
+    0.8
+    """
+    return arrival_rate * service_time / servers
+
+
+@quantity_function("s", service_time=positive("s"), utilisation=_load())
+def mm1_wait(service_time: float, utilisation: float) -> float:
+    r"""Return the mean time in the queue of M/M/1, :math:`S \rho / (1 - \rho)`.
+
+    Arrivals are Poisson, service times exponential, and there is one server.
+
+    Parameters
+    ----------
+    service_time
+        Mean service time *S*, s.
+    utilisation
+        Utilisation of the server.
+
+    Returns
+    -------
+    Quantity
+        Seconds, without the service itself.
+
+    Raises
+    ------
+    ArgumentError, ArgumentUnitError
+        If the utilisation is 1 or more, where the queue has no steady state, or an argument has a wrong unit.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(mm1_wait(Q_(1, "s"), 0.9).round(6))
+    9 s
+    """
+    return service_time * utilisation / (1 - utilisation)
+
+
+@quantity_function("s", service_time=positive("s"), utilisation=_load())
+def md1_wait(service_time: float, utilisation: float) -> float:
+    r"""Return the mean time in the queue of M/D/1, :math:`S \rho / (2 (1 - \rho))`: half that of M/M/1.
+
+    Arrivals are Poisson, all service times are equal, and there is one server.
+
+    Parameters
+    ----------
+    service_time
+        Service time *S*, s.
+    utilisation
+        Utilisation of the server.
+
+    Returns
+    -------
+    Quantity
+        Seconds, without the service itself.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(md1_wait(Q_(1, "s"), 0.8).round(6))
+    2 s
+    """
+    return service_time * utilisation / (2 * (1 - utilisation))
+
+
+@quantity_function("s", service_time=positive("s"), utilisation=_load(), squared_variation=nonnegative())
+def mg1_wait(service_time: float, utilisation: float, squared_variation: float) -> float:
+    r"""Return the mean time in the queue of M/G/1 by Pollaczek and Khinchine, :math:`S\rho(1+C^2)/(2(1-\rho))`.
+
+    Arrivals are Poisson, service times have any distribution, and there is one server.
+
+    Parameters
+    ----------
+    service_time
+        Mean service time *S*, s.
+    utilisation
+        Utilisation of the server.
+    squared_variation
+        Squared coefficient of variation :math:`C^2` of the service time: its variance over its squared mean;
+        0 for equal times, 1 for exponential ones.
+
+    Returns
+    -------
+    Quantity
+        Seconds, without the service itself.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(mg1_wait(Q_(1, "s"), 0.5, 4.0))
+    2.5 s
+    """
+    return service_time * utilisation * (1 + squared_variation) / (2 * (1 - utilisation))
+
+
+@quantity_function("", servers=count(), utilisation=_load())
+def erlang_c(servers: int, utilisation: float) -> float:
+    r"""Return the probability that a request waits in M/M/c, by Erlang's C formula.
+
+    It is computed from Erlang's B by :math:`B_n = A B_{n-1} / (n + A B_{n-1})` with :math:`A = c\rho`, which does
+    not overflow for many servers, and :math:`C = B / (1 - \rho (1 - B))`.
+
+    Parameters
+    ----------
+    servers
+        Number *c* of parallel servers.
+    utilisation
+        Utilisation of each.
+
+    Returns
+    -------
+    Quantity
+        Pure number from 0 to 1.
+
+    Examples
+    --------
+    >>> print(f"{erlang_c(8, 0.9):.6f}")
+    0.701533
+    """
+    traffic, blocked = servers * utilisation, 1.0
+    for server in range(1, int(servers) + 1):
+        blocked = traffic * blocked / (server + traffic * blocked)
+    return blocked / (1 - utilisation * (1 - blocked))
+
+
+@quantity_function("s", service_time=positive("s"), utilisation=_load(), servers=count())
+def mmc_wait(service_time: float, utilisation: float, servers: int) -> float:
+    r"""Return the mean time in the queue of M/M/c, :math:`C(c, \rho) S / (c (1 - \rho))`.
+
+    Arrivals are Poisson, service times exponential, and *c* servers share one queue.
+
+    Parameters
+    ----------
+    service_time
+        Mean service time *S* of one server, s.
+    utilisation
+        Utilisation of each server.
+    servers
+        Number of servers.
+
+    Returns
+    -------
+    Quantity
+        Seconds, without the service itself.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(f"{mmc_wait(Q_(1, 's'), 0.8, 4):.6f}")
+    0.745541 s
+    """
+    return erlang_c.bare(servers, utilisation) * service_time / (servers * (1 - utilisation))  # type: ignore[no-any-return]
+
+
+@quantity_function("s", service_time=positive("s"), utilisation=_load(), share=_proper_fraction())
+def mm1_sojourn_percentile(service_time: float, utilisation: float, share: float) -> float:
+    r"""Return a percentile of the time in the system of M/M/1, :math:`-\ln(1 - q) S / (1 - \rho)`.
+
+    The time in the system, waiting and service together, is exponential with mean :math:`S / (1 - \rho)`.
+
+    Parameters
+    ----------
+    service_time
+        Mean service time *S*, s.
+    utilisation
+        Utilisation of the server.
+    share
+        Share *q* of the requests that take at most this long, such as 0.99.
+
+    Returns
+    -------
+    Quantity
+        Seconds.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(f"{mm1_sojourn_percentile(Q_(1, 's'), 0.8, 0.99):.2f}")
+    23.03 s
+    """
+    return -np.log1p(-share) * service_time / (1 - utilisation)  # type: ignore[no-any-return]
+
+
+def padding_waste(lengths: Iterable[int], buckets: Iterable[int]) -> float:
+    """Return the share of the tokens of a batch that is padding, when each length is padded to the next bucket.
+
+    Parameters
+    ----------
+    lengths
+        Tokens of each input.
+    buckets
+        Sizes that inputs are padded to; each length takes the smallest that is not shorter.
+
+    Returns
+    -------
+    float
+        From 0 up to, but not including, 1.
+
+    Raises
+    ------
+    ArgumentError, ArgumentUnitError
+        If there is no length or no bucket, one is no positive whole number, or a length exceeds all buckets.
+
+    Examples
+    --------
+    >>> round(padding_waste([300], [512]), 3)
+    0.414
+    >>> padding_waste([300, 512], [256, 512, 1024])
+    0.20703125
+    """
+    sizes = sorted(checked_count("padding_waste", "buckets", bucket) for bucket in buckets)
+    real = [checked_count("padding_waste", "lengths", length) for length in lengths]
+    if not sizes or not real:
+        raise ArgumentError("padding_waste(): give at least one length and one bucket, e.g. [300], [512]")
+    if max(real) > sizes[-1]:
+        raise ArgumentError(
+            f"padding_waste(): a length of {max(real)} exceeds the largest bucket, {sizes[-1]}. Add a larger bucket"
+        )
+    padded = np.asarray(sizes)[np.searchsorted(sizes, real)]
+    return float(1 - sum(real) / padded.sum())
