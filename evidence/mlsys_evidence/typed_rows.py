@@ -166,7 +166,8 @@ def check(typed: TypedRow) -> None:
     for name, choices in known["choices"].items():
         given = getattr(typed, name)
         if given and given not in choices:
-            raise ValueError(f"`{name}` must be empty or one of {', '.join(choices)}: got {given!r}")
+            accepted = ", ".join(schema()["choices"][name])
+            raise ValueError(f"`{name}` must be empty or one of {accepted}: got {given!r}")
     for name in _SETS:
         for each in sorted(getattr(typed, name) - known[name]):
             raise ValueError(f"`{name}` has the unknown word {each!r}.{did_you_mean(each, list(known[name]))}")

@@ -138,7 +138,7 @@ def test_products_of_8_bits_that_quantise_on_the_way_take_more_calls() -> None:
     for precision in ("int8 (bitsandbytes)", "bitsandbytes int8", "LLM.int8()"):
         assert calls_of(typed(_row(precision=precision)), model) > 2 * calls_of(typed(_row()), model)
     # 45.06 ms a token in 4 bits, 30.43 in 16, of 40 layers of 7 products (huggingface/optimum): 52 microseconds each.
-    four = calls_of(typed(_row(precision="bitsandbytes nf4")), model) - calls_of(typed(_row()), model)
+    four = calls_of(typed(_row(precision="4-bit weights (bitsandbytes nf4)")), model) - calls_of(typed(_row()), model)
     assert A_CALL * four / model.layers / (2 + 2 + model.gated) == pytest.approx(52e-6, rel=0.1)
 
 

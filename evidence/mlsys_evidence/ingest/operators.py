@@ -73,10 +73,33 @@ def product(draft: Draft) -> None:
     draft.mark("batched", "batched", row.workload)
     draft.mark("layer", r"nn\.Linear", row.software)
     draft.mark("first operand transposed", "opA=T", row.seq_or_shape)
-    draft.mark("weights alone quantized", "weight-only", row.precision)
-    draft.mark("vLLM 0.14", r"vLLM 0\.14", row.software)
     if "0.14" in row.software and stack == "vLLM":
         draft.features.add("vLLM 0.14")
+    if stack:
+        _weight_copies(draft, stack)
+
+
+def _weight_copies(draft: Draft, stack: str) -> None:
+    """Fill in how many layers of one shape took turns, as aiconfigurator's collect_gemm.py has it for each stack.
+
+    None where DeepGEMM's own benchmark clears the cache. TensorRT-LLM: as many as fill the cache, at most five; vLLM:
+    one of blocks and of FP4, save FP8 of version 0.14; else six. Layers that are plugins of TensorRT-LLM, with narrow weights alone and
+    SmoothQuant, are measured by TensorRT's profiler, as the last of four in an engine that runs once, whatever their
+    rows say of a CUDA graph (collector/trtllm/collect_gemm_trt.py, efcae124c): what quantizes the activations is a layer
+    of its own, outside the time, and three large layers before have filled the cache.
+    """
+    row, blocks = draft.row, "scales of blocks" in draft.features
+    if stack == "TensorRT-LLM" and ("weight-only" in row.precision or row.precision.startswith("w8a8")):
+        draft.features.add("timed in an engine")
+    elif "DeepGEMM" in draft.libraries:
+        draft.numbers["weight_copies"] = 0
+    elif stack == "TensorRT-LLM":
+        draft.features.add("copies fill the cache")
+        draft.numbers["weight_copies"] = 5
+    else:
+        one = stack == "vLLM" and (blocks or "fp4" in row.precision)
+        of_0_14 = "vLLM 0.14" in draft.features and draft.columns["computes"] == "fp8"
+        draft.numbers["weight_copies"] = 1 if one and not of_0_14 else 6
 
 
 def _sizes(draft: Draft, names: dict[str, str], what: str) -> None:

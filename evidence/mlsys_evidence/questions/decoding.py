@@ -1,23 +1,14 @@
-"""What the sources of tokens decoded one by one say of their programs, links and hosts.
+"""Programs that decode tokens one by one: their kernels, links and hosts.
 
-- mlc-ai/llm-perf-bench, README: several cards talk over PCIe, not NVLink; its commit of llama.cpp, of October 2023,
-  splits each matrix by rows among the cards (layers became the default with ggml-org/llama.cpp pull request 4766).
-- geerlingguy/ai-benchmarks, issues 40, 43 and 46 and the README's first footnote: on two computers its cards ran
-  llama-bench over Vulkan, 128 tokens, whichever program the column of its table names; one of them has a single
-  lane of PCIe, over which the logits of every token go to the processor.
 - mit-han-lab/llm-awq, tinychat/README.md, "Prefilling Speed": flash attention, and sums in FP16 in its products
   (awq/kernels/csrc/quantization_new/gemm/gemm_cuda.cu: mma m16n8k16 f16.f16.f16.f16), at which tensor cores of
   GeForce cards run twice as fast as with sums in FP32, those of other cards no faster (NVIDIA, Ada GPU
   architecture, appendix A).
 - casper-hansen/AutoAWQ, README: version 0.1.6; awq_cuda/quantization/gemm_cuda_gen.cu and awq/modules/linear.py of
-  then: each product is written as eight partial sums in FP16, which another kernel adds; awq/modules/fused/attn.py:
-  a prompt's scores are written out.
+  that version: each product is written as eight partial sums in FP16, which another kernel adds;
+  awq/modules/fused/attn.py: a prompt's scores are written out.
 - turboderp/exllama, exllama_ext/cuda_func/q4_matmul.cu, and exllamav2, exllamav2_ext/cuda/q_gemm.cu: products of more
   than 8 rows, or of more than 32, write each matrix out in FP16 and call cublasHgemm, which sums in FP16.
-- huggingface/optimum-habana, models/mixtral/modeling_mixtral.py (sparse_moe_forward, under QUANT_CONFIG) and
-  models/gpt_oss/modeling_gpt_oss.py (hidden states repeated for all experts): each token visits every expert.
-- The same, models/qwen3_moe and models/deepseek_v2: a step is cut (``htcore.mark_step()``) behind the experts of every
-  layer, so that Python lists each layer's operators anew; models/qwen2_moe and models/mixtral hand over one graph.
 """
 
 import numpy as np

@@ -157,7 +157,7 @@ def inference(row: TypedRow) -> Case:
 
 
 def recommender(row: TypedRow) -> Case:
-    """Return the case of MLPerf's DLRM-DCNv2, offline."""
+    """Return the case of a recommender that ranks the user-item pairs of many samples at a time."""
     fmt, at_a_time = row.format, row.samples()
     twin, kind, engine = engine_of(row, fmt)
     # Every pair looks up rows of its own: the work of many is not that of one with more rows.

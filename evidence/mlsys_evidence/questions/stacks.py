@@ -25,7 +25,7 @@ def in_a_stack(row: TypedRow, stack: str, kernel: Kernel, fmt: Format) -> Case:
             Kernel(VECTOR, flops=4.0 * values, moved=values * _quantising(row, stack, fmt)),
             replace(kernel, moved=kernel.moved + wider),
         ]
-        kernels = kernels[1:] if _in_an_engine(row, stack) or row.has("DeepGEMM") else kernels
+        kernels = kernels[1:] if row.has("timed in an engine") or row.has("DeepGEMM") else kernels
     scheme = row.scheme
     if row.has("scales of blocks") or row.has("DeepGEMM"):
         scheme += f" blocks{_generation(row, stack)}"
@@ -38,17 +38,7 @@ def in_a_stack(row: TypedRow, stack: str, kernel: Kernel, fmt: Format) -> Case:
     if stack == "TensorRT-LLM" and row.scheme.startswith("w8a8"):
         # Its ``int8_gemm_template.h`` (23bc5b7c4) takes ``Sm80`` for 80 to 90, and gives no sum to two blocks.
         case = case.slower_on(as_ampere(case.engine))
-    return replace(case, stays=_copies(row, stack, case))
-
-
-def _in_an_engine(row: TypedRow, stack: str) -> bool:
-    """Tell whether a layer was timed by TensorRT's profiler, as the last of four in an engine that runs once.
-
-    So aiconfigurator's collector/trtllm/collect_gemm_trt.py (efcae124c) measures layers that are plugins of
-    TensorRT-LLM, with narrow weights alone and SmoothQuant, whatever their rows say of a CUDA graph: what quantises
-    the activations is a layer of its own, outside the time, and three large layers before have filled the cache.
-    """
-    return stack == "TensorRT-LLM" and (row.has("weights alone quantized") or row.scheme.startswith("w8a8"))
+    return replace(case, stays=_copies(row, case))
 
 
 # What instructions of Ampere attain of the peak of Hopper's matrix units, whose own take operands from shared memory
@@ -101,19 +91,14 @@ def _quantising(row: TypedRow, stack: str, fmt: Format) -> float:
 _WIDTH = 12288
 
 
-def _copies(row: TypedRow, stack: str, case: Case) -> float:
-    """Return how many layers of one shape took turns, as aiconfigurator's collect_gemm.py has it for each stack.
-
-    None where the cache is cleared. TensorRT-LLM: as many as fill the cache, at most five, or those of an engine;
-    vLLM: one of blocks and of FP4; else six.
-    """
-    if row.has("DeepGEMM"):
-        return 0.0
-    if _in_an_engine(row, stack):
+def _copies(row: TypedRow, case: Case) -> float:
+    """Return how many copies of the weights took turns; none where the cache is cleared before each call."""
+    if row.has("timed in an engine"):
         return 1 + 2 * _WIDTH * (_WIDTH + 2 * float(case.work["k"][-1])) / case.work.weights
-    if stack == "TensorRT-LLM":
-        return min(5.0, max(1.0, math.ceil(case.engine.cache / case.work.weights)))
-    return 1.0 if stack == "vLLM" and (row.has("scales of blocks") or row.computes == "fp4") else 6.0
+    copies = row.get("weight_copies")
+    if row.has("copies fill the cache"):
+        return min(copies, max(1.0, math.ceil(case.engine.cache / case.work.weights)))
+    return copies
 
 
 # Stacks whose products of blocks, each with a scale of its own, are other kernels on Blackwell: there the matrix units
