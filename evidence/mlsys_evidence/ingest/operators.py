@@ -83,10 +83,10 @@ def _weight_copies(draft: Draft, stack: str) -> None:
     """Fill in how many layers of one shape took turns, as aiconfigurator's collect_gemm.py has it for each stack.
 
     None where DeepGEMM's own benchmark clears the cache. TensorRT-LLM: as many as fill the cache, at most five; vLLM:
-    one of blocks and of FP4, save FP8 of version 0.14; else six. Layers that are plugins of TensorRT-LLM, with narrow weights alone and
-    SmoothQuant, are measured by TensorRT's profiler, as the last of four in an engine that runs once, whatever their
-    rows say of a CUDA graph (collector/trtllm/collect_gemm_trt.py, efcae124c): what quantizes the activations is a layer
-    of its own, outside the time, and three large layers before have filled the cache.
+    one of blocks and of FP4, save FP8 of version 0.14; else six. Layers that are plugins of TensorRT-LLM, with narrow
+    weights alone and SmoothQuant, are measured by TensorRT's profiler, as the last of four in an engine that runs once,
+    whatever their rows say of a CUDA graph (collector/trtllm/collect_gemm_trt.py, efcae124c): what quantizes the
+    activations is a layer of its own, outside the time, and three large layers before have filled the cache.
     """
     row, blocks = draft.row, "scales of blocks" in draft.features
     if stack == "TensorRT-LLM" and ("weight-only" in row.precision or row.precision.startswith("w8a8")):
