@@ -3,6 +3,7 @@
 import gzip
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ def test_a_question_is_the_same_without_a_word_of_its_source() -> None:
     rare = {row.operation for row in rows if sum(each.operation == row.operation for each in rows[::7]) < 8}
     chosen = [row for index, row in enumerate(rows) if index % 40 == 0 or row.operation in rare]
     assert len(chosen) > 300
-    blank = dict.fromkeys((*WORDS, "source", "quality"), "")
+    blank: dict[str, Any] = dict.fromkeys((*WORDS, "source", "quality"), "")
     for row in chosen:
         assert _answer(replace(row, row=replace(row.row, **blank))) == _answer(row), row.row.id
 
