@@ -1,21 +1,17 @@
 """Excerpts of the measurements that :mod:`mlsys` ships by itself."""
 
-import re
-
 from mlsys.explain.platforms import PUBLISHED_RUNS
 from mlsys.files import Drafts, csv_text
-from mlsys_evidence.rows import shipped_rows
-
-_RATE = re.compile(r"in energy-mode run throughput ([\d.]+) inf/s")
+from mlsys_evidence.rows import shipped_rows, typed
 
 
 def tiny_runs() -> list[dict[str, object]]:
     """Return the results of MLPerf Tiny: runs that state time and energy, and times of INT8 networks."""
     runs: list[dict[str, object]] = []
     for row in shipped_rows():
-        rate = _RATE.search(row.note)
-        if row.metric == "energy per inference" and rate and row.unit == "uJ":
-            latency, energy = 1e3 / float(rate[1]), repr(row.value / 1e3)
+        rate = typed(row).get("run_rate")
+        if typed(row).has("energy") and rate and row.unit == "uJ":
+            latency, energy = 1e3 / rate, repr(row.value / 1e3)
         elif (row.metric, row.unit, row.precision) == ("latency", "ms", "int8") and row.source.startswith(
             "mlcommons/tiny"
         ):

@@ -13,8 +13,8 @@ from mlsys.models.estimate.processors import plain_loops, scalar
 from mlsys_evidence.evaluate.blind_evaluation import examination_rows
 from mlsys_evidence.evaluate.report import validate
 from mlsys_evidence.fit.intervals import Left, intervals
-from mlsys_evidence.ingest.metal_sync_overhead import CROSSING
 from mlsys_evidence.questions import interpret
+from mlsys_evidence.questions.metal_sync_overhead import CROSSING
 from mlsys_evidence.rows import shipped_rows
 
 QUICK = Parameters(launch=1e-8)

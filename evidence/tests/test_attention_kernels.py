@@ -7,7 +7,7 @@ import pytest
 from mlsys.calibration.rows import Row
 from mlsys.models.estimate.library import fallback_stack, fitted
 from mlsys_evidence import validate
-from mlsys_evidence.ingest.attention import library_of
+from mlsys_evidence.ingest.operators import library_of
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import cited_rows, shipped_rows
 
@@ -66,9 +66,7 @@ def test_one_kernel_has_one_setting_whichever_stack_calls_it() -> None:
     ],
 )
 def test_a_library_is_known_however_it_is_spelled(name: str, library: str) -> None:
-    row = _flash_2("NVIDIA RTX 4090")
-    assert library_of(replace(row, model=name, software="")) == library
-    assert library_of(replace(row, model="", software=name)) == library
+    assert library_of(name, "") == library_of("", name) == library
 
 
 def test_fused_attention_that_nobody_fitted_is_the_best_of_its_generation() -> None:

@@ -14,9 +14,10 @@ from mlsys.models.estimate.running import SAVED_ON_GPU
 from mlsys_evidence.evaluate.blind_evaluation import examination_rows
 from mlsys_evidence.evaluate.report import validate
 from mlsys_evidence.fit.refit import held_out_predictions
-from mlsys_evidence.ingest.cudnn import Convolution
+from mlsys_evidence.ingest.operators import sizes_of_convolution
 from mlsys_evidence.ingest.reading import number_format
 from mlsys_evidence.questions import interpret
+from mlsys_evidence.questions.cudnn import Convolution
 from mlsys_evidence.rows import shipped_rows
 
 FP32 = number_format("fp32")
@@ -55,13 +56,13 @@ def test_a_fused_kernel_has_about_the_blocks_that_cudnn_launches(
     images: int, channels: int, size: int, filters: int, blocks: int
 ) -> None:
     """NeuSight's profiles of cuDNN 8.9 on an A100 state the grids; cuDNN does not always take the fewest."""
-    _, product = Convolution.of(SHAPE.format(images, channels, size, size, filters)).fused(FP32)
+    _, product = Convolution.of(sizes_of_convolution(SHAPE.format(images, channels, size, size, filters))).fused(FP32)
     assert 0.5 * blocks <= product.m * product.n / 128**2 <= blocks
 
 
 def test_winograd_saves_what_lavin_and_gray_say() -> None:
     """F(2 × 2, 3 × 3) leaves 1 multiplication of 2.25, F(4 × 4, 3 × 3) 1 of 4, where whole squares fit."""
-    shape = Convolution.of(SHAPE.format(4, 64, 32, 32, 96))
+    shape = Convolution.of(sizes_of_convolution(SHAPE.format(4, 64, 32, 32, 96)))
     direct = 4 * 32 * 32 * 64 * 96 * 9
     product = shape.as_product(FP32)
     assert product.m * product.n * product.k == direct
@@ -201,7 +202,9 @@ def test_a_library_without_winograd_multiplies_as_it_is_written(rows: list[Row])
 
 def test_large_filters_are_multiplied_by_their_spectra(rows: list[Row]) -> None:
     """A V100 of 15.7 TFLOP/s did this layer of 3.85 GFLOP in 192 µs: at 20 TFLOP/s, were all of it done."""
-    shape = Convolution.of("N=16,C=192,H=28,W=28,K=32,R=5,S=5,pad_h=2,pad_w=2,stride_v=1,stride_h=1")
+    shape = Convolution.of(
+        sizes_of_convolution("N=16,C=192,H=28,W=28,K=32,R=5,S=5,pad_h=2,pad_w=2,stride_v=1,stride_h=1")
+    )
     inside = 32 - 5 + 1  # outputs along a tile whose inputs all lie in it
     tiles = 16 * len(range(0, 28, inside)) ** 2
     spectrum = np.fft.rfft2(np.zeros((32, 32))).size
@@ -212,7 +215,7 @@ def test_large_filters_are_multiplied_by_their_spectra(rows: list[Row]) -> None:
     assert shape.flops / measured.engine.matmul > 192e-6 > arithmetic[0]
     assert "FFT, 32" in shape.algorithms(FP32)
     for strided in ("stride_v=2,stride_h=2", "stride_v=1,stride_h=2"):
-        other = Convolution.of(f"N=16,C=192,H=28,W=28,K=32,R=5,S=5,pad_h=2,pad_w=2,{strided}")
+        other = Convolution.of(sizes_of_convolution(f"N=16,C=192,H=28,W=28,K=32,R=5,S=5,pad_h=2,pad_w=2,{strided}"))
         assert set(other.algorithms(FP32)) == {"product"}
 
 
@@ -277,7 +280,7 @@ def test_networks_save_what_single_layers_do() -> None:
         if case.kind == "gemm" and case.work.flops > 2e9 and min(case.work[name].min() for name in "mnk") >= 32:
             products.append(rate)
         elif row.workload.startswith("2D conv"):
-            shape = Convolution.of(row.seq_or_shape)
+            shape = Convolution.of(sizes_of_convolution(row.seq_or_shape))
             if shape.is_three_by_three and min(shape.channels, shape.filters) >= 32 and shape.flops > 2e9:
                 layers.append(shape.flops / case.seconds / case.engine.vector)
     assert min(len(layers), len(products)) >= 25
@@ -291,7 +294,7 @@ def test_large_layers_of_a_machine_that_the_fit_never_saw_are_told() -> None:
         for each in held_out_predictions("device")
         if each.case is not None
         and each.case.setting.startswith("eager convolution")
-        and Convolution.of(each.row.seq_or_shape).flops > 4e9
+        and Convolution.of(sizes_of_convolution(each.row.seq_or_shape)).flops > 4e9
     ]
     assert len(apart) >= 30
     assert float(np.median(apart)) < 0.25
@@ -302,7 +305,11 @@ def test_a_call_takes_longer_the_more_shapes_its_program_has_tried(rows: list[Ro
     own = [row for row in shipped_rows() if "/collect/conv/" in row.source_path]
     place = {row.id: int(row.source_path.rpartition(" line ")[2]) for row in own}
     for device in {row.device for row in own}:
-        here = [row for row in own if row.device == device and Convolution.of(row.seq_or_shape).flops < 1e9]
+        here = [
+            row
+            for row in own
+            if row.device == device and Convolution.of(sizes_of_convolution(row.seq_or_shape)).flops < 1e9
+        ]
         early, late = (
             [row.value for row in here if low <= place[row.id] < high] for low, high in ((0, 1000), (3500, 6000))
         )

@@ -18,7 +18,7 @@ from measured_machines import machines, signature
 from mlsys import Hardware
 from mlsys.calibration.case import Inexpressible
 from mlsys.provenance import perturbed, recording
-from mlsys_evidence.ingest.reading import twin_of
+from mlsys_evidence.ingest.reading import device_of
 from sampled import drawn
 
 SILENT: dict[str, str] = {
@@ -60,7 +60,7 @@ def felt(machine: str, fact: str) -> bool:
 def twin(machine: str) -> str:
     """Return the id of the twin of a machine, of which sources may know several names; empty where it has none."""
     try:
-        return twin_of(machine)[0].id
+        return device_of(machine)[0].id
     except Inexpressible:
         return ""
 

@@ -10,7 +10,7 @@ from mlsys.calibration.rows import Row
 from mlsys.hardware import Hardware
 from mlsys.models.estimate import MATMUL
 from mlsys.workloads import zoo
-from mlsys_evidence.ingest.training_inputs import BINNED_TOKENS, GNMT_COUNTED, GNMT_PADDED, PACKED, as_fed
+from mlsys_evidence.ingest.training import BINNED_TOKENS, GNMT_COUNTED, GNMT_PADDED, PACKED, as_fed
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
 

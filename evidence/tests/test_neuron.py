@@ -11,8 +11,8 @@ from mlsys.calibration.rows import Row
 from mlsys.calibration.times import case_times
 from mlsys.models.analysis.assumed import whole_buckets
 from mlsys.models.estimate import MATMUL, VECTOR, Parameters
-from mlsys_evidence.ingest.neuron import bucket_of
 from mlsys_evidence.questions import interpret
+from mlsys_evidence.questions.neuron import bucket_of
 from mlsys_evidence.rows import cited_rows
 
 CHIPS = 12  # of an Inf2.48xlarge, with two cores each

@@ -10,8 +10,8 @@ from mlsys.calibration.rows import Row
 from mlsys.models.estimate import CaseBatch
 from mlsys.models.estimate.limits import bound
 from mlsys_evidence import examination_rows
-from mlsys_evidence.ingest.page_faults import MAPPED_FROM
 from mlsys_evidence.questions import interpret
+from mlsys_evidence.questions.page_faults import MAPPED_FROM
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from mlsys_evidence.ingest.pipelines import Stages
-from mlsys_evidence.ingest.sliding_window import windows
-from mlsys_evidence.questions import interpret
+from mlsys_evidence.questions import interpret, typed
+from mlsys_evidence.questions.pipelines import Stages
 from mlsys_evidence.rows import shipped_rows
 
 PIPELINED = [row for row in shipped_rows() if "pipeline of" in row.workload and "torchgpipe" in row.source]
@@ -32,7 +31,7 @@ def test_a_pipeline_takes_the_turns_of_its_last_piece(stages: int, pieces: int) 
 def test_measured_pipelines_are_read_with_what_they_compute_again() -> None:
     assert len(PIPELINED) == 6
     for row in PIPELINED:
-        pipeline = Stages.of(row)
+        pipeline = Stages.of(typed(row))
         assert pipeline.stages == row.n_devices
         assert pipeline.again == pytest.approx(1 - 1 / pipeline.pieces)
         interpret(row)
@@ -52,7 +51,7 @@ def test_computing_again_takes_longer_than_keeping() -> None:
 )  # fmt: skip
 def test_windows_cover_the_picture(shape: str, count: int) -> None:
     row = replace(next(row for row in shipped_rows() if "slides" in row.seq_or_shape), seq_or_shape=shape)
-    assert windows(row) == count
+    assert typed(row).get("windows", 1) == count
 
 
 def test_a_picture_in_windows_is_as_much_work_as_each_of_them() -> None:

@@ -20,10 +20,10 @@ from mlsys.models.estimate.thread_scaling import waiting
 from mlsys.workloads import zoo
 from mlsys_evidence.evaluate.blind_evaluation import examination_rows
 from mlsys_evidence.fit.power import measured_powers
-from mlsys_evidence.ingest.energy import AT_WORK
-from mlsys_evidence.ingest.language import language_model_of
-from mlsys_evidence.ingest.threads import beside_gpu, clocked, threads_of
-from mlsys_evidence.questions import interpret
+from mlsys_evidence.questions import interpret, typed
+from mlsys_evidence.questions.energy import AT_WORK
+from mlsys_evidence.questions.language import language_model_of
+from mlsys_evidence.questions.threads import clocked, threads_of
 from mlsys_evidence.rows import shipped_rows
 
 
@@ -87,12 +87,10 @@ def test_onnx_runtime_on_a_hub_is_a_setting_of_its_own_for_integers_only() -> No
 def test_integers_on_a_gpu_take_ncnn_as_long_as_the_threads_beside_it() -> None:
     """Rows of two sections of one publication, run apart: on the processor, and on the GPU with as many threads."""
     rows = [row for row in shipped_rows() if "ncnn" in row.software and "int8" in row.precision]
-    measured = {(row.device, row.model, row.workload): row.value for row in rows}
-    pairs = [
-        (row.value, measured[row.device, row.model, beside_gpu(row).workload])
-        for row in rows
-        if "Vulkan" in row.workload and (row.device, row.model, beside_gpu(row).workload) in measured
-    ]
+    on_cpu = [row for row in rows if "Vulkan" not in row.workload]
+    measured = {(row.device, row.model, typed(row).get("threads")): row.value for row in on_cpu}
+    beside_gpu = {(row.device, row.model, typed(row).get("threads")): row.value for row in rows if row not in on_cpu}
+    pairs = [(value, measured[key]) for key, value in beside_gpu.items() if key in measured]
     assert len(pairs) >= 5
     for beside, alone in pairs:
         assert beside == pytest.approx(alone, rel=0.1)
@@ -115,8 +113,8 @@ def test_a_submitters_own_network_is_not_taken_for_the_one_it_stands_for() -> No
 def test_quantised_experts_of_optimum_habana_are_all_visited() -> None:
     rows = [row for row in shipped_rows() if "habana" in row.software and row.model == "Mixtral-8x7B-v0.1"]
     row = next(row for row in rows if "fp8" in row.precision)
-    fixed = language_model_of(row)
-    dynamic = language_model_of(replace(row, precision="bf16"))
+    fixed = language_model_of(typed(row))
+    dynamic = language_model_of(typed(replace(row, precision="bf16")))
     assert (fixed.active_experts, dynamic.active_experts) == (8, 2)  # Mixtral: two of eight
 
 
@@ -356,7 +354,7 @@ def test_threads_that_share_a_picture_gain_what_published_runs_gain() -> None:
     times: dict[str, dict[int, float]] = {}
     for row in shipped_rows():
         if "ncnn" in row.software and row.model == "VGG-16" and row.precision != "int8" and row.device_class == "CPU":
-            times.setdefault(row.device, {})[threads_of(row)] = row.value
+            times.setdefault(row.device, {})[threads_of(typed(row))] = row.value
     gains = [each[1] / each[64] for each in times.values() if {1, 64} <= set(each)]
     assert len(gains) >= 3
     twin = Hardware["Cobalt100"]
@@ -381,9 +379,9 @@ def test_what_threads_wait_for_is_no_part_of_a_bound() -> None:
 
 def test_threads_are_read_where_a_note_states_them() -> None:
     rows = [row for row in shipped_rows() if "XNNPACK" in row.software and "Pixel 2" in row.device]
-    assert {threads_of(row) for row in rows} == {0, 1}  # "1 thread", and "big cores"
+    assert {threads_of(typed(row)) for row in rows} == {0, 1}  # "1 thread", and "big cores"
     for row in rows:
-        assert (" 1 thread " in interpret(row).setting) == (threads_of(row) == 1)
+        assert (" 1 thread " in interpret(row).setting) == (threads_of(typed(row)) == 1)
 
 
 def test_a_batch_fills_a_processor_that_one_picture_does_not() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from mlsys.models.estimate import MATMUL
 from mlsys_evidence.ingest.reading import number_format
-from mlsys_evidence.ingest.recurrences import recurrent_kernels
 from mlsys_evidence.questions import interpret
+from mlsys_evidence.questions.recurrences import recurrent_kernels
 from mlsys_evidence.rows import shipped_rows
 
 GATES = {"LSTM": 4, "GRU": 3}

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from mlsys.calibration.rows import Row
-from mlsys_evidence.ingest.rewritten import own_name, rewritten
+from mlsys_evidence.ingest.networks import own_name
 from mlsys_evidence.questions import interpret
+from mlsys_evidence.questions.rewritten import rewritten
 from mlsys_evidence.rows import shipped_rows
 
 

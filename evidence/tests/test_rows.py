@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from mlsys.calibration.rows import read_rows
-from mlsys_evidence.ingest.language import language_model_of
-from mlsys_evidence.rows import cited_rows, shipped_rows, sources
+from mlsys_evidence.questions.language import language_model_of
+from mlsys_evidence.rows import cited_rows, shipped_rows, sources, typed
 
 HEADS = "id,device,device_class,n_devices,workload,model,precision,batch,seq_or_shape,metric,value,unit,software"
 GOOD = 'r1,NVIDIA T4,datacenter GPU,1,GEMM,,fp16,1,"M=8,N=8,K=8",time,0.01,ms,cuBLAS'
@@ -101,7 +101,7 @@ def test_the_gpt3_xl_of_neusight_is_wider_than_the_published_one() -> None:
     """Its gpt3_xl.json: n_embd 3072, n_head 24, n_layer 24; a block of GPT has 12 width^2 weights, and some biases."""
     rows = [row for row in shipped_rows() if row.model == "gpt3-1.3b" and row.source == "sitar-lab/NeuSight"]
     assert rows
-    for model in map(language_model_of, rows):
+    for model in map(language_model_of, map(typed, rows)):
         weights = (12 * 3072**2) * 24 + (50257 + 2048) * 3072
         assert model.parameters().m_as("param") == pytest.approx(weights, rel=0.01)
 
@@ -116,9 +116,9 @@ def test_the_gpt3_xl_of_neusight_is_wider_than_the_published_one() -> None:
     ],
 )
 def test_the_names_that_nvidia_smi_gives_are_known(name: str, twin: str) -> None:
-    from mlsys_evidence.ingest.reading import twin_of
+    from mlsys_evidence.ingest.reading import device_of
 
-    assert twin_of(name)[0].id == twin
+    assert device_of(name)[0].id == twin
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from mlsys.models.estimate.effects import pool_of
 from mlsys_evidence import validate
 from mlsys_evidence.evaluate.blind_evaluation import examination_rows
 from mlsys_evidence.fit.refit import fitted_with
-from mlsys_evidence.ingest.encoders import down_a_pipeline
 from mlsys_evidence.questions import interpret
+from mlsys_evidence.questions.encoders import down_a_pipeline
 from mlsys_evidence.rows import shipped_rows
 
 

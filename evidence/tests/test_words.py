@@ -7,7 +7,7 @@ import pytest
 from mlsys.calibration.case import Inexpressible
 from mlsys.calibration.rows import Row
 from mlsys.workloads import zoo
-from mlsys_evidence.ingest.reading import number_format, twin_of
+from mlsys_evidence.ingest.reading import device_of, number_format
 from mlsys_evidence.ingest.software import network_software, unrolls
 from mlsys_evidence.questions import interpret
 
@@ -82,9 +82,9 @@ def test_a_language_model_by_pulsar_multiplies_wide_numbers() -> None:
 
 
 def test_one_name_of_two_chips_is_refused() -> None:
-    assert twin_of("Huawei Ascend 910 (Atlas 800, eight)")[0].id == "Ascend910"
+    assert device_of("Huawei Ascend 910 (Atlas 800, eight)")[0].id == "Ascend910"
     with pytest.raises(Inexpressible, match="no twin"):
-        twin_of("Huawei Ascend 910 (Atlas 800T A2)")
+        device_of("Huawei Ascend 910 (Atlas 800T A2)")
 
 
 def test_an_ascend_trains_products_of_fp32_on_its_cubes() -> None:

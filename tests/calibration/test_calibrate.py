@@ -31,7 +31,7 @@ from mlsys.workloads import load
 from mlsys.workloads.torch_models import recipe
 from mlsys.workloads.zoo import network
 from mlsys_evidence import validate
-from mlsys_evidence.ingest.reading import twin_of
+from mlsys_evidence.ingest.reading import device_of
 from mlsys_evidence.questions import interpret
 
 HEADS = ("device", "device_class", "workload", "precision", "seq_or_shape", "metric", "value", "unit", "software")
@@ -536,9 +536,9 @@ def test_names_of_two_makers_are_not_mixed_up() -> None:
     from mlsys.calibration.case import Inexpressible
 
     with pytest.raises(Inexpressible):
-        twin_of("NVIDIA A16")
-    assert twin_of("Apple A16")[0].id == "Apple_A16"
-    assert twin_of("AWS Inferentia")[0].id == "Inferentia1"
+        device_of("NVIDIA A16")
+    assert device_of("Apple A16")[0].id == "Apple_A16"
+    assert device_of("AWS Inferentia")[0].id == "Inferentia1"
 
 
 def test_the_range_of_an_estimate_holds_it_and_keeps_above_the_bound() -> None:

@@ -12,8 +12,8 @@ from mlsys.models.estimate import CALLED, QUEUED, VECTOR, CaseBatch, Kernel, Par
 from mlsys.models.estimate.effects import effect_of
 from mlsys.models.estimate.library import parameters_of, plain_of, scaled
 from mlsys_evidence.fit.pooling import fit_pool
-from mlsys_evidence.ingest.eager_launch_overhead import A_CALL
 from mlsys_evidence.questions import interpret
+from mlsys_evidence.questions.eager_launch_overhead import A_CALL
 from mlsys_evidence.rows import shipped_rows
 
 T4 = view(Hardware["T4"], "fp32")

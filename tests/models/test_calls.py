@@ -15,9 +15,9 @@ from mlsys.calibration.estimates import estimated
 from mlsys.calibration.rows import Row
 from mlsys.models.estimate import VECTOR, CaseBatch
 from mlsys.workloads import zoo
-from mlsys_evidence.ingest.eager_launch_overhead import A_CALL, calls_of, graph_captured, small_steps
 from mlsys_evidence.ingest.reading import number_format
-from mlsys_evidence.questions import interpret
+from mlsys_evidence.questions import interpret, typed
+from mlsys_evidence.questions.eager_launch_overhead import A_CALL, calls_of, graph_captured, small_steps
 from mlsys_evidence.rows import shipped_rows
 
 HUGGING_FACE = "PyTorch 2.1 eager (Hugging Face Transformers)"
@@ -69,7 +69,9 @@ def test_a_layer_of_transformers_calls_as_many_operators(name: str, family: str)
         transformers.AutoConfig.for_model(family, vocab_size=100, **sizes, **heads),
         "n_layer" if family == "gpt2" else "num_hidden_layers",
     )
-    ours = calls_of(_row(), model, written_out=True) - calls_of(_row(), replace(model, layers=model.layers - 1), True)
+    ours = calls_of(typed(_row()), model, written_out=True) - calls_of(
+        typed(_row()), replace(model, layers=model.layers - 1), True
+    )
     assert ours == pytest.approx(own, rel=0.12)
 
 
@@ -134,9 +136,9 @@ def test_products_of_8_bits_that_quantise_on_the_way_take_more_calls() -> None:
     """Published (huggingface.co/blog/hf-bitsandbytes-integration): several times slower where models are small."""
     model = zoo.language_model("llama-2-7b")
     for precision in ("int8 (bitsandbytes)", "bitsandbytes int8", "LLM.int8()"):
-        assert calls_of(_row(precision=precision), model) > 2 * calls_of(_row(), model)
+        assert calls_of(typed(_row(precision=precision)), model) > 2 * calls_of(typed(_row()), model)
     # 45.06 ms a token in 4 bits, 30.43 in 16, of 40 layers of 7 products (huggingface/optimum): 52 microseconds each.
-    four = calls_of(_row(precision="bitsandbytes nf4"), model) - calls_of(_row(), model)
+    four = calls_of(typed(_row(precision="4-bit weights (bitsandbytes nf4)")), model) - calls_of(typed(_row()), model)
     assert A_CALL * four / model.layers / (2 + 2 + model.gated) == pytest.approx(52e-6, rel=0.1)
 
 
@@ -158,9 +160,9 @@ def test_python_asks_every_expert_and_a_shape_without_any_is_not_asked() -> None
     """Mixtral's loop over its eight experts, a token's two of which compute, against the same block of one expert."""
     mixtral = zoo.language_model("mixtral-8x7b")
     dense = replace(mixtral, experts=0, active_experts=0)
-    more = (calls_of(_row(), mixtral) - calls_of(_row(), dense)) / mixtral.layers
+    more = (calls_of(typed(_row()), mixtral) - calls_of(typed(_row()), dense)) / mixtral.layers
     assert more == 9 + 8 + (5 + 4) + 4
-    assert calls_of(_row(software="AutoAWQ"), mixtral) < calls_of(_row(), mixtral)
+    assert calls_of(typed(_row(software="AutoAWQ")), mixtral) < calls_of(typed(_row()), mixtral)
 
 
 def test_what_is_compiled_for_one_length_of_the_cache_is_called_again_for_the_next() -> None:
@@ -205,10 +207,10 @@ def test_a_normalisation_and_a_rotation_move_what_transformers_own_code_does() -
     with _Moved() as turning:
         apply_rotary_pos_emb(queries, queries, turns, turns)
     theirs = 3 * (normalising.bytes - 2 * 2 * rows * hidden) + turning.bytes
-    work = small_steps(_row(), model, rows, number_format("fp16"))
+    work = small_steps(typed(_row()), model, rows, number_format("fp16"))
     assert float((work["moved"] * work["count"]).sum()) == pytest.approx(theirs, rel=0.03)
     for other in ({"software": "TinyChat (AWQ kernels)"}, {"software": "TensorRT-LLM 0.15"}):
-        assert small_steps(_row(**other), model, rows, number_format("fp16")).launches == 0
+        assert small_steps(typed(_row(**other)), model, rows, number_format("fp16")).launches == 0
 
 
 @pytest.mark.parametrize(
@@ -218,7 +220,7 @@ def test_a_normalisation_and_a_rotation_move_what_transformers_own_code_does() -
 )  # fmt: skip
 def test_a_captured_graph_waits_for_no_host(software: str, at_once: bool) -> None:
     step = _told(software="TensorRT-LLM 0.15")[0].work
-    assert bool((graph_captured(_row(software=software), step)["peers"] != step["peers"]).any()) == at_once
+    assert bool((graph_captured(typed(_row(software=software)), step)["peers"] != step["peers"]).any()) == at_once
 
 
 def test_the_host_that_is_named_is_told_by_its_calls() -> None:

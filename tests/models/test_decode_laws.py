@@ -26,9 +26,10 @@ from mlsys.models.estimate import (
 from mlsys.models.estimate.library import fitted
 from mlsys.models.estimate.machine import READ_FROM_STACKS
 from mlsys_evidence import held_out_predictions
-from mlsys_evidence.ingest.decoding import LANE, LOGIT, MIXED_BITS
-from mlsys_evidence.ingest.language import language_model_of
-from mlsys_evidence.questions import interpret
+from mlsys_evidence.ingest.language import MIXED_BITS
+from mlsys_evidence.questions import interpret, typed
+from mlsys_evidence.questions.decoding import LANE, LOGIT
+from mlsys_evidence.questions.language import language_model_of
 from mlsys_evidence.rows import shipped_rows
 
 QUIET = replace(Parameters(), compute=1.0, vector=1.0, bandwidth=1.0, launch=1e-12, ramp=1e-9, energy=1e-30)
@@ -167,7 +168,7 @@ def test_the_small_host_waits_for_the_logits_on_its_lane() -> None:
     seconds: dict[tuple[str, str], dict[bool, tuple[float, float]]] = {}
     for row, case in _decoded("265K Custom PC|Pi CM5"):
         small = "Pi CM5" in row.note
-        lane = LOGIT * language_model_of(row).vocabulary / LANE
+        lane = LOGIT * language_model_of(typed(row)).vocabulary / LANE
         seconds.setdefault((case.twin, row.model), {})[small] = (case.seconds, lane)
         assert (case.engine.link == LANE) == small
         assert "Vulkan" in case.setting
@@ -192,7 +193,7 @@ def test_bits_of_gpt_oss_are_those_of_its_file() -> None:
 
 def test_experts_are_products_of_their_own_with_the_same_work() -> None:
     for row, case in _decoded("265K Custom PC"):
-        model = language_model_of(row)
+        model = language_model_of(typed(row))
         if model.experts:
             shape = case.work["m"] * case.work["n"] * case.work["k"] * case.work["batch"]
             product = (case.work["kind"] == MATMUL) & (case.work["weights"] > 0)

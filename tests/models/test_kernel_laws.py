@@ -30,9 +30,9 @@ from mlsys.models.estimate.library import parameters_of
 from mlsys.models.estimate.lowering import Format
 from mlsys_evidence.fit.fitting import fit
 from mlsys_evidence.fit.refit import held_out_predictions
-from mlsys_evidence.ingest.experts import _busiest
-from mlsys_evidence.ingest.kernels import product
 from mlsys_evidence.questions import interpret
+from mlsys_evidence.questions.experts import _busiest
+from mlsys_evidence.questions.kernels import product
 from mlsys_evidence.rows import shipped_rows
 
 QUIET = replace(Parameters(), compute=1.0, vector=1.0, bandwidth=1.0, launch=1e-12, ramp=1e-9, energy=1e-30)

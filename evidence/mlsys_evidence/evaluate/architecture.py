@@ -13,10 +13,10 @@ from mlsys.provenance import Step, recording, remembered, unrecorded, used_facts
 from mlsys.provenance.trace import TracedFloat
 from mlsys.units import Quantity, ureg
 from mlsys.workloads import zoo
-from mlsys_evidence.ingest.networks import filled_batch, settled, shape_of
-from mlsys_evidence.ingest.reading import number_format
-from mlsys_evidence.questions import interpret, kind_of
+from mlsys_evidence.questions import interpret, kind_of, typed
+from mlsys_evidence.questions.networks import shape_of
 from mlsys_evidence.rows import shipped_rows
+from mlsys_evidence.typed_rows import TypedRow
 
 _SECOND = ureg.Unit("s")
 
@@ -79,18 +79,18 @@ def architecture_checks(*settings: str, noted: bool = False) -> tuple[Architectu
 def _checks(settings: tuple[str, ...]) -> tuple[ArchitectureCheck, ...]:
     checks: list[ArchitectureCheck] = []
     for row in shipped_rows():
-        if kind_of(row) != "network inference" or "thread" in row.workload or not _may_be(row, settings):
+        known = typed(row)
+        if kind_of(row) != "network inference" or "threads" in known.numbers or not _may_be(known, settings):
             continue
         try:
             case = interpret(row)
             if settings and case.setting not in settings:
                 continue
-            name, fmt, device = zoo.resolve(row.model), number_format(row.precision), Hardware[case.twin]
-            shape = shape_of(row)
+            name, fmt, device = zoo.resolve(known.network), known.format, Hardware[case.twin]
+            shape = shape_of(known)
             if name is None or fmt.vector_unit or fmt.computes == "tf32" or "width" in shape:
                 continue
-            batch = filled_batch(row, "CPU" if device.kind == "CPU" else device.kind)
-            modelled = _modelled(device.id, name.name, fmt.computes, batch, tuple(sorted(shape.items())))
+            modelled = _modelled(device.id, name.name, fmt.computes, known.samples(), tuple(sorted(shape.items())))
         except (ArgumentError, UnknownNameError, Inexpressible):
             continue
         checks.append(ArchitectureCheck(row, case.setting, ureg.Quantity(case.seconds, _SECOND), modelled))
@@ -106,9 +106,9 @@ def _modelled(
     return architecture(Hardware[device], network)
 
 
-def _may_be(row: Row, settings: tuple[str, ...]) -> bool:
-    """Return whether a row may be of one of the settings, before its network is made: they begin with its software."""
-    software = settled(row)  # of Vulkan's rows, some turn out to be of the runtime that calls it
+def _may_be(row: TypedRow, settings: tuple[str, ...]) -> bool:
+    """Return whether a row may be of one of the settings, before its network is built: they begin with its software."""
+    software = row.software  # some rows of Vulkan turn out to be of the runtime that calls it
     return not settings or software == "vulkan" or any(setting.startswith(software) for setting in settings)
 
 

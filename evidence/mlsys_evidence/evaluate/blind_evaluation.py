@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from mlsys.calibration.rows import Row, read_rows
+from mlsys.calibration.rows import Row
 from mlsys.files import csv_text, write_bytes
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import csv_records, read_text, yaml_of
@@ -24,7 +24,7 @@ from mlsys.tables import Table, tabled
 from mlsys_evidence.evaluate.report import Prediction, Score, score, validate
 from mlsys_evidence.evaluate.tables import percent_cell
 from mlsys_evidence.questions import kind_of
-from mlsys_evidence.rows import DATA
+from mlsys_evidence.rows import DATA, cited
 
 # Files of each examination: its rows, its sources, and what was first answered.
 EXAMINATIONS = FrozenDict({1: "examination"} | {number: f"examination_{number}" for number in (2, 3, 4, 5, 6)})
@@ -69,7 +69,7 @@ def examination_rows(number: int = 1) -> tuple[Row, ...]:
     >>> all(row.source in examination_sources(1) for row in rows)
     True
     """
-    return tuple(read_rows(DATA / _file(number, ".csv.gz")))
+    return tuple(cited(_file(number, ".csv.gz")))
 
 
 @lru_cache(maxsize=len(EXAMINATIONS))

@@ -5,7 +5,6 @@ Our networks are kernels; these are told apart by their shape, arithmetic and by
 """
 
 import gzip
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from mlsys.models.estimate.eager import one_by_one, score_kernels
 from mlsys.workloads import LAYER_NORM_OPERATIONS
 from mlsys_evidence.evaluate.published import with_operators
 from mlsys_evidence.fit.fitting import Fit
-from mlsys_evidence.ingest.reading import number_format
+from mlsys_evidence.rows import typed
 
 Array = NDArray[np.float64]
 OPERATORS = ("batched product", "product of a layer", "softmax", "layer normalisation", "element-wise")
@@ -57,15 +56,15 @@ def operator_parts(case: Case) -> Array:
     work = case.work
     product = work["kind"] == MATMUL
     batched = product & (work["batch"] > 1) & (work["weights"] == 0)
-    elements = work["moved"] / (2 * number_format(case.row.precision).value)
+    elements = work["moved"] / (2 * typed(case.row).value_bytes)
     moving = ~product & (work["moved"] > 0)  # others are calls that move nothing
     scores = moving & (work["flops"] == 0) & (work["weights"] == 0)
     # Rows that are read once, or twice: elements count what is read and written.
     normalised = work["flops"] / np.maximum(sum(LAYER_NORM_OPERATIONS.values()) * elements, 1.0)
     norm = moving & ~scores & (normalised > 2 / 3 - 0.01) & (normalised < 1.01)
     elementwise = moving & ~scores & ~norm & (work["weights"] == 0)  # with weights: tables of embeddings
-    plainly, adds = score_kernels(case.row.model)
-    beside = 0.0 if adds else 2.0 if re.match("BERT", case.row.model) else 1.0
+    plainly, adds = score_kernels(case.network)
+    beside = 0.0 if adds else 2.0 if case.network.startswith("BERT") else 1.0
     return np.array([
         batched, product & ~batched, scores / plainly, norm, elementwise + scores * beside / plainly,
     ], dtype=np.float64)  # fmt: skip

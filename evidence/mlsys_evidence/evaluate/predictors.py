@@ -20,6 +20,7 @@ from mlsys_evidence.evaluate.operators import OPERATORS, operators_left_out
 from mlsys_evidence.evaluate.published import PREDICTORS, WHOLE, published_predictions
 from mlsys_evidence.evaluate.report import Prediction, validate
 from mlsys_evidence.fit.refit import held_out_predictions, parameters_alone
+from mlsys_evidence.rows import typed
 
 _SOURCE = "sitar-lab/NeuSight"
 ALL, NEW, NEW_GPU = "all", "new to NeuSight", "GPU new to both"
@@ -72,9 +73,9 @@ class Single:
 
 
 def _work(row: Row) -> str:
-    if "training" in row.workload or "forward + backward" in row.workload:
+    if typed(row).operation.endswith("training"):
         return _NETWORKS[3 if row.n_devices > 1 else 2]
-    return _NETWORKS[1 if "torch.compile" in row.software else 0]
+    return _NETWORKS[1 if typed(row).has("torch.compile") else 0]
 
 
 def _groups(new_to: Iterable[str]) -> dict[str, NDArray[np.bool_]]:

@@ -10,7 +10,6 @@ The last digits of a fit depend on the CPU that it runs on, so ``mlsys validate 
 (``powers.yaml`` in :mod:`mlsys.models.energy`) and those without each card, and errors follow from what is stored.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.calibration.case import Case, Inexpressible
-from mlsys.calibration.rows import Row, read_rows
+from mlsys.calibration.rows import Row
 from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
 from mlsys.hardware import Hardware
@@ -34,10 +33,10 @@ from mlsys.models.estimate.work import COLLECTIVE
 from mlsys.precision import precision_name
 from mlsys.provenance import remembered
 from mlsys.tables import Table, tabled
-from mlsys_evidence.questions import interpret
+from mlsys_evidence.questions import ask
+from mlsys_evidence.rows import cited, typed
 
 Array = NDArray[np.float64]
-_DATA = Path(__file__).parents[1] / "data" / "card_power.csv.gz"
 _LEFT_OUT = Path(__file__).parents[1] / "data" / "cards_left_out.yaml"
 _PARTS = ("static", "byte", "operation")
 _INNER = (0.1, 0.9)
@@ -80,31 +79,29 @@ def card_rows() -> tuple[Row, ...]:
     >>> {row.metric for row in card_rows()} == {'power of a card', 'system wall power'}
     True
     """
-    return tuple(read_rows(_DATA))
+    return tuple(cited("card_power.csv.gz"))
 
 
 def _limit(row: Row) -> float:
     """Return the power that a card of a metered server was limited to, W."""
-    stated = re.search(r"limit of a card ([\d.]+) W", row.note)
-    if stated is None:
+    limit = typed(row).get("power_limit")
+    if not limit:
         raise Inexpressible("the limit of the cards' power was not seen")
-    return float(stated[1])
+    return limit
 
 
-def _timed(row: Row, wall: bool) -> Case:
-    """Return the same run as the rate that the note states."""
-    rate = re.search(r"same run achieved ([\d.]+) (samples|tokens)/s", row.note)
-    if rate is None:
-        raise Inexpressible("no rate of the same run")
-    value, unit = float(rate[1]), f"{rate[2]}/s"
-    if wall:
-        workload = re.sub(r" \(power run.*", "", row.workload)
-        return interpret(replace(row, workload=workload, metric="throughput", unit=unit, value=value))
-    return interpret(replace(row, metric="decode throughput", unit=unit, value=value))
+def _timed(row: Row) -> Case:
+    """Return the same run by the rate that its source states."""
+    known = typed(row)
+    if "run_rate" not in known.numbers:
+        raise Inexpressible(known.refused or "no rate of the same run")
+    unit = "tokens/s" if known.has("tokens counted") else "samples/s"
+    timed = replace(row, metric="throughput", unit=unit, value=known.get("run_rate"))
+    return ask(replace(known, row=timed, refused=""))
 
 
 def _run(row: Row, wall: bool) -> CardRun:
-    case = _timed(row, wall)
+    case = _timed(row)
     work = case.work
     traffic = float((work["moved"] * work["count"])[work["kind"] != COLLECTIVE].sum())
     machine = view(Hardware[case.twin], precision_name(row.precision))
@@ -129,7 +126,7 @@ def card_runs() -> tuple[CardRun, ...]:
     runs = []
     for row in card_rows():
         try:
-            runs.append(_run(row, row.metric == "system wall power"))
+            runs.append(_run(row, typed(row).has("wall power")))
         except Inexpressible:
             continue
     return tuple(runs)

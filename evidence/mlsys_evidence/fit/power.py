@@ -5,7 +5,6 @@ inferences per second of the run of the energy, or watts. MLPerf Tiny times a su
 meters: energy over *that* time is a power at work only where both ran alike, which :func:`two_runs` tells.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from mlsys.calibration.case import Inexpressible
 from mlsys.calibration.rows import Row
 from mlsys.hardware import Hardware
 from mlsys.hardware.device import Device
@@ -25,8 +23,7 @@ from mlsys.provenance import remembered, unrecorded
 from mlsys_evidence.evaluate.report import Prediction, validate
 from mlsys_evidence.fit.cards import Laws, fit_cards, fit_laws
 from mlsys_evidence.fit.refit import held_out_predictions
-from mlsys_evidence.ingest.reading import twin_of
-from mlsys_evidence.rows import shipped_rows
+from mlsys_evidence.rows import shipped_rows, typed
 
 _JOULES = {"J": 1.0, "mJ": 1e-3, "uJ": 1e-6}
 _CLASSES = ("MCU", "edge SoC")
@@ -61,19 +58,14 @@ def power_of(row: Row) -> float | None:
     >>> f"{stated.value} {stated.unit} at {power_of(stated):.3f} W"
     '1869.384 uJ at 0.122 W'
     """
-    if row.metric == "system wall power":
+    known = typed(row)
+    if known.has("wall power"):
         return row.value
-    if row.metric != "energy per inference" or row.unit not in _JOULES:
+    if not known.has("energy") or row.unit not in _JOULES:
         return None
-    for pattern, scale in (
-        (r"in energy-mode run throughput ([\d.]+) inf/s", row.value * _JOULES[row.unit]),
-        (r"mean wall power of the whole board ([\d.]+) W", 1.0),
-        (r"\bpower ([\d.]+) mW", 1e-3),
-    ):
-        stated = re.search(pattern, row.note)
-        if stated:
-            return float(stated.group(1)) * scale
-    return None
+    if "run_rate" in known.numbers:
+        return known.get("run_rate") * (row.value * _JOULES[row.unit])
+    return known.numbers.get("stated_power")
 
 
 @remembered
@@ -90,11 +82,8 @@ def measured_powers() -> tuple[MeasuredPower, ...]:
         watts = power_of(row) if row.device_class in _CLASSES else None
         if watts is None:
             continue
-        try:
-            twin, _ = twin_of(row.device)
-        except Inexpressible:
-            continue
-        powers.append(MeasuredPower(row, twin, watts))
+        if typed(row).board:
+            powers.append(MeasuredPower(row, Hardware[typed(row).board], watts))
     return tuple(powers)
 
 
@@ -204,19 +193,16 @@ def energy_checks() -> tuple[EnergyCheck, ...]:
 @remembered
 def _energy_checks() -> tuple[EnergyCheck, ...]:
     rows = [row for row in shipped_rows() if row.device_class in _CLASSES]
-    metered = {row.device for row in rows if row.metric == "energy per inference"}
+    metered = {row.device for row in rows if typed(row).has("energy")}
     rows = [row for row in rows if row.device in metered]
     unseen = _times(held_out_predictions("device", sorted(metered)))
-    known = _times(validate([row for row in rows if row.metric != "energy per inference"]).predictions)
+    known = _times(validate([row for row in rows if not typed(row).has("energy")]).predictions)
     factors = {kind: _factors(kind) for kind in LAWS}
     checks = []
     for row in rows:
-        if row.metric != "energy per inference" or row.unit not in _JOULES:
+        if not typed(row).has("energy") or row.unit not in _JOULES:
             continue
-        try:
-            twin, _ = twin_of(row.device)
-        except Inexpressible:
-            continue
+        twin = Hardware[typed(row).board]
         left, seen = _time_of(row, unseen), _time_of(row, known)
         if left is None or seen is None or twin.id not in factors.get(twin.kind, {}):
             continue
@@ -266,7 +252,7 @@ def two_runs() -> list[tuple[Row, float]]:
     }
     ratios = []
     for measured_power in measured_powers():
-        if measured_power.row.source_path in timed and "throughput" in measured_power.row.note:
+        if measured_power.row.source_path in timed and "run_rate" in typed(measured_power.row).numbers:
             ratios.append(
                 (
                     measured_power.row,

@@ -1,336 +1,206 @@
-"""Language models: prompts, tokens one by one, whole generations, and servers full of them."""
+"""Rows of language models: prompts, tokens one by one, whole generations, full servers.
 
-from __future__ import annotations
+What the sources say of their programs, links and hosts:
+
+- mlc-ai/llm-perf-bench, README: several cards talk over PCIe, not NVLink; its commit of llama.cpp, of October 2023,
+  splits each matrix by rows among the cards (layers became the default with ggml-org/llama.cpp pull request 4766).
+- geerlingguy/ai-benchmarks, issues 40, 43 and 46 and the README's first footnote: on two computers its cards ran
+  llama-bench over Vulkan, 128 tokens, whichever program the column of its table names; one of them has a single
+  lane of PCIe, over which the logits of every token go to the CPU.
+- huggingface/optimum-habana, models/mixtral/modeling_mixtral.py (sparse_moe_forward, under QUANT_CONFIG) and
+  models/gpt_oss/modeling_gpt_oss.py (hidden states repeated for all experts): each token visits every expert.
+- The same, models/qwen3_moe and models/deepseek_v2: a step is cut (``htcore.mark_step()``) behind the experts of every
+  layer, so that Python lists each layer's operators anew; models/qwen2_moe and models/mixtral use one graph.
+- mit-han-lab/llm-awq, tinychat/benchmark.py, runs its fused modules in FP16, too (``--precision W16A16``).
+"""
 
 import re
-from dataclasses import replace
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from mlsys.calibration.case import Case, Inexpressible
-from mlsys.calibration.engines import engine_for, on_threads
 from mlsys.calibration.rows import Row
-from mlsys.calibration.values import seconds_each
-from mlsys.hardware import view
-from mlsys.models.estimate import ALL_REDUCE, COLLECTIVE, MATMUL, RING_REDUCE, Snapshot, Work
-from mlsys.models.estimate.blocks import in_blocks
-from mlsys.models.estimate.eager import eager_kernels
-from mlsys.models.estimate.lowering import Format, expert_by_expert, joined, kernels_of, messages, side_by_side
-from mlsys.models.estimate.reductions import rows_read_again
-from mlsys_evidence.ingest.decoding import (
-    LLAMA_BENCH_TOKENS,
-    by_rows,
-    card_of,
-    cut_graphs,
-    host_and_copies,
-    in_steps_of_a_server,
-    linked,
-    multiplies_integers,
-    multiplying,
-    on_vulkan,
-    partial_sums,
-    program,
-    prompt_program,
-    read_by_warps,
-    stored_format,
-    token_program,
-    visits_every_expert,
-)
-from mlsys_evidence.ingest.eager_launch_overhead import (
-    called,
-    copied_cache,
-    dequantised,
-    dequantises,
-    graph_captured,
-    layer_by_layer,
-    small_steps,
-)
-from mlsys_evidence.ingest.encoders import down_a_pipeline
-from mlsys_evidence.ingest.llamacpp import BLOCK, in_blocks_of_tokens, overlapped, whole_block
-from mlsys_evidence.ingest.networks import attention_of
-from mlsys_evidence.ingest.neuron import (
-    beside_products,
-    compiled_for_neuron,
-    in_one_kernel,
-    on_cores,
-    positions_of,
-    since_july_2024,
-    widened_weights,
-)
-from mlsys_evidence.ingest.reading import batch_of, number_format, twin_of, whole_number
-from mlsys_evidence.ingest.shapes import language_shape, usual_name
-from mlsys_evidence.ingest.threads import threads_of
+from mlsys_evidence.ingest.draft import Draft
+from mlsys_evidence.ingest.reading import whole_number
+from mlsys_evidence.ingest.threads import threads
+from mlsys_evidence.questions.shapes import usual_name
 
-if TYPE_CHECKING:
-    from mlsys.workloads import Network
-    from mlsys.workloads.zoo.language import LanguageModel
-
-# A server keeps this part of its memory for weights and cache, and this many sequences at most.
-USABLE_MEMORY = 0.9
-MOST_SEQUENCES = 2048
+_PROGRAMS = (
+    ("Transformers NeuronX", "NeuronX"),
+    ("llama.cpp.*2023", "early llama.cpp"), (r"llama\.cpp|ggml", "llama.cpp"), ("Megatron-LM", "Megatron"),
+    (r"torch\.compile(?!.*Hugging Face)", "compiled"), ("Genie|RKLLM", "npu runtime"), ("habana", "HPU graphs"),
+    ("PyTorch.*ROCm", "eager ROCm"), ("MLC", "MLC"), ("Oct 2023", "early"),
+    (r"PyTorch.*(eager|TorchScript|Hugging Face)|(?<!for )Transformers", "eager"),
+    ("LitGPT|AutoAWQ|Colossal|vLLM.*eager", "eager"),
+)  # fmt: skip
+# Programs whose prompts run through other kernels than their tokens: RKLLM's through Rockchip's runtime of networks;
+# the first token of TensorRT-LLM waits for its session, which starts every kernel of a prompt from the host.
+_PROMPTS = (("RKLLM", "RKNN"), ("TensorRT-LLM", "TensorRT-LLM"))
+LLAMA_BENCH_TOKENS = 128
+# Rows of 2,880 weights do not fill Q4_K's blocks of 256: beside its MXFP4 experts (4.25 bits) gpt-oss-20b's file, of
+# 11.6 GB (group_data/all.py of ai-benchmarks), is Q5_0 and Q8_0; what a token reads has this many bits a weight.
+MIXED_BITS = 5.1
+_FUSED = r"TinyChat|AutoAWQ|DeepSpeed|Colossal-Inference|vLLM.*eager"
+# The cache of transformers' code grows with every token, so that nothing compiled for one shape fits the next
+# (huggingface/transformers, docs/source/en/kv_cache.md, "Static Cache").
+_PLAIN = r"PyTorch.*(eager|TorchScript)|torch\.compile.*Hugging Face|(?<!for )Transformers\b|LitGPT"
+_COMPILED = r"NeuronX|habana|torch\.compile(?!.*Hugging Face)"
 
 
-def language_model_of(row: Row) -> LanguageModel:
-    """Return the model that a row names, of the catalogue or by its shape."""
+def _on_vulkan(row: Row) -> bool:
+    return "llama.cpp" in row.software and re.search(r"265K Custom PC|Pi CM5", row.note) is not None
+
+
+def program_of(row: Row) -> str:
+    """Return the kind of program that ran a language model."""
+    if _on_vulkan(row):
+        return "llama.cpp Vulkan"
+    return next((name for word, name in _PROGRAMS if re.search(word, row.software)), "compiled")
+
+
+def calls_operators(row: Row) -> bool:
+    """Return whether a program that Python drives calls a GPU's operators one after the other."""
+    driven = re.search(f"{_FUSED}|{_PLAIN}", row.software) and not re.search(f"{_COMPILED}|CPU", row.software)
+    return bool(driven) and row.device_class.endswith(("GPU", "SoC"))
+
+
+def network(draft: Draft) -> None:
+    """Fill in the language model, and what changes it."""
     from mlsys.workloads import zoo
 
-    name = usual_name(row.model)
-    entry = zoo.resolve(name)
-    if entry is None:
-        shape = language_shape(name)
-        if shape is None:
-            raise Inexpressible(f"no language model {row.model} in the catalogue")
-        return shape
-    try:
-        model = zoo.language_model(entry.name)
-    except ValueError as error:
-        raise Inexpressible(f"{row.model} is no language model of the catalogue") from error
-    if entry.name == "gpt3-1.3b" and row.source == "sitar-lab/NeuSight":
+    row = draft.row
+    draft.set(network=usual_name(row.model))
+    entry = zoo.resolve(draft.columns["network"])
+    if entry is not None and entry.name == "gpt3-1.3b" and row.source == "sitar-lab/NeuSight":
         # Its gpt3_xl.json has 24 heads of 128 and therefore a width of 3,072, not the 2,048 that GPT-3's table states.
-        model = replace(model, hidden=3072, heads=24, kv_heads=24, ffn=4 * 3072)
-    every = model.experts > 0 and visits_every_expert(row)
-    return replace(model, active_experts=model.experts) if every else model
+        draft.numbers |= {"hidden": 3072, "heads": 24, "ffn": 4 * 3072}
+    if "habana" in row.software and ("fp8" in row.precision or "gpt-oss" in row.model):
+        draft.features.add("every expert")
 
 
-def both_halves(name: str, batch: int, tokens: int, *, fused: bool = True) -> Network:
-    """Return a model that encodes a prompt and decodes as long a one, of the catalogue."""
-    from mlsys.workloads import zoo
-
-    return zoo.network(name, batch=batch, sequence=tokens, precision="fp16", fused=fused)
-
-
-def _engine(row: Row, fmt: Format) -> tuple[str, str, Snapshot]:
-    twin, share = twin_of(row.device, cpu="CPU" in row.software)
-    twin = card_of(row, twin)
-    engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
-    if share < 1:
-        engine = engine.share(share, share)
-    threads = threads_of(row)
-    if threads:  # the memory holds them all up, none waits for another
-        engine = on_threads(engine, twin, threads, samples=threads)
-    if "decode" in row.workload:
-        engine = read_by_warps(row, twin, fmt, engine)
-    engine = multiplying(row, twin, fmt, linked(row, twin, engine))
-    return twin.id, "CPU" if row.software.endswith("CPU") else twin.kind, engine
-
-
-def _ways(row: Row) -> tuple[int, int]:
-    """Return over how many machines each layer is split, and into how many the layers are."""
-    if layer_by_layer(row) or ("llama.cpp" in row.software and row.n_devices > 1 and not by_rows(row)):
-        return 1, row.n_devices  # layers one machine after the other: memory is shared, time is not
-    split = re.search(r"TP=?(\d+)(?:, PP=(\d+))?", row.note)
-    if split:
-        return int(split.group(1)), int(split.group(2) or 1)
-    return max(1, row.n_devices), 1
-
-
-@lru_cache(maxsize=4096)
-def _step(model: LanguageModel, fmt: Format, tokens: int, batch: int, context: int, causal: bool = True) -> Work:
-    """Return the kernels of one pass, kept."""
-    if tokens > 1:
-        network = model.prefill(batch, tokens, "fp16", causal=causal, last_logits=True)
+def _model(draft: Draft) -> None:
+    """Fill in what all rows of language models have."""
+    row = draft.row
+    if "Pulsar2" in row.software:
+        # It keeps weights of a language model in 8 bits and what passes between its layers in 16 ("w8a16 by default":
+        # AXERA-TECH/ax-llm, README.md).
+        draft.in_format()
+        draft.set(computes="int16", value_bytes=2)
     else:
-        network = model.decode(batch, context, "fp16")
-    return expert_by_expert(kernels_of(network, fmt), fmt.weight)
+        draft.in_format()
+    if _on_vulkan(row) and "gpt-oss" in row.model:
+        draft.set(weight_bytes=MIXED_BITS / 8)
+    draft.set(software=program_of(row))
+    network(draft)
+    draft.on(cpu="CPU" in row.software)
+    if row.software.endswith("CPU"):
+        draft.set(processor="cpu")
+    if "Oct 2023" in row.software:
+        draft.features.add("linked by PCIe")
+        if draft.columns["device"] == "A100_80GB":
+            draft.set(device="A100_80GB_PCIe")
+    threads(draft)
+    _calls(draft)
+    _parallelism(draft)
+    draft.mark("one lane of PCIe", "one PCIe 2/3 lane", row.note)
+    draft.mark("attention kernel flash", r"flash|\bFA\b", row.software)
+    draft.mark("attention fused", "PyTorch 2", row.software)
+    if draft.mark("attention written out", "HF eager attention", row.note):
+        draft.features.discard("attention fused")
+    # vLLM replays a graph that it captured (since 0.2.7, unless eager), as SGLang does; calm is one kernel, whose
+    # blocks wait for one another (zeux/calm, src/infer.cu, ``cudaLaunchCooperativeKernel``).
+    if re.search(r"^(?!.*(Oct 2023|eager))(vLLM|SGLang)|one kernel a token", row.software):
+        draft.set(launch_mode="graph")
+    # A version without a number is taken for an early one.
+    draft.mark("steps planned in turn", r"^vLLM(?! (0\.([89]|\d\d)|[1-9]))(?!.*(eager|ROCm))", row.software)
+    if "habana" in row.software:
+        draft.mark("graph for each layer", r"Qwen3-\d+B-A|DeepSeek-V[23]", row.model)
 
 
-def _pass(
-    model: LanguageModel, fmt: Format, tokens: int, batch: int, context: int, tensor: int, runs: float,
-    pattern: int = ALL_REDUCE, causal: bool = True,
-) -> Work:  # fmt: skip
-    """Return one pass over ``tokens`` new tokens of each sequence, run so many times."""
-    step = _step(model, fmt, tokens, batch, context, causal).times(runs)
-    size = batch * tokens * model.hidden * fmt.value
-    return joined(step, messages(size, tensor, 2 * model.layers * runs, pattern))
+def _calls(draft: Draft) -> None:
+    row = draft.row
+    if calls_operators(row):
+        draft.features.add("operators called")
+    if re.search(_FUSED, row.software) or "llm-awq" in row.source:
+        draft.features.add("fused modules")
+    words = f"{row.software} {row.precision}"
+    if re.search(r"^(?=.*bitsandbytes).*(int8|8-bit)|LLM\.int8", words):
+        draft.set(quantizer="bitsandbytes 8-bit")
+    elif "bitsandbytes" in words and re.search("4-bit|nf4|fp4", row.precision):
+        draft.set(quantizer="bitsandbytes 4-bit")
+    elif re.search("AutoAWQ.*GEMM", row.software):
+        draft.set(quantizer="AutoAWQ GEMM")
+    elif "AutoAWQ" in row.software and "GEMV" in row.software:
+        draft.set(quantizer="AutoAWQ GEMV")
 
 
-def _case(row: Row, kind: str, works: list[Work], seconds: float, inverse: bool, fmt: Format, tensor: int) -> Case:
-    twin, group, engine = _engine(row, fmt)
-    engine = side_by_side(engine, tensor)
-    name = prompt_program(row, engine, fmt) if kind == "llm prefill" else token_program(row, engine)
-    return Case(row, kind, f"{name} {kind} on {group}", twin, engine, joined(*works), seconds, inverse)
+def _parallelism(draft: Draft) -> None:
+    """Fill in over how many devices each layer is split, and into how many stages the layers are."""
+    row = draft.row
+    by_rows = row.n_devices > 1 and re.search(r"llama\.cpp.*2023", row.software) is not None
+    if by_rows:
+        draft.features.add("split by rows")
+    split = re.search(r"DeepSpeed|TP\b|tensor parallel", f"{row.software} {row.note}")
+    if row.n_devices > 1 and "Transformers" in row.software and calls_operators(row) and not split:
+        draft.features.add("layer by layer")
+    tensor, stages = max(1, row.n_devices), 1
+    stated = re.search(r"TP=?(\d+)(?:, PP=(\d+))?", row.note)
+    if "layer by layer" in draft.features or ("llama.cpp" in row.software and row.n_devices > 1 and not by_rows):
+        tensor, stages = 1, row.n_devices
+    elif stated:
+        tensor, stages = int(stated[1]), int(stated[2] or 1)
+    draft.numbers |= {"tensor_parallel": tensor, "pipeline_parallel": stages}
 
 
-def _on_neuron(row: Row, kind: str, fmt: Format, batch: int, tokens: int, context: int) -> Case:
-    """Return the case of one pass that was compiled for NeuronCores, over so many new tokens of each sequence."""
-    model, (tensor, _) = language_model_of(row), _ways(row)
-    cores = round(tensor * _engine(row, fmt)[2].units)
-    graph = on_cores(model, cores, since_july_2024(row))
-    positions = positions_of(row, context)
-    queries = positions if tokens > 1 else 1
-    one_kernel = in_one_kernel(row, batch, queries)
-    products = _pass(graph, fmt, queries, batch, positions, tensor, 1, causal=one_kernel)
-    work = widened_weights(products, fmt, model.vocabulary)
-    work = joined(work, beside_products(graph, batch, queries, positions, cores, fmt, one_kernel))
-    seconds, inverse = seconds_each(row, batch * tokens)
-    case = _case(row, kind, [work], seconds, inverse, fmt, tensor)
-    needed = _pass(model, fmt, tokens, batch, context, tensor, 1)
-    return replace(case, compulsory=min(1.0, _moved(needed) / _moved(work)))
+def _positions(draft: Draft) -> None:
+    if "Transformers NeuronX" in draft.row.software:
+        draft.take("most_positions", r"seq (\d+)", draft.row.seq_or_shape)
 
 
-def _moved(work: Work) -> float:
-    return float((work["moved"] * work["count"])[work["kind"] != COLLECTIVE].sum())
-
-
-def prefill(row: Row) -> Case:
-    """Return the case of one pass over a prompt."""
-    fmt = stored_format(row, number_format(row.precision))
-    prompt = whole_number(
+def prefill(draft: Draft) -> None:
+    """Fill in one pass over a prompt."""
+    row = draft.row
+    draft.numbers["tokens"] = whole_number(
         r"(?:pp|input )?(\d+)(?: tokens prompt| prompt tokens|,|$)", row.seq_or_shape, "length of the prompt"
     )
-    batch = 1 if "prompt" in row.batch else batch_of(row, 1)
-    if compiled_for_neuron(row):
-        return _on_neuron(row, "llm prefill", fmt, batch, prompt, prompt)
-    seconds, inverse = seconds_each(row, prompt * batch)
-    if row.model.startswith("Switch"):
-        work = eager_kernels(both_halves(row.model, batch, prompt, fused=False), fmt)
-        return _case(row, "llm prefill", [work], seconds, inverse, fmt, 1)
-    model, (tensor, stages) = language_model_of(row), _ways(row)
-    if in_blocks_of_tokens(row, twin_of(row.device)[0]):
-        return _in_blocks(row, model, fmt, prompt, batch, stages)
-    work = _pass(model, fmt, prompt, batch, prompt, tensor, 1)
-    if program(row).startswith("eager"):
-        last = "logits of every position" not in row.note
-        written = "AutoAWQ" in row.software or attention_of(row) == "written out"
-        # One kernel leaves out what a causal mask hides; written out, all scores are computed.
-        network = model.prefill(batch, prompt, "fp16", causal=not written, last_logits=last, fused=False)
-        work = eager_kernels(network, fmt, written)
-        if written and fmt.vector_unit:
-            machine = twin_of(row.device)[0]
-            work = in_blocks(rows_read_again(work, machine, fmt.value), machine, fmt.computes)
-        work = joined(work, partial_sums(row, work), small_steps(row, model, batch * prompt, fmt))
-    narrow = work.weights
-    if dequantises(row, fmt, batch * prompt):
-        work = dequantised(row, work, fmt)
-    work, calling = called(row, model, work, written_out=attention_of(row) == "written out")
-    case = _case(row, "llm prefill", [work], seconds, inverse, fmt, tensor)
-    return replace(case, at_least=calling, compulsory=narrow / work.weights)
+    _model(draft)
+    _positions(draft)
+    draft.set(operation="prefill", software=next((n for word, n in _PROMPTS if word in row.software), program_of(row)))
+    if "prompt" in row.batch:
+        draft.set(batch=1)
+    draft.mark("encoder and decoder", "^Switch", row.model)
+    draft.mark("logits of all positions", "logits of every position", row.note)
 
 
-def _in_blocks(row: Row, model: LanguageModel, fmt: Format, prompt: int, batch: int, stages: int) -> Case:
-    """Return the case of a prompt that goes through llama.cpp block by block."""
-    work = _pass(model, fmt, min(prompt, BLOCK), batch, prompt, 1, 1)
-    narrow = work.weights
-    if not multiplies_integers(row, fmt) and fmt.weight < fmt.value:
-        work = dequantised(row, work, fmt)
-    blocks = max(1.0, prompt / BLOCK)
-    work = whole_block(row, model, work, fmt, batch, prompt).times(blocks * overlapped(blocks, stages))
-    case = _case(row, "llm prefill", [work], *seconds_each(row, prompt * batch), fmt, 1)
-    return replace(case, compulsory=narrow / work.weights)
-
-
-def decode(row: Row) -> Case:
-    """Return the case of one step, at the middle of the stretch of tokens that was timed."""
-    fmt, model = stored_format(row, number_format(row.precision)), language_model_of(row)
-    tensor, _ = _ways(row)
-    text = row.seq_or_shape
+def decode(draft: Draft) -> None:
+    """Fill in one step, at the middle of the stretch of tokens that was timed."""
+    row, text = draft.row, draft.row.seq_or_shape
+    _model(draft)
     if re.search(r"input (\d+), output (\d+)", text):
         context = whole_number(r"input (\d+)", text, "prompt") + whole_number(r"output (\d+)", text, "output") // 2
-    elif on_vulkan(row):
+    elif _on_vulkan(row):
         context = LLAMA_BENCH_TOKENS // 2
     elif "-token prompt" in text:
         context = 5 + whole_number(r"(\d+) generated", text, "tokens generated") // 2
     elif "context" in text:
         context = whole_number(r"context (\d+)", text, "context")
-    elif batch_of(row, 1) == 1 and not re.search(r"\d", text):
+    elif (draft.columns["batch"] or 1) == 1 and not re.search(r"\d", text):
         context = LLAMA_BENCH_TOKENS // 2  # one sequence reads its weights, and a few percent of them of its cache
     else:
         context = max(1, whole_number(r"(?:tg)?(\d+)", text, "tokens generated") // 2)
-    batch = batch_of(row, 1)
-    if compiled_for_neuron(row):
-        return _on_neuron(row, "llm decode", fmt, batch, 1, context)
-    seconds, inverse = seconds_each(row, batch)
-    step = _pass(model, fmt, 1, batch, context, 1 if by_rows(row) else tensor, 1)
-    _agrees_with_itself(row, step, seconds)
-    # Query, key, value, output, (gate,) up and down; and the logits.
-    products = model.layers * (6 + model.gated) + 1
-    beside = host_and_copies(row, products, batch * model.hidden, batch * model.vocabulary, fmt.value)
-    narrow = step.weights
-    if dequantises(row, fmt, batch):
-        step = dequantised(row, step, fmt)
-    step = graph_captured(
-        row, joined(step, partial_sums(row, step), copied_cache(row, model, batch, context, fmt, _engine(row, fmt)[2]))
-    )
-    step, calling = called(row, model, step, written_out=attention_of(row) == "written out")
-    case = _case(row, "llm decode", [step, *beside], seconds, inverse, fmt, tensor)
-    waits = calling + cut_graphs(row, model.layers) + in_steps_of_a_server(row, step, case.engine)
-    return replace(case, at_least=waits, compulsory=narrow / step.weights)
+    draft.numbers["context"] = context
+    _positions(draft)
+    draft.take("reported_bandwidth", r"reported per-GPU memory bandwidth ([\d.]+) GB/s", row.note)
+    draft.set(operation="decode")
 
 
-def _agrees_with_itself(row: Row, step: Work, seconds: float) -> None:
-    """Refuse a row whose own rate of bytes and rate of tokens belong to another model than the one it names."""
-    reported = re.search(r"reported per-GPU memory bandwidth ([\d.]+) GB/s", row.note)
-    if not reported:
-        return
-    moved = float(reported.group(1)) * 1e9 * max(1, row.n_devices) * seconds
-    if not 0.5 < moved / _moved(step) < 2:
-        raise Inexpressible("mislabelled model: bytes a second over tokens a second are not its size")
+def generation(draft: Draft) -> None:
+    """Fill in a prompt and all tokens after it."""
+    row = draft.row
+    _model(draft)
+    draft.numbers["tokens"] = whole_number(r"input (\d+)", row.seq_or_shape, "prompt")
+    draft.numbers["output"] = whole_number(r"output (\d+)", row.seq_or_shape, "output")
+    draft.set(operation="generation")
 
 
-def generation(row: Row) -> Case:
-    """Return the case of a prompt and all tokens after it."""
-    fmt, model = number_format(row.precision), language_model_of(row)
-    tensor, stages = _ways(row)
-    prompt = whole_number(r"input (\d+)", row.seq_or_shape, "prompt")
-    output = whole_number(r"output (\d+)", row.seq_or_shape, "output")
-    batch = batch_of(row)
-
-    def whole_passes(tokens: int, context: int, count: int) -> Work:
-        piece, turns = down_a_pipeline(batch, tokens, 1 if layer_by_layer(row) else stages)
-        # FasterTransformer and Megatron call NCCL, whose ring goes through all nodes; others have a shot of their own.
-        pattern = RING_REDUCE if re.search("FasterTransformer|Megatron", row.software) else ALL_REDUCE
-        return _pass(model, fmt, tokens, piece, context, tensor, turns * count, pattern)
-
-    works = [whole_passes(prompt, prompt, 1), small_steps(row, model, batch * prompt, fmt)]
-    middle = prompt + output // 2
-    if output > 1:
-        copies = copied_cache(row, model, batch, middle, fmt, _engine(row, fmt)[2]).times(output - 1)
-        works += [graph_captured(row, whole_passes(1, middle, output - 1)), copies]
-    seconds, inverse = seconds_each(row)
-    work, calling = called(row, model, joined(*works), output, attention_of(row) == "written out")
-    case = _case(row, "llm generation", [work], seconds, inverse, fmt, tensor)
-    token = _pass(model, fmt, 1, batch, middle, tensor, 1)
-    return replace(case, at_least=calling + in_steps_of_a_server(row, token, case.engine, output))
-
-
-def heads_together(step: Work, model: LanguageModel) -> Work:
-    """Return the kernels of a token with all heads of queries that share keys as rows of one product.
-
-    A key is read once for all of them (TensorRT-LLM's XQA, FlashInfer's groups): in a small batch, where weights are
-    most of what is read, this is hidden; a full server's caches are as large as its weights, or larger.
-
-    Parameters
-    ----------
-    step
-        With a product of one row for each head.
-    model
-        Whose heads they are.
-    """
-    shared = model.heads // max(1, model.kv_heads)
-    columns = step.columns.copy()
-    here = (step["kind"] == MATMUL) & (step["weights"] == 0) & (step["m"] == 1)
-    columns[Work.FIELDS.index("m"), here] *= shared
-    columns[Work.FIELDS.index("batch"), here] /= shared
-    return Work(columns)
-
-
-def serving(row: Row) -> Case:
-    """Return the case of a server whose queue never empties: as many sequences as its memory holds."""
-    fmt, model = number_format(row.precision), language_model_of(row)
-    tensor, _ = _ways(row)
-    prompt = whole_number(r"input (\d+)", row.seq_or_shape, "prompt")
-    output = whole_number(r"output (\d+)", row.seq_or_shape, "output")
-    twin, _share = twin_of(row.device)
-    memory = view(twin).main.capacity
-    if memory is None:
-        raise Inexpressible(f"no capacity of the memory of {twin.name} on record")
-    capacity = memory * tensor * USABLE_MEMORY
-    weights = float(model.parameters().m_as("param")) * fmt.weight
-    each = float(model.kv_cache_per_token("fp8").m_as("byte")) * (prompt + output)
-    batch = int(min(MOST_SEQUENCES, (capacity - weights) / each))
-    if batch < 1:
-        raise Inexpressible("weights and one sequence do not fit the memory")
-    prefill_pass = _pass(model, fmt, prompt, 1, prompt, tensor, batch)
-    steps = heads_together(_pass(model, fmt, 1, batch, prompt + output // 2, tensor, output), model)
-    seconds, inverse = seconds_each(row, batch * output)
-    return _case(row, "llm serving", [prefill_pass, steps], seconds, inverse, fmt, tensor)
+def serving(draft: Draft) -> None:
+    """Fill in a server whose queue never empties."""
+    generation(draft)
+    draft.set(operation="serving")

@@ -15,17 +15,13 @@ from mlsys.models.estimate.lowering import Format
 
 __all__ = [
     "batch_of",
+    "device_of",
     "number_format",
     "numbers_in",
-    "operations_a_second",
-    "twin_of",
     "whole_number",
 ]
 
 _PLACE = Path(__file__).parents[1] / "data" / "devices.yaml"
-# Rates of arithmetic: operations of integers are counted like FLOP, two a multiply-add.
-_ARITHMETIC = {f"{prefix}{kind}/s": scale for kind in ("FLOP", "OP") for prefix, scale in (("G", 1e9), ("T", 1e12))}
-
 
 # The first pattern that is found decides. Weights of llama.cpp's quantised files count their scales:
 # 32 weights and one FP16 scale for Q4_0 and Q8_0; Q4_K_M mixes formats to 4.85 bits on average.
@@ -119,28 +115,10 @@ def whole_number(pattern: str, text: str, what: str) -> int:
     return int(match.group(1).replace(",", ""))
 
 
-def batch_of(row: Row, otherwise: int | None = None) -> int:
-    """Return the batch of a row, or ``otherwise`` where the source does not state it."""
+def batch_of(row: Row) -> int | None:
+    """Return the batch of a row, or None where the source does not state it."""
     match = re.match(r"(\d+)\b", row.batch)
-    if match and int(match.group(1)) > 0:
-        return int(match.group(1))
-    if otherwise is None:
-        raise Inexpressible("batch not stated")
-    return otherwise
-
-
-def operations_a_second(row: Row) -> float:
-    """Return the operations a second that a row states, or 0 where it states something else.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> from mlsys_evidence.rows import shipped_rows
-    >>> row = replace(shipped_rows()[0], value=86.0, unit="TOP/s")
-    >>> operations_a_second(row) / 1e12, operations_a_second(replace(row, unit="ms"))
-    (86.0, 0.0)
-    """
-    return row.value * _ARITHMETIC.get(row.unit, 0.0)
+    return int(match.group(1)) or None if match else None
 
 
 @lru_cache(maxsize=1)
@@ -152,8 +130,8 @@ def _names() -> FrozenDict[str, FrozenDict[str, object]]:
 
 
 @lru_cache(maxsize=1024)
-def twin_of(name: str, *, cpu: bool = False, several: bool = False) -> tuple[Device, float]:
-    """Return the twin that a source's name of a device means, and the share of it that worked.
+def device_of(name: str, *, cpu: bool = False, several: bool = False) -> tuple[Device, float]:
+    """Return the device that a source's name means, and the share of it that worked.
 
     Parameters
     ----------
@@ -162,12 +140,12 @@ def twin_of(name: str, *, cpu: bool = False, several: bool = False) -> tuple[Dev
     cpu
         True for work on the CPU cluster of a system on chip.
     several
-        True for work that several sockets share evenly, whose number is then the share.
+        True for work that several sockets share evenly; the share is then their number.
 
     Raises
     ------
     Inexpressible
-        If the catalogue has no such twin, or the name means several where one is asked for.
+        If the catalogue has no such device, or the name means several sockets where one is wanted.
     """
     entry = _names().get(name, FrozenDict({}))
     wanted = entry.get("cpu" if cpu else "twin")

@@ -3,6 +3,8 @@
 import re
 from functools import lru_cache
 
+from mlsys.calibration.rows import Row
+
 # TensorFlow Lite runs on the processor unless it is told of something else (tensorflow/tensorflow, tensorflow/lite: a
 # delegate); on microcontrollers it is another program.
 TENSORFLOW_LITE = r"(?<!ai hub )(tflite|tensorflow ?lite)(?!.*(edge tpu|gpu|nnapi|hexagon|delegate))(?!.?(for )?micro)"
@@ -182,3 +184,73 @@ def by_processor(device: str, software: str) -> bool:
     (True, True, False)
     """
     return "CPU" in device or re.search(r"CPU(?!_AND)", software) is not None
+
+
+# Libraries by the names that typed rows have for them, where a software names them.
+_LIBRARIES = {
+    "PyTorch": "PyTorch", "torch": "torch", "torch.compile": r"torch\.compile", "TorchScript": "TorchScript",
+    "Triton": "Triton", "cuBLAS": "cuBLAS", "cuDNN": "cuDNN", "ROCm": "ROCm", "TensorRT-LLM": "TensorRT-LLM",
+    "llama.cpp": r"llama\.cpp", "vLLM": "vLLM", "SGLang": "SGLang", "Transformers": "Transformers",
+    "Transformers NeuronX": "Transformers NeuronX", "Optimum Habana": "habana", "DeepSpeed": "DeepSpeed",
+    "TinyChat": "TinyChat", "AutoAWQ": "AutoAWQ", "ExLlama": "ExLlama", "ExLlamaV2": "ExLlama.*V2|V2.*ExLlama",
+    "FasterTransformer": "FasterTransformer", "Megatron": "Megatron", "Megatron-DeepSpeed": "Megatron-DeepSpeed",
+    "NeMo": "NeMo", "TensorFlow": "TensorFlow", "ncnn": "ncnn", "OpenCV": "(?i)opencv", "DeepGEMM": "^DeepGEMM",
+    "TensorFlow Lite": f"(?i){TENSORFLOW_LITE}", "Arm NN": "ArmNN",
+}  # fmt: skip
+
+
+def libraries_in(row: Row) -> set[str]:
+    """Return the libraries that a row's software names; bitsandbytes may stand with the number format."""
+    found = set(_libraries(row.software))
+    return found | {"bitsandbytes"} if "bitsandbytes" in f"{row.software} {row.precision}" else found
+
+
+@lru_cache(maxsize=4096)
+def _libraries(software: str) -> frozenset[str]:
+    return frozenset(name for name, pattern in _LIBRARIES.items() if re.search(pattern, software))
+
+
+# Programs whose version matters, the one that decides first.
+_VERSIONED = (
+    "Neuron",
+    "PyTorch",
+    "TensorFlow",
+    "vLLM",
+    "SGLang",
+    "TensorRT-LLM",
+    "TensorRT",
+    "ONNX Runtime",
+    "OpenVINO",
+)
+
+
+@lru_cache(maxsize=4096)
+def release_of(software: str) -> str:
+    """Return the version of the main program, or an empty string.
+
+    Examples
+    --------
+    >>> release_of("PyTorch 2.1.0 CUDA 12.1 eager"), release_of("ncnn benchncnn")
+    ('2.1.0', '')
+    """
+    stated = (re.search(rf"\b{name} v?(\d+(?:\.\d+)*)", software) for name in _VERSIONED)
+    return next((found[1] for found in stated if found), "")
+
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+@lru_cache(maxsize=4096)
+def written_in(software: str) -> str:
+    """Return the year, and the month where it is stated, that a software was built in; empty where neither is.
+
+    Examples
+    --------
+    >>> written_in("llama.cpp (May 2024)"), written_in("llama.cpp build 8e672ef (2023-11)"), written_in("MLX")
+    ('2024-05', '2023-11', '')
+    """
+    named = re.search(rf"\b({'|'.join(_MONTHS)})\w* (20\d\d)\b", software)
+    if named:
+        return f"{named[2]}-{_MONTHS.index(named[1]) + 1:02d}"
+    stated = re.search(r"\b(20[12]\d)(-[01]\d)?(?!\.?\d)", software)
+    return f"{stated[1]}{stated[2] or ''}" if stated else ""

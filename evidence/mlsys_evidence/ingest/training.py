@@ -1,279 +1,188 @@
-"""Training steps: the forward pass, and about twice its work backward.
-
-Each product of the forward pass has two of the same size behind it, for the gradients of
-its inputs and of its weights. With activation checkpointing the forward pass runs twice.
-The optimiser and the exchange of gradients are taken as hidden behind the arithmetic of language models.
-What PyTorch runs between products, one operator after the other, has kernels and gradients of its own
-(:mod:`mlsys.models.estimate.steps`); Megatron's kernels and compilers join it to the products.
-TensorFlow's operators run one by one, or with XLA in loops, as they do forward.
-"""
-
-from __future__ import annotations
+"""Rows of training steps: what was trained, how it was split, and what a step was fed, from the code that ran."""
 
 import re
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
-from mlsys.calibration.case import Case, Inexpressible
-from mlsys.calibration.engines import engine_for
+from mlsys.calibration.case import Inexpressible
 from mlsys.calibration.rows import Row
-from mlsys.calibration.values import seconds_each
-from mlsys.hardware import Device, view
-from mlsys.models.estimate import MATMUL, VECTOR, Kernel, Snapshot, Work
-from mlsys.models.estimate.blocks import in_blocks
-from mlsys.models.estimate.eager import eager_kernels, one_by_one, with_gradients
-from mlsys.models.estimate.kernel_time import MATRIX_UNITS
-from mlsys.models.estimate.lowering import Format, joined, kernels_of, messages, part_in_convolutions, side_by_side
-from mlsys.models.estimate.reductions import rows_read_again
-from mlsys.models.estimate.steps import BACKWARD, step_kernels
-from mlsys.models.estimate.work import NO_WORK
-from mlsys.provenance import as_recorded
-from mlsys_evidence.ingest.attention import trained_in_one_kernel
-from mlsys_evidence.ingest.kernels import product
-from mlsys_evidence.ingest.language import USABLE_MEMORY, language_model_of
-from mlsys_evidence.ingest.layouts import copies
-from mlsys_evidence.ingest.network_lookup import batched, built
-from mlsys_evidence.ingest.networks import (
-    attention_of,
-    between_products,
-    multiplies_by_vectors,
-    saving,
-    settled,
-    shape_of,
-)
-from mlsys_evidence.ingest.pipelines import Stages
-from mlsys_evidence.ingest.reading import batch_of, number_format, twin_of, whole_number
-from mlsys_evidence.ingest.tf32 import multiplied_in
-from mlsys_evidence.ingest.training_inputs import OF_LOGITS, as_fed, batch_of_each, fed, sequences_of_each
-
-if TYPE_CHECKING:
-    from mlsys.workloads.zoo.language import LanguageModel
+from mlsys_evidence.ingest import language
+from mlsys_evidence.ingest.draft import Draft
+from mlsys_evidence.ingest.networks import program, settled, shape
+from mlsys_evidence.ingest.reading import batch_of
+from mlsys_evidence.questions.shapes import usual_name
 
 # Rows of steps that compute activations again for the gradients; and of those whose own weights stay as they are, so
 # that each product has one behind it, for its inputs: low-rank matrices beside them learn (Hu et al. 2021,
 # arXiv:2106.09685).
 _TWICE, _FROZEN = r"activation ckpt True|(?<!no )(?<!selective )activation checkpointing", r"\bQ?LoRA\b"
-# Programs that write the scores of attention out: of before FlashAttention.
+# Programs that write the scores of attention out: from before FlashAttention.
 _WRITING_SCORES = r"Megatron-DeepSpeed|PyTorch [01]\."
-USUAL_LENGTH = 2048
-
-
-def training(row: Row) -> Case:
-    """Return the case of one training step of one machine among as many as the row has."""
-    told, each = fed(row), sequences_of_each(row)
-    fmt = number_format(row.precision)
-    twin, share = twin_of(row.device)
-    plain = replace(as_fed(row), model=re.sub(r" (phase|Ph)\s*\d.*| pre-training.*| training.*", "", row.model))
-    language = told is None and ("tokens" in row.unit or row.unit == "TFLOP/s")
-    if not language:
-        network = partial(built, told.network if told else plain.model, batch=1, **shape_of(plain))
-        fmt = multiplied_in(row, fmt, twin, lambda: part_in_convolutions(network()))
-    engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
-    if share < 1:
-        engine = engine.share(share, share)
-    forward = 1.0 + (re.search(_TWICE, f"{row.seq_or_shape}; {row.note}") is not None)
-    passes = forward + (BACKWARD if not re.search(_FROZEN, row.workload) else 1)
-    if language:
-        return _language(plain, fmt, twin, engine, forward, passes)
-    setting = f"{_program(plain, engine)} training on {twin.kind}"
-    pipeline = Stages.of(row)
-    batch = max(1, batch_of_each(row, batch_of(plain, 64)) // pipeline.pieces)
-    samples = batch_of(row, 64) if pipeline.stages else batch * max(1, row.n_devices)
-    seconds, inverse = seconds_each(row, samples * (told.counted if told else each))
-    if told:
-        return Case(row, "training", setting, twin.id, engine, told.step(fmt, batch), seconds, inverse)
-    if setting == "eager training on GPU":
-        casts = "amp" in row.precision
-        how = f"trained, scores {attention_of(plain)}{', casts' if casts else ''}"
-        single = batched(plain.model, fmt, batch, saving(row.software, engine), shape_of(plain), how)
-        turned = copies(plain, setting, shape_of(plain), fmt, engine, batch).times(passes)
-        work = _through(pipeline, joined(single, turned), _again(plain, fmt, batch, engine, pipeline))
-        setting = setting.replace("eager", "torchgpipe") if "torchgpipe" in row.source else setting
-        return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
-    if one_by_one(setting):
-        work = _stepped(_encoder(plain, batch, fmt), fmt, twin, forward)
-        return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
-    # cuDNN has Winograd's algorithms for both gradients as well.
-    winograd = saving(row.software, engine) if twin.kind == "GPU" else 1.0
-    how = between_products(row, setting.replace("training", "network")) if setting.startswith("TensorFlow") else ""
-    work = batched(plain.model, fmt, batch, winograd, shape_of(plain), how).times(passes)
-    return Case(row, "training", setting, twin.id, engine, work, seconds, inverse)
-
-
-def _again(row: Row, fmt: Format, batch: int, engine: Snapshot, pipeline: Stages) -> Work:
-    """Return what a pipeline computes a second time, for the gradients."""
-    if not pipeline.again:
-        return NO_WORK
-    how = f"one by one, scores {attention_of(row)}"
-    single = batched(row.model, fmt, batch, saving(row.software, engine), shape_of(row), how)
-    return single.times(pipeline.again)
-
-
-def _through(pipeline: Stages, *works: Work) -> Work:
-    """Return the kernels that one machine runs after the other until a mini-batch has gone through a pipeline."""
-    return joined(*works).times(pipeline.turns)
-
-
-# Words that huggingface/transformers' BertForPreTraining weighs for every token, masked or not.
-BERT_WORDS = 30522
-
-
 # Frameworks of PyTorch for language models whose kernels join what lies between products, and attend by one.
-JOINED = r"Megatron|NeMo|InternEvo|PaddleNLP|FlashAttention|fused kernels|transformer kernels"
+_JOINED = r"Megatron|NeMo|InternEvo|PaddleNLP|FlashAttention|fused kernels|transformer kernels"
+# Programs whose attention is that of NVIDIA's own library, written for each generation.
+_OF_CUDNN = r"NeMo|Megatron-Bridge"
+_EXAMPLES = "DeepLearningExamples"
+# Its table of batches has those of all cards together: 1,520 of GNMT on one A100, 12,160 on eight
+# (lambdal/deeplearning-benchmark at aa5addb6, pytorch/pytorch-train-bs-fp16.json).
+_LAMBDA = "lambdal/deeplearning-benchmark"
+# Sentences of WMT16, English to German, up to 50 subwords long: a pair has 48.6 subwords, those of both languages, and
+# each side of its batch is 31 long. The log of a step of GNMT states its seconds and its subwords a second, whose
+# product over the batch is 48.4 to 49.0 on average in those of eighteen runs of one card; those of single batches
+# fall in the five groups, by their longer side, that the sampler makes, which are 9, 19, 29, 39 and 50 long, and
+# of which 0.79 is no padding (lambdal/deeplearning-benchmark at aa5addb6, pytorch/results/*_v1/PyTorch_gnmt_*;
+# NVIDIA/DeepLearningExamples at 729963dd, PyTorch/Translation/GNMT, seq2seq/data/sampler.py).
+GNMT_COUNTED, GNMT_PADDED = 48.6, 31
+# Tokens of a sample of BERT's second phase, up to 512, in NVIDIA's PyTorch. Since January 2022 a batch is of one bin of
+# 64 lengths, drawn as often as its texts are, and as long as its longest text, rounded up to eight; the first phase is
+# all in one bin (NVIDIA/DeepLearningExamples at 729963dd, PyTorch/LanguageModeling/BERT, README.md and
+# scripts/run_pretraining.sh; NVIDIA/LDDL at e4006d2b, README.md and lddl/torch/bert.py). That is 278 of 16 texts, 279
+# of 32, by the lengths of Wikipedia's 16 million samples, 256 on average (Krell et al. 2021, arXiv:2107.02027,
+# figure 1; graphcore/examples at 2d8b5653, tutorials/blogs_code/packedBERT/histograms.py).
+BINNED_TOKENS = 278
+_BINNED = r"PyTorch.*LAMB"
+# From the same release on TorchScript's compiler makes what lies between its products.
+_COMPILED = "TorchScript with nvFuser"
+# Sequences that Graphcore packs into one of so many tokens, and counts: as many as make its updates of 54,784 and of
+# 9,600 packs those of 65,536 and 16,384 sequences, in as many steps (graphcore/examples at 09b7c672, nlp/bert/popart,
+# utils/iteration.py, configs/pretrain_large_128.json and _512.json, and those of the same names in configs/packed).
+PACKED = {128: 65536 / 54784, 512: 16384 / 9600}
 
 
-def _program(row: Row, engine: Snapshot) -> str:
-    """Return the kind of program that trains.
-
-    Megatron's layers are PyTorch's own, started one by one from Python, but what lies between their products is joined.
-    What a machine's matrix units attain there tells nothing of its vector units.
-    """
-    program = settled(row)
-    if "Megatron" in row.software or (program == "eager" and re.search(JOINED, row.software)):
-        return "Megatron vector units" if engine.over_vector <= MATRIX_UNITS else "Megatron"
-    return "eager small units" if multiplies_by_vectors(row, engine) else program
-
-
-def _encoder(row: Row, batch: int, fmt: Format) -> Work:
-    """Return the pass forward of an encoder whose operators run one by one, with its guess of every token's word."""
-    work = batched(row.model, fmt, batch, shape=shape_of(row), run_as="one by one, scores written out")
-    if not ("pre-training" in row.workload and "HF" in row.note):
-        return work
-    width = float(work["k"][work["weights"] > 0][1:].min())
-    tokens = batch * whole_number(r"seq (\d+)", row.seq_or_shape, "length of the sequences")
-    guess = [product(tokens, words, width, fmt, weights=True) for words in (width, BERT_WORDS)]
-    return joined(work, Work.of(guess))
-
-
-def _stepped(work: Work, fmt: Format, twin: Device, forward: float) -> Work:
-    """Return a step of operators that run one by one: forward, the loss of the widest product's results, gradients."""
-    sizes = work["m"] * work["n"] * (work["weights"] > 0) * (work["kind"] == MATMUL)
-    loss = Kernel(VECTOR, flops=0.0, moved=OF_LOGITS * float(sizes.max()) * fmt.value)
-    both = rows_read_again(with_gradients(work, fmt.value, forward), twin, fmt.value, work)
-    return joined(in_blocks(both, twin, fmt.computes), Work.of([loss]))
-
-
-@dataclass(frozen=True)
-class _Ways:
-    """How a step is shared out: over tensors, stages of a pipeline, and copies; and micro-batches of each copy."""
-
-    tensor: int = 1
-    stages: int = 1
-    copies: int = 1
-    pieces: int = 1
-    stated: bool = False
+def training(draft: Draft) -> None:
+    """Fill in one training step of one device among as many as the row has."""
+    citation = draft.row
+    fed = _fed(draft)
+    _sequences_of_a_sample(draft)
+    draft.in_format()
+    draft.on()
+    plain = as_fed(citation)
+    plain = replace(plain, model=re.sub(r" (phase|Ph)\s*\d.*| pre-training.*| training.*", "", plain.model))
+    tokens = not fed and ("tokens" in citation.unit or citation.unit == "TFLOP/s")
+    draft.row = plain
+    if not fed:
+        shape(draft)
+    program(draft)
+    if fed:
+        draft.set(network=fed)
+    if tokens:
+        language.network(draft)
+    elif draft.columns["network"] != usual_name(citation.model):
+        draft.set(label=usual_name(citation.model))
+    draft.set(operation="language training" if tokens else "training", batch=batch_of(plain))
+    if not tokens:
+        draft.mark("head of pre-training", "pre-training", plain.workload)
+        if "HF" not in plain.note:
+            draft.features.discard("head of pre-training")
+    draft.mark("activations again", _TWICE, f"{citation.seq_or_shape}; {citation.note}")
+    draft.mark("weights frozen", _FROZEN, citation.workload)
+    draft.mark("scores of training written out", _WRITING_SCORES, citation.software)
+    draft.mark("attention of cuDNN", _OF_CUDNN, citation.software)
+    software = settled(plain)
+    if "Megatron" in plain.software or (software == "eager" and re.search(_JOINED, plain.software)):
+        draft.set(software="Megatron")
+    draft.mark("encoder and decoder", "^Switch", plain.model)
+    if _LAMBDA in citation.source:
+        draft.features.add("batch of all devices")
+    draft.mark("torchgpipe", "torchgpipe", citation.source)
+    _pipeline(draft, citation)
+    _ways(draft, plain)
 
 
-def _ways(row: Row) -> _Ways:
+def _pipeline(draft: Draft, row: Row) -> None:
+    """Fill in the stages through which a mini-batch goes in pieces."""
+    if not draft.take("pipeline_stages", r"pipeline of (\d+)", row.workload):
+        return
+    draft.take("micro_batches", r"(\d+) micro-batches", row.note)
+    draft.mark("activations recomputed", "activations recomputed", row.workload)
+
+
+def _ways(draft: Draft, row: Row) -> None:
+    """Fill in how a step over a language model is split, and its batches."""
     stated = re.search(r"tensor parallel (\d+), data parallel (\d+), pipeline parallel (\d+)", row.note)
-    pieces = re.search(r"accum (\d+)", row.batch)
-    if stated:
-        tensor, copies, stages = (int(part) for part in stated.groups())
-        return _Ways(tensor, stages, copies, int(pieces.group(1)) if pieces else 1, True)
     count = max(1, row.n_devices)
-    if "pipeline parallel" in row.workload:
-        return _Ways(stages=count, stated=True)
-    if "tensor parallel" in row.workload:
-        return _Ways(tensor=count, stated=True)
-    if "data parallel" in row.workload:
-        return _Ways(copies=count, stated=True)
-    return _Ways()
-
-
-# Bytes that mixed precision and Adam keep for a parameter (Rajbhandari et al. 2020, arXiv:1910.02054, section 3.1), and
-# that a block keeps of each number of its activations for the gradients, scores apart (Korthikanti et al. 2022,
-# arXiv:2205.05198, equation 1); and a logit's, in half precision and in single.
-OF_A_PARAMETER, OF_AN_ACTIVATION, OF_A_LOGIT = 16.0, 34.0, 6.0
-# Sequences that nobody takes more of at once.
-MOST_AT_ONCE = 256
-
-
-def _at_once(row: Row, model: LanguageModel, length: int, twin: Device) -> int:
-    """Return the sequences of a micro-batch: as a row states, or what a GPU's memory holds of those of all machines."""
-    stated = re.match(r"(?:micro )?(\d+)", row.batch)
     if stated:
-        return max(1, int(stated.group(1)))
-    whole, memory = re.search(r"global (\d+)", row.batch), view(twin).main.capacity
-    if memory is None or not (whole or twin.kind == "GPU"):
-        return 1
-    share = max(1, int(whole.group(1)) // max(1, row.n_devices)) if whole else MOST_AT_ONCE
-    with as_recorded():
-        left = USABLE_MEMORY * memory - OF_A_PARAMETER * float(model.parameters().m_as("param"))
-    each = length * (OF_AN_ACTIVATION * model.hidden * model.layers + OF_A_LOGIT * model.vocabulary)
-    while share > 1 and share * each > left:
-        share //= 2
-    return share
-
-
-def _counted(row: Row, work: Work) -> float:
-    """Return the FLOP that a rate counts: what the model needs, not what is computed twice.
-
-    Megatron's formula has every pair of tokens, those above the diagonal too (Narayanan et al. 2021, arXiv:2104.04473,
-    equation 3).
-    """
-    if not re.search("Megatron|NeMo", row.software):
-        return work.flops
-    scores = (work["kind"] == MATMUL) & (work["batch"] > 1) & (work["weights"] == 0)
-    return work.flops + float((work["flops"] * work["count"])[scores].sum())
-
-
-def _language(row: Row, fmt: Format, twin: Device, engine: Snapshot, forward: float, passes: float) -> Case:
-    """Return the case of one step over a language model, with its bubbles and its messages where they are stated.
-
-    With S stages and A micro-batches a pipeline takes A + S − 1 turns of one stage each.
-    """
-    stated = re.search(r"seq (\d+)", row.seq_or_shape)
-    if not stated and row.unit != "TFLOP/s":
-        raise Inexpressible("length of the sequences not stated")
-    # A rate of arithmetic hardly depends on the length, so long as products dominate.
-    length = int(stated.group(1)) if stated else USUAL_LENGTH
-    setting = f"{_program(row, engine)} training on {twin.kind}"
-    if row.model.startswith("Switch"):
-        raise Inexpressible("training with experts that Python calls one by one: what is beside products is not told")
-    model = language_model_of(row)
-    batch = _at_once(row, model, length, twin)
-
-    fused = fmt.value <= 2 and twin.kind == "GPU" and not re.search(_WRITING_SCORES, row.software)
-
-    def step(batch: int) -> Work:
-        if not one_by_one(setting):
-            return kernels_of(model.prefill(batch, length, "fp16", causal=True), fmt, passes)
-        # One kernel leaves out what a causal mask hides; written out, all scores are computed.
-        network = model.prefill(batch, length, "fp16", causal=fused, fused=False)
-        if setting == "eager training on GPU":
-            return step_kernels(network, fmt, (forward, passes - forward), "amp" in row.precision, not fused)
-        return _stepped(eager_kernels(network, fmt), fmt, twin, forward)
-
-    work = step(batch)
-    attended, fastest = trained_in_one_kernel(row, work, fmt, twin, (forward, passes)) if fused else (work, 1.0)
-    if row.unit == "TFLOP/s":
-        seconds = _counted(row, work) / passes * (1 + BACKWARD) / (row.value * 1e12)
-        return Case(row, "training", setting, twin.id, engine, attended, seconds, True, fastest=fastest)
-    ways = _ways(row)
-    seconds, inverse = seconds_each(row, batch * length)
-    if not re.search("/(GPU|chip)", row.unit):
-        seconds *= max(1, row.n_devices)
-    if not ways.stated:
-        return Case(row, "training", setting, twin.id, engine, attended, seconds, inverse, fastest=fastest)
-    split = ways.tensor * ways.stages
+        names = ("tensor_parallel", "data_parallel", "pipeline_parallel")
+        draft.numbers |= dict(zip(names, map(int, stated.groups()), strict=True))
+        draft.take("accumulated", r"accum (\d+)", row.batch)
+    elif "pipeline parallel" in row.workload:
+        draft.numbers["pipeline_parallel"] = count
+    elif "tensor parallel" in row.workload:
+        draft.numbers["tensor_parallel"] = count
+    elif "data parallel" in row.workload:
+        draft.numbers["data_parallel"] = count
+    draft.take("micro_batch", r"^(?:micro )?(\d+)", row.batch)
+    draft.take("global_batch", r"global (\d+)", row.batch)
+    # The micro-batch named is that of the whole job.
     if "global" in row.batch and "micro" in row.batch and "accum" not in row.batch:
-        # The micro-batch named is that of the whole job.
-        whole_batch = re.search(r"global (\d+)", row.batch)
-        batch = int(whole_batch.group(1)) // ways.copies if whole_batch else batch
-        work = step(batch)
-        attended, fastest = trained_in_one_kernel(row, work, fmt, twin, (forward, passes)) if fused else (work, 1.0)
-    # The rate is of one machine: a copy of the model, on ``split`` machines, does this many tokens a step.
-    seconds = ways.pieces * batch * length / (row.value * split) if inverse else seconds
-    turns = (ways.pieces + ways.stages - 1) / ways.stages
-    works = [attended.times(turns)]
-    exchanged = batch * length * model.hidden * fmt.value
-    works.append(messages(exchanged, ways.tensor, (4 + 2 * (forward > 1)) * model.layers * turns))
-    parameters = float(model.parameters().m_as("param")) / split
-    works.append(messages(parameters * fmt.value, ways.copies, 1))
-    if "Megatron-DeepSpeed" in row.software:
-        # Adam reads and writes weights, two moments and a gradient in FP32, and writes the narrow weights.
-        works.append(Work.of([Kernel(VECTOR, flops=12 * parameters, moved=30 * parameters)]))
-    engine = side_by_side(engine, ways.tensor)
-    # Megatron's layers are PyTorch's own, started one by one from Python: what a launch costs is what it costs there.
-    return Case(row, "training", setting, twin.id, engine, joined(*works), seconds, inverse, fastest=fastest)
+        draft.features.add("micro-batch of all devices")
+
+
+def _fed(draft: Draft) -> str:
+    """Fill in what a step was fed by its code, and return its network; an empty string where the row says so itself.
+
+    Raises
+    ------
+    Inexpressible
+        If neither says.
+    """
+    row = draft.row
+    if "GNMT" in row.model and _EXAMPLES in f"{row.source} {row.software}":
+        draft.numbers |= {"tokens": GNMT_PADDED, "tokens_counted": GNMT_COUNTED}
+        draft.features.add("smoothed labels")
+        return "gnmt"
+    if "Transformer-XL" in row.model:
+        return _transformer_xl(draft)
+    if "GNMT" in row.model:
+        raise Inexpressible(f"training of {row.model}: the lengths it is fed are not described")
+    return ""
+
+
+def _transformer_xl(draft: Draft) -> str:
+    """Fill in Lambda's Transformer-XL, whose options leave the adaptive softmax out.
+
+    All of their logs have ``adaptive=False``, and segments of 192 tokens, of 256 where the network is the large one,
+    with a memory as long (lambdal/deeplearning-benchmark at aa5addb6, pytorch/scripts/config_v1).
+    """
+    row = draft.row
+    size = re.search("base|large", f"{row.workload} {row.model}")
+    if size is None:
+        raise Inexpressible(f"training of {row.model}: which of its sizes is not stated")
+    if _LAMBDA not in row.source:
+        raise Inexpressible(
+            f"training of {row.model}: how many of its words are rare, and compared apart, is not stated"
+        )
+    length = 192 if size[0] == "base" else 256
+    draft.numbers |= {"tokens": length, "tokens_counted": length}
+    draft.features.add("long rows of logits")
+    return f"transformer_xl_{size[0]}"
+
+
+def as_fed(row: Row) -> Row:
+    """Return a row with what its source shows of how it ran: compiler, batch, and the length of what it was fed.
+
+    Examples
+    --------
+    >>> from mlsys_evidence.rows import shipped_rows
+    >>> row = replace(shipped_rows()[0], workload="BERT pre-training", software="PyTorch NGC (LAMB)",
+    ...               source="NVIDIA/DeepLearningExamples", seq_or_shape="seq 512")
+    >>> as_fed(row).seq_or_shape, as_fed(replace(row, seq_or_shape="seq 128")).seq_or_shape
+    ('seq 278', 'seq 128')
+    """
+    if _EXAMPLES not in row.source or "BERT pre-training" not in row.workload or not re.search(_BINNED, row.software):
+        return row
+    both = re.match(r"\d+ +and +(\d+)$", row.batch)  # of TF32 or FP32, and of FP16
+    batch = both.group(1) if both and "amp" in row.precision else row.batch
+    text = re.sub(r"\bseq 512\b", f"seq {BINNED_TOKENS}", row.seq_or_shape)
+    return replace(row, batch=batch, seq_or_shape=text, software=f"{row.software}, {_COMPILED}")
+
+
+def _sequences_of_a_sample(draft: Draft) -> None:
+    """Fill in how many sequences that a rate counts one sample has, where short ones are packed."""
+    row = draft.row
+    if "packed" not in row.model:
+        return
+    length = re.search(r"seq (\d+)", row.seq_or_shape)
+    packed = PACKED.get(int(length.group(1))) if length and "BERT" in row.model else None
+    if packed is None:
+        raise Inexpressible(f"training of {row.model}: how many sequences a pack has is not stated")
+    draft.numbers["sequences_of_a_sample"] = packed
