@@ -1,4 +1,4 @@
-"""What a message among machines takes: the law beside those of single kernels, with the same arguments."""
+"""Time of a message between machines: the collectives' counterpart of the laws of single kernels."""
 
 import numpy as np
 from numpy.typing import NDArray
