@@ -72,8 +72,8 @@ def analyze(
     Examples
     --------
     >>> answer = analyze("A100", "resnet50", batch=32)
-    >>> print(f"at least {answer.bound.to('ms'):.2f}, held by {answer.held_by}, {len(answer.operators)} kernels")
-    at least 1.05 ms, held by compute, 54 kernels
+    >>> print(f"at least {answer.bound.to('ms'):.2f}, limited by {answer.limited_by}, {len(answer.operators)} kernels")
+    at least 1.05 ms, limited by compute, 54 kernels
     """
     request = NetworkRequest(batch, sequence, image, phase, precision, sizes, shape, option)
     (twin,), loaded, arithmetic = prepared([device], network, request)

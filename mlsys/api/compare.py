@@ -19,7 +19,7 @@ from mlsys.models.software import SoftwareStack
 from mlsys.tables import Table
 from mlsys.workloads.operator import Network
 
-_COLUMNS = ("speed", "of peak", "FLOP/byte", "ridge", "held by")
+_COLUMNS = ("speed", "of peak", "FLOP/byte", "ridge", "limited by")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class DeviceComparison:
             f"{analysis.utilisation:.0%}",
             f"{analysis.intensity.m_as('FLOP/byte'):.3g}",
             f"{analysis.ridge.m_as('FLOP/byte'):.3g}",
-            f"{analysis.held_by} {analysis.share_held_by(analysis.held_by):.0%}",
+            f"{analysis.limited_by} {analysis.share_limited_by(analysis.limited_by):.0%}",
         )
 
     def explain(self) -> str:
@@ -144,5 +144,5 @@ def _speed(analysis: Analysis, first: Analysis) -> str:
         return "1×"
     speed, low, high = analysis.speed_over(first)
     unsure = ", probably: the ranges overlap" if analysis.overlaps(first) else ""
-    apart = unsure if analysis.apart_from(first) else ", cannot be told apart"
+    apart = unsure if analysis.differs_from(first) else ", cannot be told apart"
     return f"{speed:.2f}× ({low:.2g} to {high:.2g}{apart})"

@@ -31,7 +31,7 @@ class PredictedTimes:
         How many launches each of them counts.
     cached
         Share of the bytes eager operators move that a cache should hold, 0 to 1.
-    held_by
+    limited_by
         What most of the eager time goes to: ``"compute"``, ``"memory"``, ``"new memory"`` or ``"launch"``.
     """
 
@@ -40,7 +40,7 @@ class PredictedTimes:
     operators: int
     kernels: int
     cached: float
-    held_by: str
+    limited_by: str
 
     @property
     def speedup(self) -> float:
@@ -113,7 +113,7 @@ def predict_workload(
         operators=len(work),
         kernels=len(fused),
         cached=eager.cached / eager.moved if eager.moved else 0.0,
-        held_by=max(eager.causes, key=lambda cause: eager.causes[cause]),
+        limited_by=max(eager.causes, key=lambda cause: eager.causes[cause]),
     )
 
 

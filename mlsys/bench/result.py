@@ -118,7 +118,7 @@ class CompileResult:
             lines.append(
                 f"predicted from the machine's rates alone: {guess.speedup:.2f}×, {_ms(Q_(guess.eager, 's'))} → "
                 f"{_ms(Q_(guess.compiled, 's'))}, {guess.operators} → {guess.kernels} kernels, "
-                f"most of it {guess.held_by}; {guess.cached:.0%} of the bytes fit into a cache"
+                f"most of it {guess.limited_by}; {guess.cached:.0%} of the bytes fit into a cache"
             )
         warned = [f"warning: {words}" for words in self.warnings]
         return "\n".join([*lines, self.machine.explain(), self.rates.explain(), *warned])

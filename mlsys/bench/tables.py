@@ -19,7 +19,7 @@ def compile_table(results: Sequence[CompileResult], caption: str) -> Table:
     caption
         Above the table.
     """
-    heads = ("network", "batch", "eager, ms", "compiled, ms", "kernels", "speed-up", "95 % interval", "predicted")
+    columns = ("network", "batch", "eager, ms", "compiled, ms", "kernels", "speed-up", "95 % interval", "predicted")
     rows = []
     for each in results:
         ratio, guess = each.speedup, each.predicted
@@ -35,7 +35,7 @@ def compile_table(results: Sequence[CompileResult], caption: str) -> Table:
                 f"{guess.speedup:.2f}×" if guess else "—",
             )
         )
-    return Table(caption, heads, rows, printed=(0, 1, 2, 3, 5, 7))
+    return Table(caption, columns, rows, printed=(0, 1, 2, 3, 5, 7))
 
 
 def _between(ratio: Ratio) -> str:

@@ -46,7 +46,7 @@ class Case:
         What was measured, as the time of ``work``.
     inverse
         True if the published number is a rate, which falls as time grows.
-    stays
+    cached
         Whether data that fit the cache are found there, because the kernel was repeated
         on the same data or because the kernel before wrote them; as a number, how many copies
         of the weights took turns.
@@ -74,7 +74,7 @@ class Case:
     work: Work
     seconds: float
     inverse: bool
-    stays: float = True
+    cached: float = True
     at_least: float = 0.0
     power: float = 0.0
     compulsory: float = 1.0

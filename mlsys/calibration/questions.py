@@ -106,7 +106,7 @@ def _stream(row: Row) -> Case:
     seconds, setting = moved / bytes_a_second(row), f"stream on {device.kind}"
     engine = moving_engine(device)
     return Case(
-        row, "copy and stream", setting, device.id, engine, work, seconds, True, stays=False,
+        row, "copy and stream", setting, device.id, engine, work, seconds, True, cached=False,
         version=without_zeros(row.software),
     )  # fmt: skip
 

@@ -149,10 +149,10 @@ def unread_columns(path: Path, *, measured: bool = True) -> list[str]:
     ValueError
         If one of them is a column that is missing, misspelt.
     """
-    heads = columns_of(path, measured=measured)
-    unread = [name for name in heads if name not in (*COLUMNS, *EXTRA)]
+    columns = columns_of(path, measured=measured)
+    unread = [name for name in columns if name not in (*COLUMNS, *EXTRA)]
     for name in unread:
-        meant = did_you_mean(name, [column for column in COLUMNS if column not in heads])
+        meant = did_you_mean(name, [column for column in COLUMNS if column not in columns])
         if meant:
             raise ValueError(f"{path}: line 1: unknown column {name!r}.{meant}")
     return unread
@@ -181,7 +181,7 @@ def read_rows(path: Path, *, measured: bool = True) -> list[Row]:
         If a column is missing, there is no row, or a value is no positive number; the
         message lists every such line.
     """
-    heads, records = _records(path, measured)
+    columns, records = _records(path, measured)
     if not records:
         raise ValueError(f"{path}: no rows under the first line")
     faults: list[str] = []
@@ -189,7 +189,7 @@ def read_rows(path: Path, *, measured: bool = True) -> list[Row]:
     seen: dict[str, int] = {}
     for number, record in records:
         if _RAGGED in record:
-            faults.append(f"line {number}: wanted {len(heads)} cells, as the first line has, got {record[_RAGGED]}")
+            faults.append(f"line {number}: wanted {len(columns)} cells, as the first line has, got {record[_RAGGED]}")
             continue
         try:
             row = _row(number, record if measured else record | {"value": "1"})
@@ -219,48 +219,48 @@ def _records(path: Path, measured: bool = True) -> tuple[list[str], list[tuple[i
     """
     text = read_text(path)
     reader = csv.reader(io.StringIO(text, newline=""))
-    heads: list[str] = []
+    columns: list[str] = []
     records: list[tuple[int, dict[str, str]]] = []
     before = 0
     try:
         for cells in reader:
             line, before = before + 1, reader.line_num
-            if not heads:
-                heads = [cell.strip() for cell in cells]
+            if not columns:
+                columns = [cell.strip() for cell in cells]
             elif cells:
-                record: dict[str, str] = dict(zip(heads, cells, strict=False))
-                if len(cells) != len(heads):
+                record: dict[str, str] = dict(zip(columns, cells, strict=False))
+                if len(cells) != len(columns):
                     record[_RAGGED] = str(len(cells))
                 records.append((line, record))
     except csv.Error as error:
-        column = _long_column(text, before, heads)
+        column = _long_column(text, before, columns)
         raise ValueError(f"{path}: line {before + 1}{column}: {error}. A field holds at most 128 KiB") from error
-    twice = sorted(name for name, times in Counter(heads).items() if times > 1)
+    twice = sorted(name for name, times in Counter(columns).items() if times > 1)
     if twice:
         raise ValueError(f"{path}: line 1: columns named twice: {', '.join(twice)}. Give each column a name of its own")
-    needless = {*(() if measured else ("value",)), *(IN_WORDS if set(heads) & set(TYPED) else ())}
+    needless = {*(() if measured else ("value",)), *(IN_WORDS if set(columns) & set(TYPED) else ())}
     required = [name for name in REQUIRED if name not in needless]
-    missing = [name for name in required if name not in heads]
-    if not heads:
+    missing = [name for name in required if name not in columns]
+    if not columns:
         raise ValueError(f"{path}: the file is empty. The first line must name at least {', '.join(required)}")
     if missing:
-        other = next((name for mark, name in _SEPARATORS.items() if len(heads) == 1 and mark in heads[0]), "")
-        if not other and set(required) <= {name.lower() for name in heads}:
+        other = next((name for mark, name in _SEPARATORS.items() if len(columns) == 1 and mark in columns[0]), "")
+        if not other and set(required) <= {name.lower() for name in columns}:
             raise ValueError(f"{path}: line 1: write the names of columns in small letters: {', '.join(required)}")
         raise ValueError(
             f"{path}: line 1: the cells stand between {other}: save the file with commas"
             if other
-            else f"{path}: line 1: columns missing: {', '.join(missing)}; found: {short(heads)}. "
+            else f"{path}: line 1: columns missing: {', '.join(missing)}; found: {short(columns)}. "
             f"The first line must name at least {', '.join(required)}"
         )
-    return heads, records
+    return columns, records
 
 
-def _long_column(text: str, before: int, heads: list[str]) -> str:
+def _long_column(text: str, before: int, columns: list[str]) -> str:
     """Return the name of the column whose field is too long, on the line after ``before``."""
     line = text.split("\n")[before] if before < text.count("\n") + 1 else ""
     longest = max(enumerate(line.split(",")), key=lambda pair: len(pair[1]))[0]
-    return f", column `{heads[longest]}`" if longest < len(heads) else ""
+    return f", column `{columns[longest]}`" if longest < len(columns) else ""
 
 
 def _as_written(text: str) -> str:

@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 def stack_of(cases: Sequence[Case]) -> CaseBatch:
     """Return cases side by side, as the model takes them."""
-    return CaseBatch.of([(case.engine, case.work, case.stays) for case in cases])
+    return CaseBatch.of([(case.engine, case.work, case.cached) for case in cases])
 
 
 def with_latency(cases: Sequence[Case], seconds: Array) -> Array:

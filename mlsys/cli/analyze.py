@@ -7,7 +7,16 @@ from typing import Any
 import click
 
 from mlsys.cli.calibrate import calibration_option
-from mlsys.cli.common import WrongUsage, checked_picture, one_form, print_csv, print_record, say, say_own, speak_plainly
+from mlsys.cli.common import (
+    WrongUsage,
+    checked_picture,
+    one_form,
+    print_csv,
+    print_record,
+    say,
+    say_overrides,
+    speak_plainly,
+)
 from mlsys.cli.networks import network_arguments, network_options
 from mlsys.cli.parameters import Output, Whole, complete_device, complete_devices, complete_model
 from mlsys.files import together
@@ -77,31 +86,31 @@ def analyze(
     """  # noqa: D301
     from mlsys.api.analyze import analyze as analyzed
     from mlsys.models.analysis.record import operator_rows
-    from mlsys.models.own import own_numbers
+    from mlsys.models.user_overrides import user_overrides
 
     one_form(as_json, as_csv)
     if figure is not None:
         checked_picture(figure)
     analysis = analyzed(name, model, software=software, fusion=fusion, **network_arguments(options))
     twin = analysis.twin
-    own = own_numbers([twin], estimates=True, asked=[analysis.setting])
+    overrides = user_overrides([twin], estimates=True, settings=[analysis.setting])
     with together() as files:
         if page_file is not None:
             from mlsys.cli.analysis_page import analysis_page
 
-            files.text(page_file, analysis_page(analysis, twin, own))
+            files.text(page_file, analysis_page(analysis, twin, overrides))
         if figure is not None:
             from mlsys.viz.analysis import analysis_figure
             from mlsys.viz.style import save_figure
 
             save_figure(analysis_figure(analysis, twin), figure, files)
     if as_json:
-        print_record(analysis.record(), own)
+        print_record(analysis.record(), overrides)
     elif as_csv:
-        print_csv(operator_rows(analysis), own=own)
+        print_csv(operator_rows(analysis), overrides=overrides)
     else:
         say(analysis.explain(top))
-        say_own(own)
+        say_overrides(overrides)
         for written in filter(None, (page_file, figure)):
             say(f"written: {written}", err=True)
 
@@ -139,7 +148,7 @@ def compare(
     `mlsys analyze` tells the wider one of a device alone.
     """
     from mlsys.api.compare import compare as compared
-    from mlsys.models.own import own_numbers
+    from mlsys.models.user_overrides import user_overrides
 
     one_form(as_json, as_csv)
     wanted = [name.strip() for name in names.split(",") if name.strip()]
@@ -149,7 +158,9 @@ def compare(
         raise WrongUsage("--devices must be names with commas, such as A100,H100,T4")
     comparison = compared(wanted, model, software=software, fusion=fusion, **network_arguments(options))
     analyses = comparison.analyses
-    own = own_numbers([each.twin for each in analyses], estimates=True, asked=[each.setting for each in analyses])
+    overrides = user_overrides(
+        [each.twin for each in analyses], estimates=True, settings=[each.setting for each in analyses]
+    )
     if figure is not None:
         from mlsys.viz.analysis import comparison_figure
         from mlsys.viz.style import save_figure
@@ -158,9 +169,9 @@ def compare(
             save_figure(comparison_figure(list(analyses)), figure, files)
         say(f"written: {figure}", err=True)
     if as_json:
-        print_record(comparison.record(), own)
+        print_record(comparison.record(), overrides)
     elif as_csv:
-        print_csv([{**row, "notes": "; ".join(row["notes"])} for row in comparison.rows()], own=own)
+        print_csv([{**row, "notes": "; ".join(row["notes"])} for row in comparison.rows()], overrides=overrides)
     else:
         say(comparison.explain())
-        say_own(own)
+        say_overrides(overrides)

@@ -239,35 +239,35 @@ def progress(items: Iterable[Item], label: str, **more: Any) -> ProgressBar[Item
     return click.progressbar(items, label=label, file=sys.stderr if terminal else io.StringIO(), **more)
 
 
-def print_record(data: Mapping[str, Any] | Iterable[Mapping[str, Any]], own: Sequence[str] = ()) -> None:
+def print_record(data: Mapping[str, Any] | Iterable[Mapping[str, Any]], overrides: Sequence[str] = ()) -> None:
     """Write a record, or a list of them, as JSON: the one form of ``--json``, with its version and its units."""
     from mlsys.models.record import with_units
 
     told = with_units(data) if isinstance(data, Mapping) else [with_units(record) for record in data]
-    say_json(told, own)
+    say_json(told, overrides)
 
 
-def say_json(answer: Mapping[str, object] | Sequence[Mapping[str, object]], own: Sequence[str] = ()) -> None:
+def say_json(answer: Mapping[str, object] | Sequence[Mapping[str, object]], overrides: Sequence[str] = ()) -> None:
     """Print data as JSON, with whose numbers they rest on."""
-    from mlsys.models.own import with_own
+    from mlsys.models.user_overrides import with_user_overrides
 
-    say(json.dumps(with_own(answer, own), indent=1, ensure_ascii=False))
+    say(json.dumps(with_user_overrides(answer, overrides), indent=1, ensure_ascii=False))
 
 
-def say_own(own: Sequence[str]) -> None:
+def say_overrides(overrides: Sequence[str]) -> None:
     """Print whose numbers an answer rests on, where not all are ours."""
-    if own:
-        say(f"Numbers of your own: {'; '.join(own)}")
+    if overrides:
+        say(f"User overrides: {'; '.join(overrides)}")
 
 
 def print_csv(
-    rows: Iterable[Mapping[str, object]], heads: Iterable[str] | None = None, own: Sequence[str] = ()
+    rows: Iterable[Mapping[str, object]], heads: Iterable[str] | None = None, overrides: Sequence[str] = ()
 ) -> None:
     """Write rows to standard output, under the heads of the first row unless others are given."""
-    if own:
-        from mlsys.models.own import with_own
+    if overrides:
+        from mlsys.models.user_overrides import with_user_overrides
 
-        rows, heads = with_own(list(rows), own), None if heads is None else [*heads, "own_numbers"]
+        rows, heads = with_user_overrides(list(rows), overrides), None if heads is None else [*heads, "user_overrides"]
     say(csv_text(rows, heads), nl=False)
 
 

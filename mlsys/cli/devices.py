@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import WrongUsage, print_csv, say, say_json, say_own, speak_plainly
+from mlsys.cli.common import WrongUsage, print_csv, say, say_json, say_overrides, speak_plainly
 from mlsys.cli.parameters import Input, QuantityType, Whole, complete_device
 from mlsys.errors import DeviceFileError
 
@@ -17,12 +17,12 @@ from mlsys.errors import DeviceFileError
 def device(name: str, as_json: bool) -> None:
     """Print what is known of the device NAME, with the source of every value."""
     from mlsys.api.devices import device as known
-    from mlsys.models.own import own_numbers
+    from mlsys.models.user_overrides import user_overrides
 
     twin = known(name)
-    own = own_numbers([twin])
+    overrides = user_overrides([twin])
     if as_json:
-        say_json(twin.record(), own)
+        say_json(twin.record(), overrides)
         return
     say(f"{twin.name} ({twin.kind}, {twin.vendor}, {twin.release_year})")
     for quantity in twin.recorded():
@@ -33,7 +33,7 @@ def device(name: str, as_json: bool) -> None:
     for level in twin.memory.values():
         if not level.has_capacity:
             say(f"  {f'memory/{level.name}/capacity':<34} {'not recorded':>16}         {level.note}")
-    say_own(own)
+    say_overrides(overrides)
 
 
 @click.command()
@@ -62,7 +62,7 @@ def device(name: str, as_json: bool) -> None:
 def devices(names: tuple[str, ...], sort: Any, form: str, as_json: bool, **criteria: Any) -> None:
     """List the devices that meet every criterion, or set those called NAMES side by side."""
     from mlsys.api.devices import devices as known
-    from mlsys.models.own import own_numbers
+    from mlsys.models.user_overrides import user_overrides
 
     if as_json and form == "csv":
         raise WrongUsage("give either --json or --format csv, not both")
@@ -70,14 +70,14 @@ def devices(names: tuple[str, ...], sort: Any, form: str, as_json: bool, **crite
     if names and any(criteria.values()):
         raise WrongUsage("give either NAMES to compare or criteria to filter by, not both")
     chosen = known(*names, sort=sort, **criteria)
-    own = own_numbers(chosen)
+    overrides = user_overrides(chosen)
     if form == "json":
-        say_json(chosen.record(), own)
+        say_json(chosen.record(), overrides)
     elif form == "csv":
-        print_csv(chosen.record(), None if len(chosen) else ["id"], own)
+        print_csv(chosen.record(), None if len(chosen) else ["id"], overrides)
     else:
         say(chosen.explain())
-        say_own(own)
+        say_overrides(overrides)
 
 
 @click.command()

@@ -120,9 +120,9 @@ def _tell(config: Any, folder: Path) -> None:
         for point in points
         if point.pareto
     ]
-    heads = ("variant", "clock", "right, %", "time, ms", "energy, mJ", "memory, MB")
+    columns = ("variant", "clock", "right, %", "time, ms", "energy, mJ", "memory, MB")
     title = f"{config.name}: {accepted} of {len(points)} points accepted, {len(rows)} that no other beats"
-    say(str(Table(title, heads, rows)))
+    say(str(Table(title, columns, rows)))
     causes = [point for point in points if point.measured.failed]
     for failure in dict.fromkeys(f"{point.measured.variant}: {point.measured.failed}" for point in causes):
         say(f"not made: {failure}")
@@ -164,18 +164,18 @@ def layers_command(
         say(json.dumps(answer.record(), indent=1, ensure_ascii=False))
         return
     work, rows, summary, totals, samples = answer.network, answer.layers, answer.summary, answer.totals, answer.samples
-    heads = [name.replace("_", " ") for name in LAYER_COLUMNS]
+    columns = [name.replace("_", " ") for name in LAYER_COLUMNS]
     cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row.record().values()] for row in rows]
-    say(str(Table(f"{work.name}: {len(rows)} layers", heads, cells)))
+    say(str(Table(f"{work.name}: {len(rows)} layers", columns, cells)))
     say(
         f"\nWeights and what layers make: {totals['bytes']:,} B; {totals['macs']:,} MAC. "
         f"For each sample of {samples}: {totals['bytes'] / samples:,.6g} B, {totals['macs'] / samples:,.6g} MAC."
     )
     if summary:
-        heads = [name.replace("_", " ") for name in SUMMARY_COLUMNS]
+        columns = [name.replace("_", " ") for name in SUMMARY_COLUMNS]
         shown = [[f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row.record().values()]
                  for row in summary]  # fmt: skip
-        say("\n" + str(Table("Bytes counted in three ways, over the time", heads, shown)))
+        say("\n" + str(Table("Bytes counted in three ways, over the time", columns, shown)))
     say(f"\n{sizes_in_words(work)}")
 
 

@@ -95,7 +95,7 @@ def _beside_recorded(macs: int) -> list[dict[str, Any]]:
 
 def _beside_in_words(rows: list[dict[str, Any]], macs: int) -> tuple[str, list[str], list[list[str]]]:
     kinds = ("activations", "ram", "flash", "npu_cycles", "npu_sram")
-    heads = [
+    columns = [
         "network",
         *(f"{kind.replace('_', ' ')}: ours, recorded, error" for kind in kinds),
         "least, declared arena",
@@ -105,4 +105,4 @@ def _beside_in_words(rows: list[dict[str, Any]], macs: int) -> tuple[str, list[s
         said = [f"{row[kind]:,} {row[f'{kind}_recorded']:,} {row[f'{kind}_error']:+.1%}" for kind in kinds]
         declared = "—" if row["declared_arena"] is None else f"{row['declared_arena']:,}"
         cells.append([row["network"], *said, f"{row['least_activations']:,} {declared}"])
-    return f"INT8 networks of MLPerf Tiny: byte, and cycles of an Ethos-U55 with {macs} multipliers", heads, cells
+    return f"INT8 networks of MLPerf Tiny: byte, and cycles of an Ethos-U55 with {macs} multipliers", columns, cells

@@ -109,8 +109,8 @@ def _figure(inline_svg: Any, figure: tuple[Any, str], head: str) -> str:
 
 
 def _wide(caption: str, rows: list[list[str]]) -> str:
-    heads = ("variant", "clock", "right, %", "time, ms", "p95, ms", "p99, ms", "energy, mJ", "memory, MB", "accepted")
-    return wide_table(caption, heads, rows)
+    columns = ("variant", "clock", "right, %", "time, ms", "p95, ms", "p99, ms", "energy, mJ", "memory, MB", "accepted")
+    return wide_table(caption, columns, rows)
 
 
 def _row(point: EdgePoint) -> list[str]:

@@ -16,7 +16,7 @@ from mlsys.explain.whatif import what_ifs
 from mlsys.files import atomically
 
 OPERATOR_COLUMNS = (
-    "layer", "kind", "time_ms", "share_percent", "compute_ms", "memory_ms", "launch_ms", "residual_ms", "held_by",
+    "layer", "kind", "time_ms", "share_percent", "compute_ms", "memory_ms", "launch_ms", "residual_ms", "limited_by",
     "macs", "weight_bytes", "read_bytes", "write_bytes", "ops_per_byte", "giga_ops_per_s",
 )  # fmt: skip
 
@@ -204,23 +204,23 @@ def _paragraph(log: Log, attribution: Attribution | None, why: str) -> str:
     return "<p class='first'>" + "<br>".join(map(html.escape, text.splitlines())) + "</p>"
 
 
-def _table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[object]], none: str) -> str:
-    return wide_table(caption, heads, rows) if rows else f"<p>{caption}: {none}</p>"
+def _table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[object]], none: str) -> str:
+    return wide_table(caption, columns, rows) if rows else f"<p>{caption}: {none}</p>"
 
 
 def _gains(attribution: Attribution, log: Log) -> str:
-    heads = ("change", "touches, %", "whole, times as fast at most", "limit by Amdahl", "why")
+    columns = ("change", "touches, %", "whole, times as fast at most", "limit by Amdahl", "why")
     rows = [
         (gain.change, f"{100 * gain.share:.1f}", f"{gain.speedup:.2f}", f"{gain.limit:.2f}", gain.why)
         if gain.applies
         else (gain.change, "—", "not applicable", "—", gain.why)
         for gain in what_ifs(attribution, log)
     ]
-    return wide_table("Bounds, not promises", heads, rows)
+    return wide_table("Bounds, not promises", columns, rows)
 
 
 def _platforms(rows: Sequence[Platform]) -> str:
-    heads = ("platform", "latency, ms", "energy, mJ", "mean power, mW", "memory, kB", "between runs", "source")
+    columns = ("platform", "latency, ms", "energy, mJ", "mean power, mW", "memory, kB", "between runs", "source")
     cells = [
         (
             row.platform, *(("not known" if value is None else f"{value:.4g}") for value in
@@ -229,7 +229,7 @@ def _platforms(rows: Sequence[Platform]) -> str:
         )
         for row in rows
     ]  # fmt: skip
-    return wide_table("Measured here, and published", heads, cells)
+    return wide_table("Measured here, and published", columns, cells)
 
 
 def _agreements(logs: Sequence[Log]) -> str:

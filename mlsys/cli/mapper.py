@@ -15,7 +15,7 @@ from mlsys.cli.common import (
     read_csv,
     refuse_unused,
     say,
-    say_own,
+    say_overrides,
     speak_plainly,
 )
 from mlsys.cli.networks import network_arguments, network_options
@@ -127,7 +127,7 @@ def _layers(
 ) -> None:  # fmt: skip
     from mlsys.api.mapper import mapper as mapped
     from mlsys.cli.parameters import asked_device
-    from mlsys.models.own import own_numbers
+    from mlsys.models.user_overrides import user_overrides
 
     if layer.startswith("gemm:"):
         refuse_unused("is of a network; gemm:MxNxK says its sizes itself", {*options} - {"precision"})
@@ -137,15 +137,15 @@ def _layers(
         device, layer, objective=objective, levels=levels, seconds=seconds, disk_cache=cache, progress=watch,
         **network_arguments(options),
     )  # fmt: skip
-    own = own_numbers([device])
+    overrides = user_overrides([device])
     if as_json:
-        print_record(answer.record(), own)
+        print_record(answer.record(), overrides)
         return
     if as_csv:
-        print_csv(answer.rows(), own=own)
+        print_csv(answer.rows(), overrides=overrides)
         return
     say(answer.explain())
-    say_own(own)
+    say_overrides(overrides)
     say(answer.sizes, err=True)
 
 

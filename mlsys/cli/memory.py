@@ -15,7 +15,7 @@ from mlsys.cli.common import (
     print_record,
     refuse_unused,
     say,
-    say_own,
+    say_overrides,
     speak_plainly,
 )
 from mlsys.cli.networks import network_arguments, network_options
@@ -76,7 +76,7 @@ def memory(
     fullest step is the lower bound; all of them side by side are the sum. Weights lie beside
     the block.
     """
-    from mlsys.models.own import own_numbers
+    from mlsys.models.user_overrides import user_overrides
     from mlsys.units import Q_
 
     one_form(as_json, as_csv)
@@ -114,14 +114,14 @@ def memory(
         from mlsys.viz.style import save_figure
 
         save_figure(memory_figure(use.plan), figure)
-    own = own_numbers([] if use.device is None else [use.device])
+    overrides = user_overrides([] if use.device is None else [use.device])
     if as_json:
-        print_record(use.record(), own)
+        print_record(use.record(), overrides)
     elif as_csv:
-        print_csv(use.rows(), ("values", "offset", "bytes", "first_step", "last_step", "first", "last"), own)
+        print_csv(use.rows(), ("values", "offset", "bytes", "first_step", "last_step", "first", "last"), overrides)
     else:
         say(use.explain(top))
-        say_own(own)
+        say_overrides(overrides)
         if figure is not None:
             say(f"written: {figure}", err=True)
 

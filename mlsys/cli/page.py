@@ -37,7 +37,7 @@ def whole_page(title: str, parts: Iterable[str], look: str = "") -> str:
     )
 
 
-def wide_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def wide_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table in a box of its own, which scrolls, by the keys too, where the window is narrower.
 
     Examples
@@ -46,4 +46,6 @@ def wide_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[objec
     "<div class='wide' tabindex='0' role='region' aria-label='Ridges'><table"
     """
     label = html.escape(caption, quote=True)
-    return f"<div class='wide' tabindex='0' role='region' aria-label='{label}'>{html_table(caption, heads, rows)}</div>"
+    return (
+        f"<div class='wide' tabindex='0' role='region' aria-label='{label}'>{html_table(caption, columns, rows)}</div>"
+    )

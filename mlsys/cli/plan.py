@@ -123,11 +123,11 @@ def plan(
         _write(_instance(instance, kind, seconds or 300.0, rounds, seed), output)
         return
     from mlsys.api.plan import plan as best
-    from mlsys.models.own import with_own
+    from mlsys.models.user_overrides import with_user_overrides
     from mlsys.planner.placement.plan import SECONDS
     from mlsys.planner.placement.report import as_csv
 
-    own = _own_of(network, devices)
+    overrides = _overrides_of(network, devices)
     result = best(
         _scenario(scenario, network, devices, batch, precision, measured, save_scenario),
         goal,  # type: ignore[arg-type]
@@ -138,15 +138,15 @@ def plan(
     if kind == "html":
         from mlsys.cli.plan_page import plan_page
 
-        text = plan_page(result, own)
+        text = plan_page(result, overrides)
     else:
         writers: dict[str, Callable[[Any], str]] = {
             "text": lambda plan_result: "\n".join(
-                [plan_result.explain(), *([f"Numbers of your own: {'; '.join(own)}"] if own else [])]
+                [plan_result.explain(), *([f"User overrides: {'; '.join(overrides)}"] if overrides else [])]
             ),
-            "csv": lambda plan_result: as_csv(plan_result, own),
+            "csv": lambda plan_result: as_csv(plan_result, overrides),
             "json": lambda plan_result: json.dumps(
-                with_own(plan_result.record(), own), indent=1, ensure_ascii=False, allow_nan=False
+                with_user_overrides(plan_result.record(), overrides), indent=1, ensure_ascii=False, allow_nan=False
             ),
         }
         text = writers[kind](result)
@@ -168,14 +168,14 @@ def _shown(best: float, bound: float) -> None:
         say(f"searching: best {best:.6g}, none below {max(bound, 0.0):.6g}", err=True)
 
 
-def _own_of(network: str | None, devices: str | None) -> tuple[str, ...]:
+def _overrides_of(network: str | None, devices: str | None) -> tuple[str, ...]:
     """Return whose numbers the profiles are, where they are made from our models."""
     if network is None or not devices:
         return ()
     from mlsys.hardware import Hardware
-    from mlsys.models.own import own_numbers
+    from mlsys.models.user_overrides import user_overrides
 
-    return own_numbers([Hardware[name.strip()] for name in devices.split(",") if name.strip()], estimates=True)
+    return user_overrides([Hardware[name.strip()] for name in devices.split(",") if name.strip()], estimates=True)
 
 
 def _scenario(

@@ -9,7 +9,7 @@ from mlsys.planner.placement.report import COLUMNS, stage_rows
 from mlsys.planner.placement.words import decimal_text
 
 
-def plan_page(result: PlanResult, own: Sequence[str] = ()) -> str:
+def plan_page(result: PlanResult, overrides: Sequence[str] = ()) -> str:
     """Return the page: totals, reasons, the Gantt chart of the best placement, and a table of each."""
     from mlsys.viz.analysis import inline_svg
     from mlsys.viz.placement import plan_alt_text, plan_figure
@@ -44,6 +44,6 @@ def plan_page(result: PlanResult, own: Sequence[str] = ()) -> str:
             for device in result.scenario.devices
         ]
         parts.append(wide_table("Memory held", ("device", "held, MB", "budget, MB"), held))
-    if own:
-        parts.append(f"<p><b>Numbers of your own</b>: {html.escape('; '.join(own))}</p>")
+    if overrides:
+        parts.append(f"<p><b>User overrides</b>: {html.escape('; '.join(overrides))}</p>")
     return whole_page(title, parts)

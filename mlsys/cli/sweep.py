@@ -6,7 +6,16 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import PICTURES, WrongUsage, checked_picture, one_form, progress, say, say_own, speak_plainly
+from mlsys.cli.common import (
+    PICTURES,
+    WrongUsage,
+    checked_picture,
+    one_form,
+    progress,
+    say,
+    say_overrides,
+    speak_plainly,
+)
 from mlsys.cli.parameters import FILE, Finite, Output, OutputFolder, Whole
 
 _INTERRUPTED = 130
@@ -69,14 +78,14 @@ def sweep(
 
         save_figure(sweep_figure(table), figure)
         say(f"written: {figure}", err=True)
-    own = table.provenance.get("own_numbers", "")
+    overrides = table.provenance.get("user_overrides", "")
     if as_json:
         say(json.dumps(table.record(), indent=1, ensure_ascii=False))
     elif as_csv:
         say(table.csv(), nl=False)
     else:
         say(table.explain())
-        say_own([own] if own else [])
+        say_overrides([overrides] if overrides else [])
     if len(table) and not any(error is None for error in table.columns["error"]):
         raise ValueError(f"none of the {len(table):,} points has an answer. The first: {table.columns['error'][0]}")
 

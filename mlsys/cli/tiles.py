@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import one_form, print_csv, print_record, say, say_own, speak_plainly
+from mlsys.cli.common import one_form, print_csv, print_record, say, say_overrides, speak_plainly
 from mlsys.cli.networks import network_arguments, network_options
 from mlsys.cli.parameters import QuantityType, complete_device, complete_model
 
@@ -42,7 +42,7 @@ def tiles(
     Nothing is fitted: what is counted are bytes that tiles read again, waves that are not full, and launches.
     """
     from mlsys.api.tiles import tiles as tiled
-    from mlsys.models.own import own_numbers
+    from mlsys.models.user_overrides import user_overrides
 
     one_form(as_json, as_csv)
     answer = tiled(
@@ -54,11 +54,11 @@ def tiles(
         launch_overhead=launch,
         **network_arguments(options),
     )
-    own = own_numbers([answer.device])
+    overrides = user_overrides([answer.device])
     if as_json:
-        print_record(answer.record(), own)
+        print_record(answer.record(), overrides)
     elif as_csv:
-        print_csv(answer.rows(), own=own)
+        print_csv(answer.rows(), overrides=overrides)
     else:
         say(answer.explain())
-        say_own(own)
+        say_overrides(overrides)

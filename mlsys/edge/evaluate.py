@@ -265,5 +265,5 @@ def modelled_times(device: str, work: Workload, precision: str, batch: int = 1) 
         assert form is not None
         traced = analyses[form].operators[index]
         time = float(traced.estimate.m_as("ms"))
-        core, memory = (core, memory + time) if traced.held_by == "memory" else (core + time, memory)
+        core, memory = (core, memory + time) if traced.limited_by == "memory" else (core + time, memory)
     return core, memory

@@ -169,8 +169,8 @@ def markdown(
     ]
     lines += [f"- {markdown_text(sentence)}" for sentence in edge_advice(config, points, summary)]
     lines += ["", "## What no other point beats", "", "In accuracy, time, energy and memory, among the accepted.", ""]
-    heads = ("variant", "clock", "accuracy, %", "time, ms", "energy, mJ", "static, mJ", "dynamic, mJ", "memory, MB")
-    lines += markdown_table(heads, [_cells(point) for point in front])
+    columns = ("variant", "clock", "accuracy, %", "time, ms", "energy, mJ", "static, mJ", "dynamic, mJ", "memory, MB")
+    lines += markdown_table(columns, [_cells(point) for point in front])
     lines += ["", "![Accuracy over memory](precision_tradeoffs.png)", "", "## All points", ""]
     short = ("variant", "clock", "accuracy, %", "time, ms", "energy, mJ", "memory, MB", "accepted, or why not")
     rows = []

@@ -173,7 +173,7 @@ def as_markdown(told: Guide, rows: Sequence[Platform]) -> str:
     asked = ", ".join(
         f"{name} {'≤' if BETTER[name] == 'less' else '≥'} {limit:g}" for name, limit in told.wanted.asked.items()
     )
-    heads = ("platform", *BETTER, "misses", "source")
+    columns = ("platform", *BETTER, "misses", "source")
     lines = [
         f"# Which platform for {markdown_text(asked)}?",
         "",
@@ -188,7 +188,7 @@ def as_markdown(told: Guide, rows: Sequence[Platform]) -> str:
         cells = [row.platform, *("not known" if value is None else f"{value:.6g}" for value in values)]
         cells += ["; ".join(told.why[row.platform]) or "nothing", row.source]
         table.append(cells)
-    return "\n".join([*lines, *markdown_table(heads, table), ""])
+    return "\n".join([*lines, *markdown_table(columns, table), ""])
 
 
 def _values(rows: Sequence[Platform], name: str) -> list[float]:

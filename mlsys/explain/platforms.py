@@ -141,18 +141,18 @@ def read_platforms(path: Path) -> list[Platform]:
         records = csv_records(path)
     except UnreadableError as error:
         raise LogFileError(str(error)) from error
-    heads = records[0][1] if records else []
-    faults = [(1, f"the column {name} is missing") for name in COLUMNS if name not in heads]
-    faults += [(1, f"unknown column {short(name)}. Known: {', '.join(COLUMNS)}, source") for name in heads
+    columns = records[0][1] if records else []
+    faults = [(1, f"the column {name} is missing") for name in COLUMNS if name not in columns]
+    faults += [(1, f"unknown column {short(name)}. Known: {', '.join(COLUMNS)}, source") for name in columns
                if name not in (*COLUMNS, "source")]  # fmt: skip
-    faults += [(1, f"the column {name} is there twice") for name in dict.fromkeys(heads) if heads.count(name) > 1]
+    faults += [(1, f"the column {name} is there twice") for name in dict.fromkeys(columns) if columns.count(name) > 1]
     rows: list[Platform] = []
     names: set[str] = set()
     for line, cells in () if faults else records[1:]:
-        if len(cells) != len(heads):
-            faults.append((line, f"wanted {len(heads)} cells"))
+        if len(cells) != len(columns):
+            faults.append((line, f"wanted {len(columns)} cells"))
             continue
-        record = dict(zip(heads, cells, strict=True))
+        record = dict(zip(columns, cells, strict=True))
         values: dict[str, Any] = {}
         for name in COLUMNS[1:]:
             values[name], words = _number(name, record[name].strip())

@@ -127,7 +127,7 @@ class _Timer:
         seconds = times.seconds
         least = np.maximum(computing, moving)
         bound_by = _largest(stack, least, np.where(computing >= moving, 0, 1)).tolist()
-        held_by = _largest(stack, seconds, _held(times)).tolist()
+        limited_by = _largest(stack, seconds, _held(times)).tolist()
         bound, estimate = stack.total(least).tolist(), stack.total(seconds).tolist()
         flops, moved, weights = (stack.total(kernels[name]).tolist() for name in ("flops", "moved", "weights"))
         rows = []
@@ -143,7 +143,7 @@ class _Timer:
                     estimate_seconds=time,
                     low_seconds=max(reach.low * time, least_time),
                     high_seconds=max(reach.high * time, least_time),
-                    held_by=_CAUSES[held_by[index]],
+                    limited_by=_CAUSES[limited_by[index]],
                     samples_per_second=point.case.batch / time,
                     flops=flops[index],
                     bytes=moved[index],
@@ -236,7 +236,7 @@ def _row(point: Point, source: str, **answers: Any) -> SweepRow:
 
 _UNANSWERED: dict[str, Any] = dict.fromkeys(
     (
-        *("bound_seconds", "bound_by", "estimate_seconds", "low_seconds", "high_seconds", "held_by"),
+        *("bound_seconds", "bound_by", "estimate_seconds", "low_seconds", "high_seconds", "limited_by"),
         *("samples_per_second", "flops", "bytes", "weight_bytes", "operators", "utilisation", "needed_bytes", "fits"),
         *("design_energy_joules", "error"),
     )

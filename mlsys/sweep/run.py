@@ -240,7 +240,7 @@ def _provenance(spec: SweepSpec, points: list[Point]) -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
     from mlsys.hardware import Hardware
-    from mlsys.models.own import own_numbers
+    from mlsys.models.user_overrides import user_overrides
 
     try:
         release = version("mlsys")
@@ -256,5 +256,5 @@ def _provenance(spec: SweepSpec, points: list[Point]) -> dict[str, str]:
     }
     twins = [Hardware[name] for name in sorted({point.target.device for point in points})]
     asked = dict.fromkeys(point.target.setting for point in points if point.target.setting)
-    own = own_numbers(twins, estimates=True, asked=list(asked))
-    return {**provenance, "own_numbers": "; ".join(own)} if own else provenance
+    overrides = user_overrides(twins, estimates=True, settings=list(asked))
+    return {**provenance, "user_overrides": "; ".join(overrides)} if overrides else provenance

@@ -36,7 +36,7 @@ class SweepRow(NamedTuple):
         The device, its group and kind, the kind of software, and whose fitted parameters were used.
     bound_seconds, bound_by
         Least time by the roofline.
-    estimate_seconds, held_by
+    estimate_seconds, limited_by
         Calibrated time, and the cause that holds most of it.
     low_seconds, high_seconds
         Between which times four measurements in five should lie; neither is below the bound.
@@ -76,7 +76,7 @@ class SweepRow(NamedTuple):
     estimate_seconds: float | None
     low_seconds: float | None
     high_seconds: float | None
-    held_by: str | None
+    limited_by: str | None
     samples_per_second: float | None
     flops: float | None
     bytes: float | None
@@ -266,9 +266,11 @@ class SweepTable:
 
     def csv(self) -> str:
         """Return the rows as CSV; an empty cell is no value."""
-        own = self.provenance.get("own_numbers", "")
+        own = self.provenance.get("user_overrides", "")
         if own:
-            return csv_text(({**row._asdict(), "own_numbers": own} for row in self), (*SweepRow._fields, "own_numbers"))
+            return csv_text(
+                ({**row._asdict(), "user_overrides": own} for row in self), (*SweepRow._fields, "user_overrides")
+            )
         return csv_text((row._asdict() for row in self), SweepRow._fields)
 
     def record(self) -> dict[str, Any]:
@@ -319,7 +321,7 @@ def label(row: SweepRow) -> str:
 
 
 def _best(sweep_table: SweepTable) -> Table:
-    heads = ("model", "device", "point", "estimate", "80 % range", "at least", "samples/s", "held by")
+    columns = ("model", "device", "point", "estimate", "80 % range", "at least", "samples/s", "limited by")
     rows = [
         (
             row.model,
@@ -329,11 +331,11 @@ def _best(sweep_table: SweepTable) -> Table:
             _range(row),
             f"{Q_(row.bound_seconds, 's').to_compact():.3g}",
             natural(row.samples_per_second or 0.0),
-            row.held_by or "",
+            row.limited_by or "",
         )
         for row in sweep_table.best()
     ]
-    return Table("Highest rate among what fits", heads, rows)
+    return Table("Highest rate among what fits", columns, rows)
 
 
 def _range(row: SweepRow, samples: int = 1) -> str:

@@ -237,7 +237,7 @@ def test_one_kernel_less_saves_its_launch_and_its_tensor() -> None:
     assert (same.kernels, fused.kernels) == (3, 2)
     saved = 2 * 16 * 64 * 4 / 1e11  # the ReLU's reading and writing; its work stays, beside a product that computes
     assert same.compiled - fused.compiled == pytest.approx(1e-6 + saved - 16 * 64 / 1e11, rel=1e-6)
-    assert fused.held_by == "launch"
+    assert fused.limited_by == "launch"
 
 
 def test_models_by_name_and_from_a_factory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -553,7 +553,7 @@ def test_the_range_of_an_estimate_holds_it_and_keeps_above_the_bound() -> None:
 def test_what_was_never_measured_has_the_widest_range() -> None:
     known, unknown = range_of("compiled network on GPU", "A100_80GB"), range_of("telepathy")
     assert unknown.high / unknown.low > known.high / known.low
-    assert unknown.why.startswith("nothing like it was measured; wider, as who measures is not on record")
+    assert unknown.why.startswith("nothing similar was measured; wider: the measuring source is unknown")
 
 
 def test_an_interval_cuts_the_tails_of_a_known_distribution() -> None:

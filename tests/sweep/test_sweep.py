@@ -203,7 +203,7 @@ def test_every_point_equals_analyse_and_roofline(mixed: SweepTable) -> None:
         assert close(row.weight_bytes, analysis.weights.m_as("byte"))
         assert close(row.samples_per_second, analysis.rate.m_as("1/s"))
         assert close(row.utilisation, analysis.utilisation)
-        assert (row.bound_by, row.held_by) == (analysis.roofline.bound_by, analysis.held_by)
+        assert (row.bound_by, row.limited_by) == (analysis.roofline.bound_by, analysis.limited_by)
         assert (row.setting, row.calibration, row.operators) == (
             analysis.setting,
             analysis.calibration,

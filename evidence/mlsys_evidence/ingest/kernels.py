@@ -101,12 +101,12 @@ def _called(row: Row, kind: str, kernel: Kernel) -> tuple[str, Work]:
     if "LLMCompass" in row.source:
         return ("eager" if kind == "softmax" else "compiled"), Work.of([kernel])
     if queued(row):
-        return software, Work.of([replace(kernel, peers=QUEUED)])
+        return software, Work.of([replace(kernel, ranks=QUEUED)])
     if software == "compiled":
         return software, Work.of([kernel])
     module = kind == "layer norm" or _MODULES in row.source
     about = ABOUT_A_NORM if module else 0.0 if "tanh" in row.workload else ABOUT_A_FUNCTION
-    return software, Work.of([replace(kernel, peers=CALLED), Kernel(VECTOR, flops=0.0, moved=0.0, count=about)])
+    return software, Work.of([replace(kernel, ranks=CALLED), Kernel(VECTOR, flops=0.0, moved=0.0, count=about)])
 
 
 def case_of(row: Row, kind: str, software: str, work: Work, fmt: Format, units_of_output: float = 1.0) -> Case:
@@ -208,7 +208,7 @@ def reduction(row: Row) -> Case:
     if kind == "layer norm" and software == "eager":
         waits = max(waits, few_rows(twin_of(row.device)[0], s["M"], elements * (reads + 1) * fmt.value))
     # Read once and written once is all that must be: what its program reads again is no part of the bound.
-    return replace(case, stays=not cleared(row), compulsory=2 / (1 + reads), at_least=waits)
+    return replace(case, cached=not cleared(row), compulsory=2 / (1 + reads), at_least=waits)
 
 
 # PyTorch's softmax keeps a row in registers up to so many elements, and in shared memory since 2.1, where a unit
@@ -249,7 +249,7 @@ def element_wise(row: Row) -> Case:
     kind, operations = next(entry for word, entry in ELEMENT_WISE.items() if word in row.workload)
     software, work = _called(row, kind, vector(elements, operations, fmt))
     case = case_of(row, kind, software, work, fmt, elements)
-    return replace(case, stays=not cleared(row), at_least=calling(row))
+    return replace(case, cached=not cleared(row), at_least=calling(row))
 
 
 # Instructions that multiply values stored in FP16 and widened one by one, as on a P100, over those of values stored in

@@ -81,12 +81,12 @@ def _by_a_library(row: Row, kernel: Kernel, fmt: Format) -> Case:
     kernels = [_tiled(row, kernel)]
     by_python = "PyTorch" in row.software and "ROCm" not in row.software
     if by_python and "LLMCompass" not in row.source:
-        kernels = [replace(kernels[0], peers=QUEUED if queued(row) else CALLED)]
+        kernels = [replace(kernels[0], ranks=QUEUED if queued(row) else CALLED)]
     if by_python and "batched" not in row.workload and not queued(row):
         kernels.insert(0, Kernel(VECTOR, flops=0.0, moved=0.0))  # the layer about the product: a call of its own
     software = kind_of_software(row)
     if software == "Triton":  # timed by ``do_bench`` or inside a CUDA graph
-        kernels = [replace(kernel, peers=QUEUED) for kernel in kernels]
+        kernels = [replace(kernel, ranks=QUEUED) for kernel in kernels]
     if software == "eager" and "batched" in row.workload:
         software = "eager batched"  # another call, with kernels of its own
     if cuda_version(row) < CUDA_8:
@@ -94,7 +94,7 @@ def _by_a_library(row: Row, kernel: Kernel, fmt: Format) -> Case:
     work = Work.of(kernels)
     if "batched" in row.workload and "torch" in row.software:
         work = in_blocks(work, twin_of(row.device)[0], fmt.computes)
-    case = replace(case_of(row, "gemm", software, work, fmt), stays=not cleared(row), at_least=calling(row))
+    case = replace(case_of(row, "gemm", software, work, fmt), cached=not cleared(row), at_least=calling(row))
     if by_python and kernel.flops < SHORT_CALL * case.engine.matmul:
         case = replace(case, engine=case.engine.changed(power=float("inf")))  # over before its power is limited
     if _by_dot_products(row) and kernel.n <= FEW_COLUMNS:

@@ -29,7 +29,7 @@ READ_OFTEN = 1e12
 
 def message(size: float, peers: float, count: float = 1, pattern: int = ALL_REDUCE) -> Kernel:
     """Return the kernel of a collective of ``size`` bytes among ``peers``, by default an all-reduce."""
-    return Kernel(COLLECTIVE, flops=0.0, moved=size, k=pattern, peers=peers, count=count)
+    return Kernel(COLLECTIVE, flops=0.0, moved=size, k=pattern, ranks=peers, count=count)
 
 
 def stream(row: Row) -> Case:
@@ -59,7 +59,7 @@ def stream(row: Row) -> Case:
         waiting = moved / _in_flight_rate(engine, twin, float(occupied.group(1)) / 100)
     setting = f"stream on {twin.kind}"
     seconds = moved * sockets / bytes_a_second(row)
-    return Case(row, "copy and stream", setting, twin.id, engine, work, seconds, True, stays=False, at_least=waiting)
+    return Case(row, "copy and stream", setting, twin.id, engine, work, seconds, True, cached=False, at_least=waiting)
 
 
 def _in_flight_rate(engine: Snapshot, twin: Device, occupancy: float) -> float:
@@ -81,7 +81,7 @@ def beyond_cache(row: Row) -> Case:
     engine = moving_engine(twin)
     work = Work.of([Kernel(VECTOR, flops=READ_OFTEN / 16, moved=READ_OFTEN)])
     seconds = READ_OFTEN / bytes_a_second(row)
-    return Case(row, "copy and stream", f"stream on {twin.kind}", twin.id, engine, work, seconds, True, stays=False)
+    return Case(row, "copy and stream", f"stream on {twin.kind}", twin.id, engine, work, seconds, True, cached=False)
 
 
 def intensity_sweep(row: Row) -> Case:
@@ -100,7 +100,7 @@ def intensity_sweep(row: Row) -> Case:
     work = Work.of([Kernel(VECTOR, flops=flops, moved=moved)])
     seconds = flops / (row.value * scale)
     setting = f"multiply-adds on {twin.kind}"
-    return Case(row, "intensity sweep", setting, twin.id, engine, work, seconds, True, stays=False)
+    return Case(row, "intensity sweep", setting, twin.id, engine, work, seconds, True, cached=False)
 
 
 # What a rank sends, as parts of the message among p ranks, decides the time.

@@ -1,4 +1,4 @@
-"""Whether a network fits the memory of a device, beside how long it would take there."""
+"""Memory requirement of a network compared with the capacity of a device."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from mlsys.workloads.operator import DECODE, Network
 
 @dataclass(frozen=True)
 class MemoryNeed:
-    """What must lie in memory at least, and how much there is.
+    """Least memory that a network needs, and the capacity of the device.
 
     Attributes
     ----------
     needed
-        All weights, the values of the fullest operator, and the keys and values that a step of decoding leaves; byte.
+        All weights, the largest working set of an operator, and the KV cache of a decoding step; byte.
     capacity
-        Of the main memory, byte; None where none is on record, and of a microcontroller, which keeps its weights in
-        flash: ``mlsys edge arena`` counts for it.
+        Capacity of the main memory, byte; None where none is on record, and for microcontrollers, which keep weights in
+        flash: see ``mlsys edge arena``.
     """
 
     needed: Quantity
@@ -31,19 +31,19 @@ class MemoryNeed:
 
     @property
     def fits(self) -> bool | None:
-        """Whether it fits; None where the capacity is not known."""
+        """Whether the network fits; None where the capacity is unknown."""
         return None if self.capacity is None else bool(self.needed <= self.capacity)
 
     def __str__(self) -> str:
-        needed = f"{self.needed.to_compact():.4g} needed at least"
+        needed = f"needs at least {self.needed.to_compact():.4g}"
         if self.capacity is None:
             return needed
-        room = f"{needed}, {self.capacity.to_compact():.4g} there"
-        return room if self.fits else f"{room}: does not fit; the times are as if it did"
+        room = f"{needed}, {self.capacity.to_compact():.4g} available"
+        return room if self.fits else f"{room}: does not fit; the times assume that it does"
 
 
 def memory_need(network: Network, device: Device, precision: str) -> MemoryNeed:
-    """Return what a network needs with every value in one precision, beside what the device has.
+    """Return the memory that a network needs in one precision, and the capacity of the device.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def memory_need(network: Network, device: Device, precision: str) -> MemoryNeed:
     kept = (arrays.kind == KINDS.index("attention")) & (network.kind == DECODE)
     most = values[~kept].max(initial=0.0) + (values * arrays.repeats)[kept].sum()
     needed = network.parameters.m_as("param") * size + float(most)
-    with unrecorded():  # stated beside the times, which do not depend on it
+    with unrecorded():  # printed next to the times, which do not depend on it
         main = view(device).main
         told = device.kind != "MCU" and main.has("capacity")
         return MemoryNeed(Q_(needed, "byte"), main.quantity("capacity") if told else None)

@@ -98,7 +98,7 @@ class CaseBatch:
         other_near = stays & (other <= room)
         near = np.where(weights_near, weights, 0.0) + np.where(other_near, other, 0.0)
         # Each later step of a recurrence reads the weights again, from the cache if all of them stay there.
-        again = kernels["further"] * weights
+        again = kernels["extra_steps"] * weights
         again_near = np.where(weights <= room, again, 0.0)
         main = kernels["moved"] - near + again - again_near
         return cls(case, kernels, engines, copies, main, near + again_near, cases)

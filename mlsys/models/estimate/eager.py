@@ -159,7 +159,7 @@ def ran_apart(network: Network, fmt: Format | None, written_out: bool, winograd:
     for kernels, tensors, times in ((beside, 2, plainly), (adding, 3, float(adds))):
         kernels[row_of("kind")] = VECTOR
         kernels[row_of("moved")] = (tensors * scores * width)[here]
-        for name in ("m", "n", "k", "batch", "peers"):
+        for name in ("m", "n", "k", "batch", "ranks"):
             kernels[row_of(name)] = 1.0
         kernels[row_of("count")] = times * plain["count"][here]
     adding[row_of("flops")] = scores[here]
@@ -239,15 +239,15 @@ def with_gradients(work: Work, width: float, passes: float = 1.0) -> Work:
     inputs[row_of("n")] = np.where(product, work["k"], work["n"])
     inputs[row_of("k")] = np.where(product, work["n"], work["k"])
     inputs[row_of("moved")] *= np.where(product, 1.0, GRADIENT_PASSES)
-    weights[row_of("m")], weights[row_of("k")] = work["k"][product], (work["m"] * (1 + work["further"]))[product]
-    weights[row_of("further")] = 0.0
+    weights[row_of("m")], weights[row_of("k")] = work["k"][product], (work["m"] * (1 + work["extra_steps"]))[product]
+    weights[row_of("extra_steps")] = 0.0
     weights[row_of("weights")] = 0.0
     sums, added = np.zeros((2, len(Work.FIELDS), int(by_weights.sum())))
-    for name in ("m", "n", "k", "batch", "peers"):
+    for name in ("m", "n", "k", "batch", "ranks"):
         sums[row_of(name)] = added[row_of(name)] = 1.0
     for kernels in (sums, added):
         kernels[row_of("kind")], kernels[row_of("count")] = VECTOR, work["count"][by_weights]
-    sums[row_of("moved")] = (work["m"] * work["n"] * work["batch"] * (1 + work["further"]))[by_weights] * width
+    sums[row_of("moved")] = (work["m"] * work["n"] * work["batch"] * (1 + work["extra_steps"]))[by_weights] * width
     added[row_of("moved")] = ADDING * work["weights"][by_weights]
     return joined(*(Work(columns) for columns in (forward, inputs, weights, sums, added)))
 

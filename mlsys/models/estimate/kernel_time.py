@@ -160,7 +160,9 @@ def issuing_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Arr
     pairs = np.where(kernels["m"] > 1, BLOCK_OF_PAIRS, ROW_OF_PAIRS)
     each = np.where(at_once > PAIR, 0.0, np.where(at_once > ONE, pairs, ONE_BY_ONE))
     moved = (kernels["moved"] - kernels["weights"]) * 8 / engines["bits"]
-    results = np.where(product, kernels["m"] * kernels["n"] * kernels["batch"] * (1 + kernels["further"]), moved / 2)
+    results = np.where(
+        product, kernels["m"] * kernels["n"] * kernels["batch"] * (1 + kernels["extra_steps"]), moved / 2
+    )
     issued = np.where(product, each * kernels["flops"] / 2, 0.0) + own["ramp"] * results / engines["requantised"]
     rate = own["compute"] * engines["controller"] * engines["units"] * engines["clock"]
     seconds: Array = np.where(engines["controller"] > 0, issued / np.maximum(rate, 1.0), 0.0)
@@ -223,7 +225,7 @@ def product_seconds(
     each unit then hands over one block half done.
     """
     m, n, k, batch = (kernels[name][here] for name in ("m", "n", "k", "batch"))
-    steps = 1 + kernels["further"][here]
+    steps = 1 + kernels["extra_steps"][here]
     operands = kernels["moved"][here] / steps + (1 - 1 / steps) * kernels["weights"][here]  # of one step
     units, array = engines["units"][here], engines["array"][here]
     shared, fed = sharing(engines)[here], feed[here]

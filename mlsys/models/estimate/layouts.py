@@ -110,8 +110,8 @@ def layout_copies(copies: str, network: Network, fmt: Format | None = None, othe
     owner = np.repeat(np.flatnonzero(here), len(moved))
     columns = np.ones((len(Work.FIELDS), len(owner)))
     for name, values in (("kind", VECTOR), ("flops", 0), ("moved", moved.T[here].ravel()), ("weights", 0),
-                         ("count", arrays.repeats[owner]), ("peers", QUEUED if copies == PLANES else 1.0),
-                         ("block_rows", 0), ("block_columns", 0), ("further", 0)):  # fmt: skip
+                         ("count", arrays.repeats[owner]), ("ranks", QUEUED if copies == PLANES else 1.0),
+                         ("block_rows", 0), ("block_columns", 0), ("extra_steps", 0)):  # fmt: skip
         columns[Work.FIELDS.index(name)] = values
     return Ran(Work(columns), owner)
 

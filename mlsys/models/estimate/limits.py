@@ -25,7 +25,7 @@ def bound(stack: CaseBatch) -> tuple[Array, Array]:
     kernels, engines = stack.kernels, stack.engines
     best = np.maximum(engines["matmul"], engines["vector"])
     local = np.where(kernels["kind"] == COLLECTIVE, 0.0, 1.0)
-    shaped = 2 * kernels["m"] * kernels["n"] * kernels["k"] * kernels["batch"] * (1 + kernels["further"])
+    shaped = 2 * kernels["m"] * kernels["n"] * kernels["k"] * kernels["batch"] * (1 + kernels["extra_steps"])
     flops = np.where(kernels["kind"] == MATMUL, np.minimum(kernels["flops"], shaped), kernels["flops"])
     arithmetic = stack.total(local * flops / best)
     parameters = np.minimum(stack.main, kernels["weights"])

@@ -202,21 +202,21 @@ def joined(*works: Work) -> Work:
     return Work(np.concatenate([work.columns for work in some], axis=1))
 
 
-def messages(size: float, peers: int, count: float, pattern: int = ALL_REDUCE) -> Work:
-    """Return ``count`` collectives of ``size`` bytes among ``peers``; no kernels for a single engine."""
-    if peers < 2:
+def messages(size: float, ranks: int, count: float, pattern: int = ALL_REDUCE) -> Work:
+    """Return ``count`` collectives of ``size`` bytes among ``ranks``; no kernels for a single engine."""
+    if ranks < 2:
         return NO_WORK
-    return Work.of([Kernel(COLLECTIVE, flops=0.0, moved=size, k=pattern, count=count, peers=peers)])
+    return Work.of([Kernel(COLLECTIVE, flops=0.0, moved=size, k=pattern, count=count, ranks=ranks)])
 
 
-def side_by_side(engine: Snapshot, peers: float) -> Snapshot:
-    """Return ``peers`` engines with tensor parallelism as one engine.
+def side_by_side(engine: Snapshot, ranks: float) -> Snapshot:
+    """Return ``ranks`` engines with tensor parallelism as one engine.
 
     A pipeline counts as the engines that it keeps busy on average.
     """
     shared = ("matmul", "vector", "bandwidth", "cache", "cache_bandwidth", "units", "power")
-    return engine.changed(**{name: partial(_times, engine, name, peers) for name in shared})
+    return engine.changed(**{name: partial(_times, engine, name, ranks) for name in shared})
 
 
-def _times(engine: Snapshot, name: str, peers: float) -> float:
-    return float(getattr(engine, name)) * peers
+def _times(engine: Snapshot, name: str, ranks: float) -> float:
+    return float(getattr(engine, name)) * ranks

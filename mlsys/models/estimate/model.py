@@ -78,15 +78,15 @@ class KernelTimes:
         Transfers from the main memory and from the cache.
     launch
         Fixed cost of each launch.
-    fed, chained
+    operand_bound, latency_bound
         Whether the best tile is limited by operand delivery, and whether by instruction latency.
     """
 
     working: Array
     moving: Array
     launch: Array
-    fed: NDArray[np.bool_]
-    chained: NDArray[np.bool_]
+    operand_bound: NDArray[np.bool_]
+    latency_bound: NDArray[np.bool_]
 
     @property
     def seconds(self) -> Array:
@@ -108,7 +108,7 @@ class KernelTimes:
             Rates of the roofline, FLOP/s and byte/s.
         """
         working, moving = np.maximum(self.working, flops / peak), np.maximum(self.moving, moved / bandwidth)
-        return KernelTimes(working, moving, self.launch, self.fed, self.chained)
+        return KernelTimes(working, moving, self.launch, self.operand_bound, self.latency_bound)
 
 
 def calibrated_times(stack: CaseBatch, parameters: Array) -> Array:
@@ -141,7 +141,7 @@ def kernel_times(stack: CaseBatch, parameters: Array) -> KernelTimes:
     own = dict(zip(Parameters.names(), rows[stack.case].T, strict=True))
     kernels, engines = stack.kernels, stack.engines
     working = np.zeros(len(stack.case))
-    fed, chained = np.zeros(len(stack.case), dtype=bool), np.zeros(len(stack.case), dtype=bool)
+    operand_bound, latency_bound = np.zeros(len(stack.case), dtype=bool), np.zeros(len(stack.case), dtype=bool)
     feed = np.where(engines["cache_bandwidth"] > 0, engines["cache_bandwidth"], CACHE_OVER_MAIN * engines["bandwidth"])
     # A cache is never slower than the memory behind it.
     feed = np.maximum(feed * own["reuse"], own["bandwidth"] * engines["bandwidth"])
@@ -150,7 +150,7 @@ def kernel_times(stack: CaseBatch, parameters: Array) -> KernelTimes:
     here = kernels["kind"] == MATMUL
     if here.any():
         moving = np.where(here & (kernels["weights"] > 0), moving / engines["reading"], moving)
-        working[here], fed[here], chained[here] = product_seconds(kernels, engines, own, feed, here)
+        working[here], operand_bound[here], latency_bound[here] = product_seconds(kernels, engines, own, feed, here)
         working[here] = np.maximum(working[here], widening_seconds(kernels, engines, own, here))
         moving[here] += unpacking_seconds(kernels, engines, own, moving, here)
     here = kernels["kind"] == VECTOR
@@ -164,16 +164,16 @@ def kernel_times(stack: CaseBatch, parameters: Array) -> KernelTimes:
     if here.any():
         working[here] = message_seconds(kernels, engines, own, here)
         moving[here] = 0.0
-    alone = np.where(kernels["kind"] == COLLECTIVE, 0.0, kernels["peers"])
+    alone = np.where(kernels["kind"] == COLLECTIVE, 0.0, kernels["ranks"])
     starting = (
         engines["joining"] * own["launch"] * np.where(engines["controller"] > 0, INTERPRETED_AT / engines["clock"], 1.0)
     )
     queued = np.minimum(starting, START)
-    launch = np.where(alone == QUEUED, queued, starting) + kernels["further"] * queued
+    launch = np.where(alone == QUEUED, queued, starting) + kernels["extra_steps"] * queued
     launch = np.where(alone == OVERLAPPED, LEFT_OF_A_START * launch, launch)
     launch = np.where(alone == STREAMED, 0.0, launch)
     called = alone == CALLED
     if called.any():
         rest = np.maximum(BEFORE_A_KERNEL * launch, launch - np.maximum(working, moving))
         launch = np.where(called, rest, launch)
-    return KernelTimes(working, moving, launch, fed, chained)
+    return KernelTimes(working, moving, launch, operand_bound, latency_bound)

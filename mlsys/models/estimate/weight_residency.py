@@ -107,7 +107,7 @@ def resident(work: Work, device: Device, samples: float = 1.0) -> Work:
     columns = work.columns.copy()
     column = Work.FIELDS.index
     columns[column("moved")] = sent_bytes(held.times, work["weights"])
-    columns[column("weights")] = np.where(work["further"] > 0, 0.0, held.times * work["weights"])
+    columns[column("weights")] = np.where(work["extra_steps"] > 0, 0.0, held.times * work["weights"])
     if held.streams:
-        columns[column("peers")] = STREAMED
+        columns[column("ranks")] = STREAMED
     return Work(columns)

@@ -14,7 +14,7 @@ MATMUL, VECTOR, COLLECTIVE, ATTENTION = 0, 1, 2, 3
 ALL_REDUCE, ALL_GATHER, ALL_TO_ALL, RING_REDUCE = 1, 2, 3, 4
 # Largest number of machines joined by a bridge.
 PAIR = 2.0
-# Launch modes of other kernels, in the column ``peers``: one call from Python timed by a pair of events. The start
+# Launch modes of other kernels, in the column ``ranks``: one call from Python timed by a pair of events. The start
 # event completes before the call begins, and the end event is recorded when it returns; the kernel starts in between.
 # Queued calls wait for one another, not for the host; overlapped calls start before their predecessor has ended. Layers
 # of a chip that holds all of them pass samples on without the host.
@@ -40,13 +40,13 @@ class Kernel:
         Parameter bytes, included in ``moved``.
     m, n, k, batch
         Shape of the product, and the number of products.
-    peers
+    ranks
         Machines in a collective; for other kernels ``CALLED`` (one call timed alone), ``QUEUED`` (after others),
         ``OVERLAPPED`` (started before its predecessor has ended) or ``STREAMED`` (a layer without a launch).
     block_rows, block_columns
         Smallest output block of the kernel's library, for kernels whose blocks compute whole sums; 0 where tiles of any
         size are used and sums may be split.
-    further
+    extra_steps
         Steps of a recurrence after the first, in sequence: ``flops`` and ``moved`` count all steps, ``batch`` and the
         shape one step, and ``weights`` are counted once.
     """
@@ -60,7 +60,7 @@ class Kernel:
     k: float = 1.0
     batch: float = 1.0
     count: float = 1.0
-    peers: float = 1.0
+    ranks: float = 1.0
     block_rows: float = 0.0
     block_columns: float = 0.0
     sequential_steps: float = 0.0
@@ -80,8 +80,8 @@ class Work:
     columns: NDArray[np.float64] = field(repr=False)
 
     FIELDS = (
-        "kind", "flops", "moved", "weights", "m", "n", "k", "batch", "count", "peers", "block_rows", "block_columns",
-        "further",
+        "kind", "flops", "moved", "weights", "m", "n", "k", "batch", "count", "ranks", "block_rows", "block_columns",
+        "extra_steps",
     )  # fmt: skip
 
     @classmethod
@@ -98,7 +98,7 @@ class Work:
                 kernel.n,
                 kernel.k,
                 kernel.batch,
-                kernel.peers,
+                kernel.ranks,
                 kernel.block_rows,
                 kernel.block_columns,
                 kernel.sequential_steps,
@@ -143,12 +143,12 @@ class Work:
         """Bytes of parameters, counting each kernel's once."""
         return float((self["weights"] * self["count"]).sum())
 
-    def rates_needed(self, stays: bool) -> frozenset[str]:
+    def rates_needed(self, cached: bool) -> frozenset[str]:
         """Return the names of the machine rates that the times and bounds of the kernels depend on.
 
         Parameters
         ----------
-        stays
+        cached
             Whether data that fit stay in the cache from one kernel to the next.
 
         Examples
@@ -157,15 +157,15 @@ class Work:
         frozenset({'cache'})
         """
         products, attention, further, pair, many = self._kinds
-        return _rates_needed(products, attention, stays or further, pair, many)
+        return _rates_needed(products, attention, cached or further, pair, many)
 
     @cached_property
     def _kinds(self) -> tuple[bool, bool, bool, bool, bool]:
         """Return whether there are products, attention, recurrences, messages in a pair, and messages among more."""
         kinds = frozenset(self["kind"].tolist())
-        peers = self["peers"][self["kind"] == COLLECTIVE] if COLLECTIVE in kinds else np.zeros(0)
-        pair, many = bool((peers <= PAIR).any()), bool((peers > PAIR).any())
-        return MATMUL in kinds, ATTENTION in kinds, bool(self["further"].any()), pair, many
+        ranks = self["ranks"][self["kind"] == COLLECTIVE] if COLLECTIVE in kinds else np.zeros(0)
+        pair, many = bool((ranks <= PAIR).any()), bool((ranks > PAIR).any())
+        return MATMUL in kinds, ATTENTION in kinds, bool(self["extra_steps"].any()), pair, many
 
 
 @lru_cache(maxsize=64)

@@ -123,8 +123,8 @@ class MemoryPlan:
             )
             for buffer in shown
         ]
-        heads = ("value", "offset, byte", "size, byte", "from", "to")
-        return Table(f"{self.network}: {len(self.placements)} buffers in {compact(self.peak)}", heads, rows)
+        columns = ("value", "offset, byte", "size, byte", "from", "to")
+        return Table(f"{self.network}: {len(self.placements)} buffers in {compact(self.peak)}", columns, rows)
 
     def explain(self, largest: int = 8) -> str:
         """Return the plan in sentences, and its largest buffers."""

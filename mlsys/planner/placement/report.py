@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlsys.files import csv_text
-from mlsys.models.own import with_own
+from mlsys.models.user_overrides import with_user_overrides
 from mlsys.planner.placement.result import PlanResult
 from mlsys.planner.placement.thermal import peak_temperatures, sustained_rate
 from mlsys.planner.placement.words import decimal_text
@@ -111,10 +111,10 @@ def record(result: PlanResult) -> dict[str, Any]:
     }
 
 
-def as_csv(result: PlanResult, own: Sequence[str] = ()) -> str:
+def as_csv(result: PlanResult, overrides: Sequence[str] = ()) -> str:
     """Return one line for each stage of each placement."""
-    if own:
-        return csv_text(with_own(stage_rows(result), own), (*COLUMNS, "own_numbers"))
+    if overrides:
+        return csv_text(with_user_overrides(stage_rows(result), overrides), (*COLUMNS, "user_overrides"))
     return csv_text(stage_rows(result), COLUMNS)
 
 
@@ -162,7 +162,7 @@ def plan_text(result: PlanResult) -> str:
 
 def _table(listed: list[dict[str, Any]]) -> str:
     formats = any(row["format"] for row in listed)
-    heads = ["stage", "device", *(["format"] if formats else []), *COLUMNS[4:10]]
+    columns = ["stage", "device", *(["format"] if formats else []), *COLUMNS[4:10]]
     titles = {
         "exec_ms": "exec ms",
         "xfer_ms": "xfer ms",
@@ -171,12 +171,12 @@ def _table(listed: list[dict[str, Any]]) -> str:
         "xfer_mj": "xfer mJ",
         "memory_mb": "memory MB",
     }
-    cells = [[titles.get(head, head) for head in heads]]
-    cells += [[row[head] if isinstance(row[head], str) else f"{row[head]:,.2f}" for head in heads] for row in listed]
-    wide = [max(len(line[index]) for line in cells) for index in range(len(heads))]
+    cells = [[titles.get(head, head) for head in columns]]
+    cells += [[row[head] if isinstance(row[head], str) else f"{row[head]:,.2f}" for head in columns] for row in listed]
+    wide = [max(len(line[index]) for line in cells) for index in range(len(columns))]
     return "\n".join(
         "  ".join(
-            cell.ljust(size) if index < len(heads) - 6 else cell.rjust(size)
+            cell.ljust(size) if index < len(columns) - 6 else cell.rjust(size)
             for index, (cell, size) in enumerate(zip(line, wide, strict=True))
         ).rstrip()
         for line in cells
