@@ -1,4 +1,4 @@
-"""An analysis as one HTML file that needs nothing beside it."""
+"""HTML report of an analysis, in one self-contained file."""
 
 import html
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from mlsys.models.analysis.answer import SAMPLES
 
 
 def analysis_page(analysis: Analysis, device: Device, overrides: Sequence[str] = ()) -> str:
-    """Return the page: totals, the advice, the roofline with every layer, and the tables."""
+    """Return the page: totals, advice, the roofline with every layer, and tables."""
     from mlsys.viz.analysis import analysis_alt_text, analysis_figure, inline_svg
 
     title = f"{analysis.workload} on {analysis.device}"
@@ -55,11 +55,11 @@ def analysis_page(analysis: Analysis, device: Device, overrides: Sequence[str] =
 def _energy(analysis: Analysis) -> str:
     energy = analysis.energy
     if energy is None:
-        return "not estimated: no power at work is known of this device or its class"
+        return "not estimated: no power under load is known for this device or its class"
     low, high = (f"{bound.to_compact():.3g}" for bound in energy.range)
     return (
-        f"{energy.energy.to_compact():.3g} a pass, {low} to {high}; the machine at rest {energy.static_share:.0%} of "
-        f"it ({energy.power.why})"
+        f"{energy.energy.to_compact():.3g} per pass, {low} to {high}; {energy.static_share:.0%} of it is "
+        f"idle power ({energy.power.why})"
     )
 
 
@@ -76,7 +76,7 @@ def _changes(analysis: Analysis) -> str:
         )
         for change in analysis.changes
     ]
-    caption = "Largest gain first. Speedup of the whole; the limit is Amdahl's, for operators that take no time."
+    caption = "Largest gain first. Speedup of the network; the limit is Amdahl's, for operators in zero time."
     return wide_table(caption, columns, rows)
 
 
@@ -101,6 +101,4 @@ def _operators(analysis: Analysis) -> str:
         )
         for operator in analysis.operators
     ]
-    return wide_table(
-        "In the order in which they run. Bound by: the roofline. Limited by: the estimate.", columns, rows
-    )
+    return wide_table("In execution order. Bound by: the roofline. Limited by: the estimate.", columns, rows)

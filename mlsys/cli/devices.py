@@ -1,4 +1,4 @@
-"""``mlsys device``, ``mlsys devices``, ``mlsys check``: look things up in the catalogue."""
+"""``mlsys device``, ``mlsys devices``, ``mlsys check``: queries and checks of the device catalogue."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from mlsys.errors import DeviceFileError
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, every value with its source.")
 @speak_plainly
 def device(name: str, as_json: bool) -> None:
-    """Print what is known of the device NAME, with the source of every value."""
+    """Print every recorded value of the device NAME, with its source."""
     from mlsys.api.devices import device as known
     from mlsys.models.user_overrides import user_overrides
 
@@ -41,8 +41,8 @@ def device(name: str, as_json: bool) -> None:
 @click.option("--text", default="", help="Part of an id, alias, name or architecture.")
 @click.option("--kind", help="GPU, TPU, NPU, CPU, MCU or SoC.")
 @click.option("--vendor", help="As written in the catalogue.")
-@click.option("--precision", help="A precision that the device has a peak for.")
-@click.option("--min-peak", type=QuantityType("FLOP/s"), help='Least dense rate, with its unit: "100 TFLOP/s".')
+@click.option("--precision", help="A precision for which the device has a peak.")
+@click.option("--min-peak", type=QuantityType("FLOP/s"), help='Least dense rate, with a unit: "100 TFLOP/s".')
 @click.option("--min-bandwidth", type=QuantityType("byte/s"), help='Least bandwidth of the main memory: "1 TB/s".')
 @click.option("--since", type=Whole(), help="First year of release.")
 @click.option("--until", type=Whole(), help="Last year of release.")
@@ -55,12 +55,12 @@ def device(name: str, as_json: bool) -> None:
     type=click.Choice(["table", "json", "csv"]),
     default="table",
     show_default=True,
-    help="Of what is printed.",
+    help="Output format.",
 )
-@click.option("--json", "as_json", is_flag=True, help="As --format json.")
+@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 @speak_plainly
 def devices(names: tuple[str, ...], sort: Any, form: str, as_json: bool, **criteria: Any) -> None:
-    """List the devices that meet every criterion, or set those called NAMES side by side."""
+    """List the devices that meet all criteria, or compare those called NAMES."""
     from mlsys.api.devices import devices as known
     from mlsys.models.user_overrides import user_overrides
 
@@ -82,16 +82,16 @@ def devices(names: tuple[str, ...], sort: Any, form: str, as_json: bool, **crite
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=Input())
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: each file with its device or its faults.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: each file with its device or its errors.")
 @speak_plainly
 def check(files: tuple[Path, ...], as_json: bool) -> None:
-    """Check device FILES against the schema; every fault is listed with file and line."""
+    """Check device FILES against the schema; every error is listed with file and line."""
     from mlsys.hardware import load_device
     from mlsys.hardware.catalogue import refuse_second_file
 
     faults = []
     told: list[dict[str, object]] = []
-    first: dict[Path, dict[str, Path]] = {}  # by folder: a copy elsewhere may be meant to replace a device
+    first: dict[Path, dict[str, Path]] = {}  # by folder: a copy in another folder may be meant as a replacement
     for path in dict.fromkeys(files):
         try:
             twin = load_device(path)

@@ -1,4 +1,4 @@
-"""``mlsys tiles``: how a device cuts a network into tiles, and what that costs in time and energy."""
+"""``mlsys tiles``: tiling of a network on a device, with its time and energy."""
 
 from typing import Any
 
@@ -14,13 +14,13 @@ from mlsys.cli.parameters import QuantityType, complete_device, complete_model
 @click.option(
     "--device", "name", required=True, help="A device, such as A100 or GenericKPU.", shell_complete=complete_device
 )
-@network_options("Of every value; by default the headline format of the device.")
-@click.option("--onchip", type=QuantityType("byte"), help='Memory on the chip of a teaching profile, such as "8 MiB".')
-@click.option("--strategy", help="cpu, gpu, tpu or kpu; by default what suits the device.")
-@click.option("--unfused", is_flag=True, help="Every activation and normalisation as a kernel of its own.")
-@click.option("--launch", type=QuantityType("s"), help='Time each kernel costs beside its work, such as "5 us".')
+@network_options("Format of every value; by default the headline format of the device.")
+@click.option("--onchip", type=QuantityType("byte"), help='On-chip memory of a teaching profile, such as "8 MiB".')
+@click.option("--strategy", help="cpu, gpu, tpu or kpu; by default the strategy that suits the device.")
+@click.option("--unfused", is_flag=True, help="Run every activation and normalisation as a separate kernel.")
+@click.option("--launch", type=QuantityType("s"), help='Launch time added to each kernel, such as "5 us".')
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@click.option("--csv", "as_csv", is_flag=True, help="One line for each operator.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line per operator.")
 @speak_plainly
 def tiles(
     model: str,
@@ -33,13 +33,13 @@ def tiles(
     as_csv: bool,
     **options: Any,
 ) -> None:
-    """Cut every operator of MODEL into the tiles that suit a device.
+    """Tile every operator of MODEL for a device.
 
-    MODEL is what `mlsys flops` takes: the name of a network, a `package.module:factory`, the config.json
+    MODEL is any network that `mlsys flops` accepts: the name of a network, a `package.module:factory`, the config.json
     of a transformers model, or an ONNX file.
 
-    Prints time, energy and bytes by memory level, and the operators that take longest with their tiles.
-    Nothing is fitted: what is counted are bytes that tiles read again, waves that are not full, and launches.
+    Prints time, energy and bytes by memory level, and the slowest operators with their tiles. Nothing is fitted: the
+    model counts bytes that tiles read again, partially filled waves, and launches.
     """
     from mlsys.api.tiles import tiles as tiled
     from mlsys.models.user_overrides import user_overrides

@@ -61,7 +61,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (folder / "s.yaml").write_text("models: [lenet5]\ndevices: [T4]\n")
     environment = {**os.environ, "MLSYS_DEVICES": "devices", "MLSYS_PERTURB": "T4/power/tdp=1.5"}
     done = subprocess.run(
-        [sys.executable, "-c", RUN.replace("as mine.yaml", "mine.yaml has it"), "nothing"],
+        [sys.executable, "-c", RUN.replace("as mine.yaml", "mine.yaml, not by the catalogue"), "nothing"],
         input="\n".join(FORMS), capture_output=True, text=True, env=environment, cwd=folder, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
