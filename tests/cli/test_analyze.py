@@ -231,7 +231,7 @@ def test_compare_sets_devices_side_by_side() -> None:
         ),
         (("analyze", "resnet50"), 2, "Missing option '--device'"),
         (("analyze", "resnet50", "--device", "T4", "--batch", "0"), 1, "--batch must be a whole number from 1"),
-        (("compare", "resnet50", "--devices", ","), 2, "--devices must be names with commas"),
+        (("compare", "resnet50", "--devices", ","), 2, "--devices must be names separated by commas"),
         (("compare", "resnet50", "--devices", "A100,T5"), 1, "no device 'T5'"),
         (("compare", "resnet50", "--devices", "A100,T4", "--precision", "bf16"), 1, "NVIDIA T4 has no bf16 peak"),
     ],

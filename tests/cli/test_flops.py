@@ -148,7 +148,7 @@ def test_a_configuration(tmp_path: Path) -> None:
         (["nets_for_flops:number"], ["gave int; wanted a torch.nn.Module"]),
         (["nets_for_flops:wants"], ["cannot be called without arguments"]),
         (["nets_for_flops:recurrent"], ["cannot be guessed from a first layer LSTM: give --shape"]),
-        (["nets_for_flops:convolution", "--shape", "1,x"], ["--shape must be whole numbers with commas"]),
+        (["nets_for_flops:convolution", "--shape", "1,x"], ["--shape must be whole numbers separated by commas"]),
         (
             ["nets_for_flops:convolution", "--shape", "1,4,9,9"],
             ["the operator conv2d does not fit tensors of (1, 4, 9, 9)"],

@@ -104,7 +104,7 @@ def test_an_objective_is_one_of_a_list() -> None:
         ("8,8,8.5,64,all", "line 2: K must be a whole number, got '8.5'"),
         ("8,-8,8,64,all", "line 2: best_two_level(): `n` must be a whole number >= 1, got -8"),
         ("8,8,8,64,some", "line 2: best_two_level(): `tile_set` must be one of all, div, got 'some'"),
-        ("8,8,8,64", "line 2: wanted 5 cells"),
+        ("8,8,8,64", "line 2: expected 5 cells"),
     ],
 )
 def test_bad_rows_are_named(tmp_path: Path, row: str, words: str) -> None:

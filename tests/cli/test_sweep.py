@@ -37,7 +37,7 @@ def run(*arguments: object) -> tuple[int, str, str]:
 def test_a_sweep_and_its_folder_shown_again(spec: Path) -> None:
     code, output, notes = run(spec)
     assert code == 0, notes
-    assert "2 models" in output and "Highest rate among what fits" in output and "No answer for" in output
+    assert "2 models" in output and "Highest rate among points that fit in memory" in output and "No answer for" in output
     assert notes.splitlines()[-1] == "written: small.sweep/results.parquet, small.sweep/results.csv"
     assert run("--show", "small.sweep")[1] == output
     assert {path.name for path in Path("small.sweep").iterdir()} == {
@@ -78,14 +78,14 @@ def test_ctrl_c_leaves_a_folder_that_goes_on(spec: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(workers, "evaluate_points", interrupted)
     code, output, notes = run(spec, "--jobs", 1)
     assert (code, output) == (130, "")
-    assert f"stopped at {done[0]} of {2 * done[0]} points; run the same again to go on" in notes
+    assert f"stopped at {done[0]} of {2 * done[0]} points; repeat the command to resume" in notes
     assert (
         "holds a sweep that is not finished. Go on with: mlsys sweep SPEC.yaml --out small.sweep"
         in run("--show", "small.sweep")[2]
     )
     monkeypatch.setattr(workers, "evaluate_points", original)
     code, _, notes = run(spec)
-    assert code == 0 and f"going on: {done[0]} of {2 * done[0]} points are there" in notes
+    assert code == 0 and f"resuming: {done[0]} of {2 * done[0]} points are done" in notes
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_ctrl_c_leaves_a_folder_that_goes_on(spec: Path, monkeypatch: pytest.Mon
     [
         ([], "give either SPEC.yaml or --show FOLDER"),
         (["small.yaml", "--json", "--csv"], "give either --json or --csv, not both"),
-        (["small.yaml", "--jobs", 2, "--scheduler", "x"], "with --scheduler its workers decide"),
+        (["small.yaml", "--jobs", 2, "--scheduler", "x"], "a --scheduler uses its workers"),
         (["--show", ".", "--jobs", 2], "--show only reads"),
         (["--show", "."], "holds no sweep. Make one with: mlsys sweep SPEC.yaml"),
         (["bad.yaml"], "bad.yaml:1: models: unknown network 'resnet5O'. Did you mean 'resnet50'?"),
