@@ -398,9 +398,7 @@ def test_a_batch_fills_a_processor_that_one_picture_does_not() -> None:
     told = (batch.estimate / 32 / one.estimate).m_as("")
     assert many / single < 0.7
     assert told < 0.7
-    waits = [
-        next((words for words in each.assumptions if "one thread per core" in words), "") for each in (one, batch)
-    ]
+    waits = [next((words for words in each.assumptions if "one thread per core" in words), "") for each in (one, batch)]
     assert "24 share a sample" in waits[0] and not waits[1], waits
 
 

@@ -37,7 +37,9 @@ def run(*arguments: object) -> tuple[int, str, str]:
 def test_a_sweep_and_its_folder_shown_again(spec: Path) -> None:
     code, output, notes = run(spec)
     assert code == 0, notes
-    assert "2 models" in output and "Highest rate among points that fit in memory" in output and "No answer for" in output
+    assert (
+        "2 models" in output and "Highest rate among points that fit in memory" in output and "No answer for" in output
+    )
     assert notes.splitlines()[-1] == "written: small.sweep/results.parquet, small.sweep/results.csv"
     assert run("--show", "small.sweep")[1] == output
     assert {path.name for path in Path("small.sweep").iterdir()} == {

@@ -150,9 +150,7 @@ def test_another_version_of_the_code_uses_nothing_of_the_old(tmp_path: Path, mon
         monkeypatch.setattr(f"mlsys.sweep.{module}.code_digest", lambda: "other")
     told: list[str] = []
     sweep(small, tmp_path, note=told.append)
-    assert told == [
-        f"1 points in {tmp_path} do not match (the evaluation code changed) and are not used"
-    ]
+    assert told == [f"1 points in {tmp_path} do not match (the evaluation code changed) and are not used"]
 
 
 def test_processes_side_by_side_give_the_same(tmp_path: Path, uninterrupted: SweepTable) -> None:
