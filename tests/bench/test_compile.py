@@ -260,8 +260,8 @@ def test_models_by_name_and_from_a_factory(tmp_path: Path, monkeypatch: pytest.M
     [
         ("resnet5", {}, "unknown network 'resnet5'. Did you mean 'resnet50'?"),
         ("model.onnx", {}, "an ONNX file has no PyTorch code"),
-        ("resnet18", {"sequence": 9}, "--sequence does not go with resnet18, which takes --image"),
-        ("mlp", {"image": 9}, "--image does not go with mlp, which has one input size"),
+        ("resnet18", {"sequence": 9}, "--sequence does not apply to resnet18, which takes --image"),
+        ("mlp", {"image": 9}, "--image does not apply to mlp, which has one input size"),
         ("gpt2", {"sequence": 2000}, "--sequence must be at most 1024 for gpt2, got 2000"),
         ("no.such.place:net", {}, "cannot import 'no.such.place'"),
     ],

@@ -227,7 +227,7 @@ def test_compare_sets_devices_side_by_side() -> None:
         (
             ("analyze", "no_such_module:net", "--device", "T4", "--phase", "decode"),
             1,
-            "--phase does not go with a factory",
+            "--phase does not apply to a factory",
         ),
         (("analyze", "resnet50"), 2, "Missing option '--device'"),
         (("analyze", "resnet50", "--device", "T4", "--batch", "0"), 1, "--batch must be a whole number from 1"),

@@ -97,7 +97,7 @@ def test_each_kind_of_failure_has_its_exit_code(
         (("resnet5",), "Did you mean 'resnet50'?"),
         (("model.onnx",), "there is no file 'model.onnx'"),
         (("{onnx}",), "has no PyTorch code"),
-        (("mlp", "--sequence", "4"), "--sequence does not go with mlp"),
+        (("mlp", "--sequence", "4"), "--sequence does not apply to mlp"),
         (("mlp", "--output", "/no/such/folder/x.json"), "there is no folder"),
         (("mlp", "--batch", "0"), "--batch"),
         (("mlp", "--repeats", "1.5"), "not a valid integer"),

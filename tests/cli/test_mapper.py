@@ -80,7 +80,7 @@ def test_seconds_are_those_of_all_layers(monkeypatch: pytest.MonkeyPatch) -> Non
         (["gemm:8x8xa", "--device", "A100"], "a size must be a whole number, got 'a'"),
         (["gemm:0x8x8", "--device", "A100"], "must be a whole number >= 1, got 0"),
         (["conv:1", "--device", "A100"], "unknown network 'conv'"),
-        (["conv", "--device", "A100"], "is no layer"),
+        (["conv", "--device", "A100"], "is not a layer"),
         (["resnet50:conv3_1", "--device", "A100"], "has no layer 'conv3_1'. Did you mean"),
         (["gemm:8x8x8", "--device", "A10O"], "Did you mean"),
         (["gemm:8x8x8", "--device", "A100", "--precision", "fp8"], "must be one that NVIDIA A100"),

@@ -65,7 +65,7 @@ def test_a_picture_is_written(tmp_path: Path, suffix: str) -> None:
         (("lenet5", "--figure", "plan.gif"), "--figure must end in .png, .svg, .pdf, got 'plan.gif'"),
         (("lenet5", "--device", "A10O"), "Did you mean"),
         (("lenet6",), "unknown network 'lenet6'. Did you mean"),
-        (("dlrm",), "was written down by hand and keeps no edges"),
+        (("dlrm",), "was built by hand and has no edges"),
         (("lenet5", "--strategy", "sise"), "is not one of 'size', 'breadth'"),
         (("lenet5", "--batch", 0), "--batch must be a whole number from 1"),
     ],

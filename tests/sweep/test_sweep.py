@@ -46,7 +46,10 @@ def test_every_fault_of_a_file_is_told_at_its_line(tmp_path: Path) -> None:
     wanted = [
         (1, "models.0: unknown network 'resnet5O'. Did you mean 'resnet50'?"),
         (1, "models.1.sequense: unknown key 'sequense'. Did you mean 'sequence'?"),
-        (1, "models.2: 'nowhere.module:net': there is no module 'nowhere.module'. Run it where that module is"),
+        (
+            1,
+            "models.2: 'nowhere.module:net': there is no module 'nowhere.module'. Run the command in the folder",
+        ),
         (1, "models.3: there is no file 'lost.onnx'"),
         (3, "devices.0: unknown device 'H10O'. Did you mean 'H100'?"),
         (4, "devices.1: unknown class 'cluod'. Did you mean 'Cloud'?"),
@@ -243,7 +246,7 @@ def test_a_point_without_an_answer_stays_and_says_why(mixed: SweepTable) -> None
     (row,) = sweep(SweepSpec(models=["json:dumps"], devices=["A100"]))
     assert row.error is not None and "'json:dumps' cannot be called without arguments" in row.error
     (row,) = sweep(SweepSpec(models=[{"model": "resnet50", "sequence": 8}], devices=["A100"]))
-    assert row.error is not None and "`sequence` does not go with 'resnet50'" in row.error
+    assert row.error is not None and "`sequence` does not apply to 'resnet50'" in row.error
 
 
 def test_what_must_lie_in_memory_is_at_least_the_weights(mixed: SweepTable) -> None:
