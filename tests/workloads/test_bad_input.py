@@ -95,7 +95,7 @@ def nested(levels: int, calls: int = 2, itself: bool = False) -> Any:
 
 
 ONNX: list[tuple[str, Callable[[], Any], str]] = [
-    ("negative size", lambda: convolution((1, 4, -8, 8)), "the input 'x' has a size of -8. Sizes are 1 or more"),
+    ("negative size", lambda: convolution((1, 4, -8, 8)), "the input 'x' has a size of -8. Sizes must be at least 1"),
     ("size of zero", lambda: convolution((0, 4, 8, 8)), "the input 'x' has a size of 0"),
     ("negative weight", lambda: convolution(weight=(8, 4, -3, 3)), "the weight 'w' has a size of -3"),
     ("no groups", lambda: convolution(group=0), "the node 'conv' (Conv) has `group` 0. It must be 1 or more"),
@@ -103,7 +103,7 @@ ONNX: list[tuple[str, Callable[[], Any], str]] = [
     ("groups that divide nothing", lambda: convolution(weight=(8, 1, 3, 3), group=3), "in 3 groups"),
     ("stride of zero", lambda: convolution(strides=[0, 1]), "the node 'conv' (Conv) has `strides` [0, 1]"),
     ("kernel larger than the picture", lambda: convolution((1, 4, 2, 2)), "from_onnx()"),
-    ("functions that explode", lambda: nested(60), "come to 1,152,921,504,606,846,976 nodes; at most 200,000"),
+    ("functions that explode", lambda: nested(60), "expand to 1,152,921,504,606,846,976 nodes; at most 200,000"),
     ("functions that call each other", lambda: nested(3, itself=True), "calls itself, which ONNX does not allow"),
     ("functions nested deep", lambda: nested(150, 1), "functions are nested more than 100 deep"),
 ]
