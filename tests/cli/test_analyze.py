@@ -215,7 +215,7 @@ def test_compare_sets_devices_side_by_side() -> None:
         (
             ("analyze", "resnet50", "--device", "H10"),
             1,
-            "no device 'H10'. Did you mean 'H100'? `mlsys devices`",
+            "unknown device 'H10'. Did you mean 'H100'? `mlsys devices`",
         ),
         (("analyze", "resnet50", "--device", "T4", "--precision", "bf16"), 1, "NVIDIA T4 has no bf16 peak. It has: "),
         (("analyze", "resnet50", "--device", "T4", "--precision", "fp61"), 1, "unknown precision 'fp61'"),
@@ -232,7 +232,7 @@ def test_compare_sets_devices_side_by_side() -> None:
         (("analyze", "resnet50"), 2, "Missing option '--device'"),
         (("analyze", "resnet50", "--device", "T4", "--batch", "0"), 1, "--batch must be a whole number from 1"),
         (("compare", "resnet50", "--devices", ","), 2, "--devices must be names separated by commas"),
-        (("compare", "resnet50", "--devices", "A100,T5"), 1, "no device 'T5'"),
+        (("compare", "resnet50", "--devices", "A100,T5"), 1, "unknown device 'T5'"),
         (("compare", "resnet50", "--devices", "A100,T4", "--precision", "bf16"), 1, "NVIDIA T4 has no bf16 peak"),
     ],
 )

@@ -44,7 +44,7 @@ def test_rows_as_text_and_as_json(tmp_path: Path) -> None:
 def test_a_layer_is_explained() -> None:
     code, text = run("resnet50:conv3_1b", "--device", "A100", "--objective", "energy")
     assert code == 0
-    assert "proven best" in text and "Why no other wins" in text and "for p in" in text
+    assert "proven best" in text and "Why it is optimal" in text and "for p in" in text
     (data,) = json.loads(run("gemm:512x256x32", "--device", "A100", "--objective", "edp", "--json")[1])
     assert data["proven"] and data["words"][0] == data["bound"] == 155_648
     assert [level["memory"] for level in data["levels"]] == ["L2", "L1"]

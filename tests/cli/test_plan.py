@@ -86,7 +86,7 @@ def test_faults_are_one_line_each_and_nothing_is_written(tmp_path: Path) -> None
     assert (code, text, out.exists()) == (1, "", False)
     assert told.count("\n") == 2
     assert "devices.0.memory_mb: must be a number above 0 to 1e+12, got -1" in told
-    assert "stages.1.profiles.tpu: there is no device 'tpu'." in told
+    assert "stages.1.profiles.tpu: unknown device 'tpu'." in told
 
 
 def test_profiles_from_our_models_are_those_of_analyze(tmp_path: Path) -> None:

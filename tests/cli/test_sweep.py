@@ -82,7 +82,7 @@ def test_ctrl_c_leaves_a_folder_that_goes_on(spec: Path, monkeypatch: pytest.Mon
     assert (code, output) == (130, "")
     assert f"stopped at {done[0]} of {2 * done[0]} points; repeat the command to resume" in notes
     assert (
-        "holds a sweep that is not finished. Go on with: mlsys sweep SPEC.yaml --out small.sweep"
+        "holds an unfinished sweep. Resume it with: mlsys sweep SPEC.yaml --out small.sweep"
         in run("--show", "small.sweep")[2]
     )
     monkeypatch.setattr(workers, "evaluate_points", original)
@@ -99,7 +99,7 @@ def test_ctrl_c_leaves_a_folder_that_goes_on(spec: Path, monkeypatch: pytest.Mon
         (["--show", ".", "--jobs", 2], "--show only reads"),
         (["--show", "."], "holds no sweep. Make one with: mlsys sweep SPEC.yaml"),
         (["bad.yaml"], "bad.yaml:1: models: unknown network 'resnet5O'. Did you mean 'resnet50'?"),
-        (["small.yaml", "--out", "full"], "full is not empty and no sweep has made it"),
+        (["small.yaml", "--out", "full"], "full is not empty and was not created by a sweep"),
     ],
 )
 def test_mistakes(spec: Path, arguments: list[object], told: str) -> None:
@@ -132,7 +132,7 @@ def test_a_sweep_without_time_keeps_what_it_has_and_goes_on(spec: Path) -> None:
     whole = list(csv.DictReader(io.StringIO(run("small.yaml", "--out", "kept", "--csv")[1])))
     assert [row for row in whole if row["id"] in {each["id"] for each in done}] == done
     if len(done) < len(whole):
-        assert "stopped by the time limit" in said and "go on" in said
+        assert "stopped by the time limit" in said and "resume" in said
 
 
 def test_a_lock_that_is_a_pipe_is_not_waited_for(spec: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_folder_of_devices_that_is_none_is_refused_in_one_line() -> None:
             "stream on GPU",
             "is not used: it calibrates stream on GPU, and this answer is for compiled network on GPU",
         ),
-        ("A100_80GB", "compiled network on GPU", "estimates of A100_80GB are calibrated by"),
+        ("A100_80GB", "compiled network on GPU", "estimates for A100_80GB are calibrated by"),
     ],
 )
 def test_a_calibration_that_plays_no_part_says_so(

@@ -331,7 +331,7 @@ def test_report_command_reads_what_was_found(finished: Path, workshop: Path) -> 
     call = ["edge", "report", str(config), "--output", str(finished), "--format"]
     text = CliRunner().invoke(main, [*call, "text"])
     assert text.exit_code == 0, text.output
-    assert "that no other beats" in text.output
+    assert "of them Pareto-optimal" in text.output
     report = json.loads(CliRunner().invoke(main, [*call, "json"]).output)
     stored = rows_of(finished / "points.csv")
     assert [row["latency_ms"] for row in report["points"]] == [float(row["latency_ms"]) for row in stored]

@@ -76,7 +76,7 @@ def test_the_best_is_the_least_cost_times_energy() -> None:
     ("rows", "wanted", "words"),
     [
         ([], {"latency_ms": 1}, "`rows` is empty"),
-        ([ROWS[0], ROWS[0]], {"latency_ms": 1}, "'cpu' twice"),
+        ([ROWS[0], ROWS[0]], {"latency_ms": 1}, "duplicate 'cpu'"),
         (ROWS, {}, "sets no limit"),
         (ROWS, {"latency_ms": 0}, "must be above 0"),
         (ROWS, {"energy_mj": float("nan")}, "must be above 0"),
@@ -173,7 +173,7 @@ def test_traffic_of_fused_layers_by_hand() -> None:
     assert apart - inside == 2 * (256 + 256 + 512)
     assert inside - pairs == 2 * 256
     assert judge_number("x", apart, inside, 0.3).reduction == pytest.approx(1 - inside / apart)
-    with pytest.raises(ValueError, match="`before` must be above 0"):
+    with pytest.raises(ValueError, match="`before` must be > 0"):
         judge_number("x", 0, 1, 0.3)
     with pytest.raises(ValueError, match="`wanted` must be 0 to 1"):
         judge_number("x", 1, 1, 1.3)

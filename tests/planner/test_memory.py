@@ -417,7 +417,7 @@ def test_a_plan_for_the_streams_holds_and_needs_more() -> None:
     assert len(conflicts(serial, schedule)) == 4
     assert conflicts(two, schedule) == ()
     assert two.peak >= serial.peak and two.lower_bound <= two.peak <= two.sum == serial.sum
-    with pytest.raises(ArgumentError, match="stands instead of `order`"):
+    with pytest.raises(ArgumentError, match="replaces `order`"):
         plan_memory(fused, schedule=schedule, order=range(56))
     with pytest.raises(ArgumentError, match="got one of 'resnet50' for 'fork'"):
         plan_memory(fork(), schedule=schedule)

@@ -75,7 +75,7 @@ def test_every_fault_of_a_file_is_told_at_its_line(tmp_path: Path) -> None:
         ("- 1\n", "a specification of a sweep is a mapping"),
         ("models: !!python/object:os.system resnet50\ndevices: A100\n", "tag"),
         ("models: &a resnet50\ndevices: *a\n", "anchor or alias 'a' is not allowed"),
-        ("models: resnet50\ndevices: A100\nbatches: [4, 4]\n", "batches.1: '4' is there twice"),
+        ("models: resnet50\ndevices: A100\nbatches: [4, 4]\n", "batches.1: duplicate '4'"),
         ("models: resnet50\nmodels: vgg16\ndevices: A100\n", "duplicate key 'models'"),
         ("models: {model: lenet5, source: catalogue}\ndevices: A100\n", "source"),
         ("models: resnet50\ndevices: A100\n#" + 200_001 * "x", "the limit is 200,000 bytes"),
