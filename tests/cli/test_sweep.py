@@ -95,7 +95,7 @@ def test_ctrl_c_leaves_a_folder_that_goes_on(spec: Path, monkeypatch: pytest.Mon
     [
         ([], "give either SPEC.yaml or --show FOLDER"),
         (["small.yaml", "--json", "--csv"], "give either --json or --csv, not both"),
-        (["small.yaml", "--jobs", 2, "--scheduler", "x"], "a --scheduler uses its workers"),
+        (["small.yaml", "--jobs", 2, "--scheduler", "x"], "--jobs is for this machine; a --scheduler"),
         (["--show", ".", "--jobs", 2], "--show only reads"),
         (["--show", "."], "holds no sweep. Make one with: mlsys sweep SPEC.yaml"),
         (["bad.yaml"], "bad.yaml:1: models: unknown network 'resnet5O'. Did you mean 'resnet50'?"),
@@ -107,7 +107,7 @@ def test_mistakes(spec: Path, arguments: list[object], told: str) -> None:
     Path("full").mkdir()
     Path("full/letter.txt").write_text("dear")
     code, output, notes = run(*arguments)
-    usage = told.startswith(("give", "with", "--show"))
+    usage = told.startswith(("give", "--jobs", "--show"))
     assert (code, output) == (2 if usage else 1, "") and told in notes
 
 
