@@ -269,7 +269,11 @@ def test_samples_set_the_rate_alone() -> None:
         (lambda: mlsys.compare([], "resnet50"), ArgumentError, "`devices` must name at least one"),
         (lambda: mlsys.plan(mlsys.load("lenet5")), ArgumentError, "a network needs `devices`"),
         (lambda: mlsys.plan("a.json", batch=2), ArgumentError, "`batch` applies to a network, which needs `devices`"),
-        (lambda: mlsys.mapper("A100", "gemm:8x8x8", batch=2), ArgumentError, "`batch` applies to a network, not to gemm"),
+        (
+            lambda: mlsys.mapper("A100", "gemm:8x8x8", batch=2),
+            ArgumentError,
+            "`batch` applies to a network, not to gemm",
+        ),
         (lambda: mlsys.mapper("A100", "lenet5:conv9"), UnknownNameError, "has no layer 'conv9'"),
         (lambda: mlsys.systolic(8, 8, 8, 128), ArgumentError, "`array` must be rows and columns"),  # type: ignore[arg-type]
         (lambda: mlsys.devices("A100", kind="GPU"), ArgumentError, "either names to compare or criteria"),
