@@ -296,7 +296,7 @@ def test_options_are_checked() -> None:
         UnknownNameError, match="`goal` must be one of latency, efficiency, balanced, throughput, got 'fast'"
     ):
         plan(example(), "fast")  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="`top` must be a whole number from 1, got 0"):
+    with pytest.raises(ArgumentError, match="`top` must be a whole number >= 1, got 0"):
         plan(example(), top=0)
     with pytest.raises(ArgumentError, match="`weight` must lie between 0 and 1, got nan"):
         plan(example(), "balanced", weight=float("nan"))
