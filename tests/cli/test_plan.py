@@ -73,7 +73,7 @@ def test_what_no_placement_meets_exits_with_3(tmp_path: Path) -> None:
     assert (
         "infeasible: constraints.latency_ms: at most 27.96 ms, and the least under the other caps is 27.97 ms" in told
     )
-    assert "no placement is allowed (proven)" in text
+    assert "no feasible placement (proven)" in text
 
 
 def test_faults_are_one_line_each_and_nothing_is_written(tmp_path: Path) -> None:
