@@ -1,7 +1,6 @@
-"""mlsys: hardware acceleration for machine learning, in numbers with a pedigree.
+"""mlsys: hardware acceleration for machine learning, in numbers with sources.
 
-The names are few and load when first used, so that ``import mlsys`` stays light; __init__.pyi tells type checkers
-what they are.
+Names are loaded on first use, so that ``import mlsys`` stays light; __init__.pyi declares them for type checkers.
 """
 
 import importlib

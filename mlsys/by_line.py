@@ -1,4 +1,4 @@
-"""A generated YAML file with one entry on each line, each parsed when it is first asked for."""
+"""A generated YAML file with one entry per line, each parsed on first use."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -10,14 +10,14 @@ V = TypeVar("V")
 
 
 class EntriesByLine(Mapping[str, V]):
-    """The entries of a file, by name: an estimate asks for a few of hundreds.
+    """The entries of a file, by name; parsed lazily, since an estimate needs only a few of hundreds.
 
     Parameters
     ----------
     path
-        A file with lines such as ``name: {a: 1, b: 2}`` and comments; one that is not there has no entries.
+        A file with lines such as ``name: {a: 1, b: 2}`` and comments; a missing file has no entries.
     made
-        Makes an entry of its plain data.
+        Function that builds an entry from its plain data.
 
     Examples
     --------
@@ -49,14 +49,14 @@ class EntriesByLine(Mapping[str, V]):
 
 
 class WithAliases(Mapping[str, V]):
-    """Entries of which some have a second name.
+    """Entries with aliases.
 
     Parameters
     ----------
     entries
-        By name.
+        Entries by name.
     aliases
-        Second names, with the name that each stands for; one that has an entry itself, or stands for none, is no alias.
+        Aliases, each with the name it stands for; an alias that is itself an entry, or stands for none, is ignored.
 
     Examples
     --------

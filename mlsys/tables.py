@@ -86,7 +86,7 @@ class Table:
 
     Attributes
     ----------
-    caption, heads, rows
+    caption, columns, rows
         Caption, column headings and cells; integers are printed with thousands separators, so pass a year as a
         string.
     kind
@@ -105,7 +105,7 @@ class Table:
     """
 
     caption: str
-    heads: Sequence[str]
+    columns: Sequence[str]
     rows: Sequence[Sequence[object]]
     kind: str = ""
     printed: Sequence[int] | None = None
@@ -115,7 +115,7 @@ class Table:
 
     def __repr__(self) -> str:
         texts = [[_text(cell) for cell in row] for row in self.rows]
-        columns = list(zip(self.heads, *texts, strict=True))
+        columns = list(zip(self.columns, *texts, strict=True))
         widths = [max(map(len, column)) for column in columns]
         right = [is_numeric(column[1:]) for column in columns]
 
@@ -126,18 +126,18 @@ class Table:
             )
             return "  ".join(placed).rstrip()
 
-        return "\n".join([self.caption, line(self.heads), line(["-" * width for width in widths]), *map(line, texts)])
+        return "\n".join([self.caption, line(self.columns), line(["-" * width for width in widths]), *map(line, texts)])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {
             "text/plain": repr(self),
-            "text/html": html_table(self.caption, self.heads, self.rows, self.kind),
+            "text/html": html_table(self.caption, self.columns, self.rows, self.kind),
             "text/markdown": self._markdown(),
         }
 
     def _markdown(self) -> str:
-        kept = range(len(self.heads)) if self.printed is None else self.printed
-        columns, *rows = ([_text(row[column]) for column in kept] for row in (self.heads, *self.rows))
+        kept = range(len(self.columns)) if self.printed is None else self.printed
+        columns, *rows = ([_text(row[column]) for column in kept] for row in (self.columns, *self.rows))
         return "\n".join([f"**{markdown_text(self.caption)}**", "", *markdown_table(columns, rows)])
 
 

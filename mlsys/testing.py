@@ -1,7 +1,6 @@
-"""Asserts that know units, for tests and for the guards of a page.
+"""Unit-aware assertions, for tests and for the checks of a page.
 
-Thin over :mod:`numpy.testing`: the units are reconciled first, and a bare number is never
-given the unit somebody hoped for.
+A thin layer over :mod:`numpy.testing`: units are converted first, and a bare number is never given a unit implicitly.
 
 Examples
 --------
@@ -21,7 +20,7 @@ from mlsys.units import Quantity, ureg
 
 
 def assert_same_dimension(actual: object, desired: object) -> None:
-    """Assert that two quantities can be compared at all.
+    """Assert that two quantities have compatible dimensions.
 
     Parameters
     ----------
@@ -93,11 +92,13 @@ def assert_leans_on(quantity: object, *names: str) -> None:
     >>> assert_leans_on(2 * Hardware.Cloud.A100.tdp, "V100/power/tdp")
     Traceback (most recent call last):
         ...
-    AssertionError: leans on A100_80GB/power/tdp; wanted V100/power/tdp
+    AssertionError: depends on A100_80GB/power/tdp, expected V100/power/tdp
     """
-    leans = sorted(fact.name for fact in getattr(quantity, "facts", ()))
-    if leans != sorted(names):
-        raise AssertionError(f"leans on {', '.join(leans) or 'no fact'}; wanted {', '.join(sorted(names)) or 'none'}")
+    operands = sorted(fact.name for fact in getattr(quantity, "facts", ()))
+    if operands != sorted(names):
+        raise AssertionError(
+            f"depends on {', '.join(operands) or 'no fact'}, expected {', '.join(sorted(names)) or 'none'}"
+        )
 
 
 def _dimension(value: Any) -> Any:

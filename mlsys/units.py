@@ -192,7 +192,7 @@ class Quantity(pint.UnitRegistry.Quantity):
 
     def __repr__(self) -> str:
         if isinstance(self._origin, Fact):
-            return self._origin.pedigree(self)
+            return self._origin.describe(self)
         return f"<Quantity({_plain(self.magnitude)}, '{self.units:~}')>"
 
     def __format__(self, spec: str) -> str:

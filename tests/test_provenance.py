@@ -74,7 +74,7 @@ def test_a_fact_shows_its_pedigree() -> None:
     for part in (BANDWIDTH, "2039 GB/s", "meaning", "source", "uncertainty", "confidence"):
         assert part in shown
     exact = Fact("c", "speed of light", "SI brochure", "2019", uncertainty=0, confidence="defined")
-    assert "exact" in exact.pedigree(Q_(299_792_458, "m/s"))
+    assert "exact" in exact.describe(Q_(299_792_458, "m/s"))
 
 
 # --- facts flow ------------------------------------------------------------------------

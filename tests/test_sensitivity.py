@@ -97,7 +97,7 @@ def changed(name: str, fact: str, factor: float) -> Page | None:
     """Return the page with a fact changed; None where it refuses to run."""
     with perturbed(fact, factor):
         try:
-            return run_page(notebook(name), pedigree=False)
+            return run_page(notebook(name), with_provenance=False)
         except (AssertionError, ValueError):
             return None
 
@@ -198,7 +198,7 @@ def changed_alike(name: str, facts: list[str], most: float) -> Page | None:
         for fact in facts:
             whatifs.enter_context(perturbed(fact, 1 + random.Random(fact).uniform(-most, most)))
         try:
-            return run_page(notebook(name), pedigree=False)
+            return run_page(notebook(name), with_provenance=False)
         except (AssertionError, ValueError):
             return None
 

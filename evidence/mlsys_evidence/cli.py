@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mlsys.cli.calibrate import calibration_option
-from mlsys.cli.common import WrongUsage, checked_picture, progress, say, say_json, say_own, speak_plainly
+from mlsys.cli.common import WrongUsage, checked_picture, progress, say, say_json, say_overrides, speak_plainly
 from mlsys.cli.parameters import FILE, Output, OutputFolder
 from mlsys.faults import short
 from mlsys.files import csv_text, write_text
@@ -67,7 +67,7 @@ def validate(
     """  # noqa: D301
     from mlsys.calibration.rows import read_rows, unread_columns
     from mlsys.calibration.sanity_checks import check_classes
-    from mlsys.models.own import own_numbers, with_own
+    from mlsys.models.user_overrides import user_overrides, with_user_overrides
     from mlsys_evidence import validate as compare
     from mlsys_evidence.evaluate.sanity_checks import questioned
     from mlsys_evidence.rows import shipped_rows
@@ -100,9 +100,9 @@ def validate(
             say(sentence, err=True)
         if len(told) > MOST_DOUBTS:
             say(f"and {len(told) - MOST_DOUBTS} more rows alike", err=True)
-    own = own_numbers(estimates=True)
+    own = user_overrides(estimates=True)
     if csv_path is not None:
-        write_text(csv_path, csv_text(with_own(_records(comparison, exams), own)))
+        write_text(csv_path, csv_text(with_user_overrides(_records(comparison, exams), own)))
     if figures is not None:
         from mlsys_evidence.evaluate.pictures import save_all
 
@@ -112,7 +112,7 @@ def validate(
         say_json(comparison.summary() | (_first(comparison, exams) if exams else {}), own)
     else:
         _print(comparison, exams, shipped=data is None and not exams, own=data is not None)
-        say_own(own)
+        say_overrides(own)
 
 
 def _refit_powers() -> None:

@@ -26,7 +26,7 @@ def cases_on(device: str, software: str = "", precision: str = "") -> list[Case]
 
 
 def seconds(cases: list[Case]) -> np.ndarray:
-    return calibrated_times(CaseBatch.of([(case.engine, case.work, case.stays) for case in cases]), QUICK.vectorised())
+    return calibrated_times(CaseBatch.of([(case.engine, case.work, case.cached) for case in cases]), QUICK.vectorised())
 
 
 def test_plain_loops_are_told_by_their_instructions_alone() -> None:

@@ -115,7 +115,7 @@ def test_what_blocks_compute_for_nothing_is_no_bound() -> None:
     """A GTX 1080 Ti did this layer in 1,191 µs: under its peak, of F(2 × 2, 3 × 3) without the rim of its blocks."""
     row = next(row for row in shipped_rows() if row.software.endswith("algo WINOGRAD") and "1080" in row.device)
     case = interpret(replace(row, seq_or_shape=SHAPE.format(16, 256, 28, 28, 512), value=1191.0))
-    arithmetic, _ = bound(CaseBatch.of([(case.engine, case.work, case.stays)]))
+    arithmetic, _ = bound(CaseBatch.of([(case.engine, case.work, case.cached)]))
     assert arithmetic[0] < case.seconds
 
 
@@ -132,7 +132,7 @@ DEEP = "N=32,C={},H=161,W=700,K={},R=5,S=20,pad_h=0,pad_w=0,stride_v=2,stride_h=
 
 def product_of(one: Case, parameters: Parameters | None = None) -> float:
     """Return the seconds that the blocks of a case's longest product take, by default where no feed holds them."""
-    stack = CaseBatch.of([(one.engine, one.work, one.stays)])
+    stack = CaseBatch.of([(one.engine, one.work, one.cached)])
     times = kernel_times(stack, (parameters or Parameters(reuse=30.0)).vectorised())
     return float(times.working.max())
 
@@ -172,7 +172,7 @@ def test_a_p100_computes_in_half_what_deepbench_calls_pseudo(rows: list[Row]) ->
     """Its sheet has 11.0 TFLOP/s for this layer, of 9.3 in FP32: 150 µs. cuDNN 6 is asked for CUDNN_DATA_HALF."""
     shape = "N=16,C=256,H=56,W=56,K=64,R=1,S=1,pad_h=0,pad_w=0,stride_v=1,stride_h=1"
     half, whole = (case(rows, "CUDA 8", shape, precision, "P100") for precision in ("pseudo", "fp32"))
-    arithmetic, _ = bound(CaseBatch.of([(half.engine, half.work, half.stays)]))
+    arithmetic, _ = bound(CaseBatch.of([(half.engine, half.work, half.cached)]))
     assert arithmetic[0] < 150e-6
     assert 0.5 < product_of(half) / product_of(whole) < 1
 
@@ -211,7 +211,7 @@ def test_large_filters_are_multiplied_by_their_spectra(rows: list[Row]) -> None:
     product = shape.transformed(FP32, 32)[2]
     assert product.m * product.n * product.k * product.batch == 4 * tiles * 32 * 192 * spectrum
     measured = case(rows, "CUDA 9", "N=16,C=192,H=28,W=28,K=32,R=5,S=5,pad_h=2,pad_w=2,stride_v=1,stride_h=1", "fp32")
-    arithmetic, _ = bound(CaseBatch.of([(measured.engine, measured.work, measured.stays)]))
+    arithmetic, _ = bound(CaseBatch.of([(measured.engine, measured.work, measured.cached)]))
     assert shape.flops / measured.engine.matmul > 192e-6 > arithmetic[0]
     assert "FFT, 32" in shape.algorithms(FP32)
     for strided in ("stride_v=2,stride_h=2", "stride_v=1,stride_h=2"):

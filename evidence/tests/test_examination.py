@@ -317,7 +317,7 @@ def test_four_in_five_lie_within_the_range_where_another_setting_stands_in() -> 
         other = fallback_stack(case.setting, [name for name in known if name != case.setting])
         if other not in fitted_ranges():
             continue
-        stack = CaseBatch.of([(case.engine, case.work, case.stays)])
+        stack = CaseBatch.of([(case.engine, case.work, case.cached)])
         told = max(float(calibrated_times(stack, known[other].vectorised()[None])[0]), case.at_least)
         apart = abs(math.log(case.seconds / told))
         reached.setdefault(case.setting, []).append(apart < float(fitted_ranges()[other]["lent"]))
@@ -328,4 +328,4 @@ def test_four_in_five_lie_within_the_range_where_another_setting_stands_in() -> 
     assert (usual.low, usual.high) == pytest.approx((math.exp(-lent), math.exp(lent)))
     stranger = range_of("Paddle TensorRT transformer on GPU", "V100", source="a reader")
     assert stranger.low < usual.low < usual.high < stranger.high
-    assert "stands in" in stranger.why and "who measures is not on record" in stranger.why
+    assert "is used instead" in stranger.why and "the measuring source is unknown" in stranger.why

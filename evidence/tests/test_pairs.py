@@ -37,7 +37,7 @@ def test_two_devices_are_told_apart_by_their_ratio_in_both_orders() -> None:
     assert low < speed < high and speed == pytest.approx(float((t4.estimate / h100.estimate).m_as("")))
     back, least, most = t4.speed_over(h100)
     assert (back, least, most) == pytest.approx((1 / speed, 1 / high, 1 / low))
-    assert h100.apart_from(t4) and t4.apart_from(h100) and not a100.apart_from(a100)
+    assert h100.differs_from(t4) and t4.differs_from(h100) and not a100.differs_from(a100)
     assert a100.overlaps(a100) and not h100.overlaps(t4) and not t4.overlaps(h100)
     (low_a, high_a), (low_t, high_t) = a100.range, t4.range
     assert a100.speed_over(t4)[1] > float((low_t / high_a).m_as("")), "narrower than the two ranges make together"

@@ -151,7 +151,7 @@ def test_parts_multiply_to_the_factor_and_are_told() -> None:
     )
     assert own.launch / plain.launch == pytest.approx(effect.factor)
     told = analyze(Hardware["A100"], zoo.network("resnet50", batch=8, precision="fp16")).explain()
-    assert "as measurements of like things say" in told
+    assert "from similar measurements" in told
 
 
 def test_curves_are_continuous_and_end_where_their_knots_end() -> None:

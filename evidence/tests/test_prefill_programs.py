@@ -55,7 +55,7 @@ def test_a_short_prompt_takes_the_calls_of_its_operators_and_a_long_one_its_prod
     """Operators queue while those before run: what the host takes and what the card takes are not added up."""
     eager = "PyTorch 2.1 eager (Hugging Face Transformers)"
     cases = [interpret(replace(_row(eager, shape=f"{tokens} prompt tokens"), source="")) for tokens in (16, 4096)]
-    short, long = estimated(cases, CaseBatch.of([(case.engine, case.work, case.stays) for case in cases])).tolist()
+    short, long = estimated(cases, CaseBatch.of([(case.engine, case.work, case.cached) for case in cases])).tolist()
     assert short == cases[0].at_least == cases[1].at_least
     assert long > 10 * short
     products = 2.0 * 6.6e9 * 4096 / cases[1].engine.matmul

@@ -371,7 +371,7 @@ def test_what_threads_wait_for_is_no_part_of_a_bound() -> None:
     for row in rows[:3]:
         case = interpret(row)
         alone = replace(case.engine, team=1.0, joining=1.0)
-        stacks = [CaseBatch.of([(engine, case.work, case.stays)]) for engine in (case.engine, alone)]
+        stacks = [CaseBatch.of([(engine, case.work, case.cached)]) for engine in (case.engine, alone)]
         assert case.engine.team == 64
         for with_threads, without in zip(bound(stacks[0]), bound(stacks[1]), strict=True):
             assert with_threads == without
@@ -396,9 +396,7 @@ def test_a_batch_fills_a_processor_that_one_picture_does_not() -> None:
     told = (batch.estimate / 32 / one.estimate).m_as("")
     assert many / single < 0.7
     assert told < 0.7
-    waits = [
-        next((words for words in each.assumptions if "a thread on each core" in words), "") for each in (one, batch)
-    ]
+    waits = [next((words for words in each.assumptions if "one thread per core" in words), "") for each in (one, batch)]
     assert "24 share a sample" in waits[0] and not waits[1], waits
 
 
@@ -480,7 +478,7 @@ def test_no_run_of_paddle_lite_beats_a_bound_that_knows_winograd() -> None:
     """Without the algorithm, ResNet-50 on three phones took less than its multiplications do at the dense peak."""
     rows = [row for row in shipped_rows() if "Paddle-Lite" in row.software and row.precision != "int8"]
     cases = [interpret(row) for row in rows if row.model == "ResNet-50"]
-    arithmetic, traffic = bound(CaseBatch.of([(case.engine, case.work, case.stays) for case in cases]))
+    arithmetic, traffic = bound(CaseBatch.of([(case.engine, case.work, case.cached) for case in cases]))
     assert len(cases) >= 5
     for case, least in zip(cases, np.maximum(arithmetic, traffic), strict=True):
         assert least < case.seconds, case.row
@@ -489,7 +487,7 @@ def test_no_run_of_paddle_lite_beats_a_bound_that_knows_winograd() -> None:
 def test_what_twice_the_batch_would_gain_on_a_processor_is_what_it_gains() -> None:
     twin = Hardware["Core_i9_10900X"]
     one, two = (analyze(twin, zoo.network("resnet18", batch=size, precision="fp32"), samples=size) for size in (1, 2))
-    told = next(change for change in one.changes if "batch were twice" in change.change)
+    told = next(change for change in one.changes if "twice the batch" in change.change)
     assert told.time.m_as("s") == pytest.approx(two.estimate.m_as("s") / 2)
     assert told.speedup > 1.2
 

@@ -36,7 +36,7 @@ def _of(device: str, precision: str, shape: str = "", source: str = "") -> list[
 
 def _seconds(case: Case) -> float:
     """Return the time of a case at the peaks of its machine."""
-    stack = CaseBatch.of([(case.engine, case.work, case.stays)])
+    stack = CaseBatch.of([(case.engine, case.work, case.cached)])
     times = kernel_times(stack, QUIET.vectorised())
     return max(float(stack.total(times.seconds)[0]), case.at_least)
 
@@ -165,7 +165,7 @@ def test_16_bit_products_start_sooner_on_blackwell() -> None:
         assert cases
         small = min(cases, key=lambda case: case.seconds)
         starts = replace(QUIET, launch=2.5e-6).vectorised()
-        told = kernel_times(CaseBatch.of([(small.engine, small.work, small.stays)]), starts).launch
+        told = kernel_times(CaseBatch.of([(small.engine, small.work, small.cached)]), starts).launch
         least[device] = (small.seconds, float(told[0]))
     older = [least[device] for device in least if device != "B200"]
     assert all(2.4e-6 < seconds < 2.8e-6 and launch == 2.5e-6 for seconds, launch in older)
@@ -184,7 +184,7 @@ def test_smooth_quant_is_timed_without_what_quantises() -> None:
     fp8 = [case for case in _of("NVIDIA H200 SXM", "fp8") if case.setting.startswith("TensorRT-LLM fp8 gemm")]
     assert fp8
     assert all(case.work.launches == 2 for case in fp8)
-    weights = [float(case.work["weights"].sum()) * case.stays for case in cases]
+    weights = [float(case.work["weights"].sum()) * case.cached for case in cases]
     assert min(weights) > 5 * large.engine.cache, "three large layers come before"
 
 
@@ -229,7 +229,7 @@ def test_a_kernel_called_by_itself_is_that_of_the_stack_which_has_it() -> None:
     (served, *_) = (case for case in _of("NVIDIA H100 SXM5", "fp8") if case.setting == "SGLang fp8 blocks gemm on GPU")
     alone = interpret(replace(served.row, software="DeepGEMM (CUDA 12.8)", precision="fp8 (bf16 output)"))
     assert alone.setting == served.setting and alone.engine.matmul == served.engine.matmul
-    assert (alone.work.launches, alone.stays) == (1, 0)
+    assert (alone.work.launches, alone.cached) == (1, 0)
     assert alone.work["moved"][0] == served.work["moved"][-1], "16-bit values are written"
 
 
@@ -246,7 +246,7 @@ def test_products_by_triton_have_a_setting_of_their_own_that_no_launch_slows() -
     cases = [interpret(row) for row in rows]
     assert {case.setting for case in cases} == {"Triton gemm on GPU"}
     assert len({case.twin for case in cases}) == 2
-    assert {bool(case.stays) for case in cases} == {True, False}, "do_bench clears the cache, a graph does not"
+    assert {bool(case.cached) for case in cases} == {True, False}, "do_bench clears the cache, a graph does not"
 
 
 def _of_the_peak(cases: list[Case], counted: bool) -> np.ndarray:

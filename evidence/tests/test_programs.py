@@ -43,7 +43,7 @@ def test_programs_side_by_side_read_weights_of_their_own(note: str) -> None:
     assert many.engine.team == pytest.approx(one.engine.team)
     assert many.engine.clock == one.engine.clock
     # 138.4 million parameters in FP32, fourteen times, at 307.2 GB/s: no round is faster.
-    _, moving = bound(CaseBatch.of([(many.engine, many.work, many.stays)]))
+    _, moving = bound(CaseBatch.of([(many.engine, many.work, many.cached)]))
     assert moving[0] >= 14 * 138.3e6 * 4 / 307.2e9
 
 
@@ -164,7 +164,7 @@ def test_what_onediff_does_cannot_be_done_with_sums_of_32_bits() -> None:
         case, twin = interpret(row), Hardware[interpret(row).twin]
         summed = replace(case, engine=engine_for(twin, "fp16"))
         own, into_single = (
-            bound(CaseBatch.of([(each.engine, each.work, each.stays)]))[0][0] for each in (case, summed)
+            bound(CaseBatch.of([(each.engine, each.work, each.cached)]))[0][0] for each in (case, summed)
         )
         half = "OneDiff" in row.software
         assert (into_single > case.seconds) == half, row.device

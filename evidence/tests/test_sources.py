@@ -66,7 +66,7 @@ def test_the_range_says_in_words_why_it_is_wide() -> None:
     plain = range_of(SETTING, DEVICE, "resnet50", seconds=1e-2, bound=1e-3).why
     short = range_of(SETTING, DEVICE, "resnet50", seconds=2e-5, bound=2e-6).why
     near = range_of(SETTING, DEVICE, "resnet50", seconds=1e-2, bound=9e-3).why
-    nobody, brief, below = "who measures is not on record", "so short a time", "half of what the bound leaves"
+    nobody, brief, below = "the measuring source is unknown", "times this short", "half of the gap to the bound"
     assert [[words in why for words in (nobody, brief, below)] for why in (known, plain, short, near)] == [
         [False, False, False],
         [True, False, False],
@@ -144,7 +144,7 @@ def test_rows_of_another_source_are_answered_alike_with_a_wider_range() -> None:
 def test_what_a_stand_in_is_off_by_is_told_for_each_kind_of_work(case: Case) -> None:
     """Two settings whose rows take twice and half of what the other says; of a third kind, eight times."""
     own = fitted()[case.setting]
-    stack = CaseBatch.of([(case.engine, case.work, case.stays)])
+    stack = CaseBatch.of([(case.engine, case.work, case.cached)])
     told = max(float(calibrated_times(stack, own.vectorised()[None])[0]), case.at_least)
     twice, half = (replace(case, seconds=told * times, kind="gemm") for times in (2.0, 0.5))
     many = {f"library {version} gemm on CPU": [twice, half] * 3 for version in range(8)}

@@ -66,7 +66,7 @@ def test_streams_are_read_alike(operator: str, arrays: str) -> None:
     )
     words = replace(row, operator="", elements=None, workload=f"STREAM {arrays}", seq_or_shape="67.108864 MB per array")
     own, read = typed_case(row), interpret(words)
-    assert (own.setting, own.twin, own.stays) == (read.setting, read.twin, read.stays)
+    assert (own.setting, own.twin, own.cached) == (read.setting, read.twin, read.cached)
     assert own.seconds == pytest.approx(read.seconds) and np.isclose(seconds(own), seconds(read), rtol=1e-6)
 
 

@@ -27,7 +27,7 @@ def _answer(row: TypedRow) -> object:
         case = ask(row)
     except Inexpressible as reason:
         return str(reason)
-    numbers = case.seconds, case.inverse, case.stays, case.at_least, case.power, case.compulsory, case.fastest
+    numbers = case.seconds, case.inverse, case.cached, case.at_least, case.power, case.compulsory, case.fastest
     words = case.kind, case.setting, case.twin, case.network, case.version
     return words, numbers, case.engine, case.work.columns.tobytes()
 

@@ -1,1 +1,1 @@
-"""The everyday calls of ``mlsys``, spelled as its commands: each command prints what its call returns."""
+"""The everyday calls of ``mlsys``, named like its commands: each command prints the result of its call."""

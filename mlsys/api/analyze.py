@@ -1,4 +1,4 @@
-"""``mlsys.analyze``: where the time of a network goes on a device."""
+"""``mlsys.analyze``: bottleneck analysis of a network on a device."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -33,31 +33,30 @@ def analyze(
     source: str = "",
     option: str = "`{}`",
 ) -> Analysis:
-    """Return where the time of a network goes on a device, as the command ``mlsys analyze`` does.
+    """Return the time of a network on a device by operator and cause, as the command ``mlsys analyze`` does.
 
     Parameters
     ----------
     device
         A device or its name in the catalogue.
     network
-        A network, or anything that :func:`mlsys.workloads.load` takes: the name of a network, a
+        A network, or anything that :func:`mlsys.workloads.load` accepts: the name of a network, a
         ``package.module:factory``, the ``config.json`` of a transformers model, or an ONNX file.
     batch, sequence, image, phase, sizes, shape, weight_format, kv_format
-        As :func:`mlsys.workloads.load` takes them. A network that was loaded already is read again at other sizes.
+        As for :func:`mlsys.workloads.load`. A network that is already loaded is rebuilt at other sizes.
     precision
-        Number format of every value and of the arithmetic; by default what the network states, or else FP16.
+        Number format of every value and of the arithmetic; defaults to that of the network, else FP16.
     software
-        Software that runs the network, such as ``SoftwareStack("eager")``, or its name, such as
-        ``"eager network on GPU"``; by default what usually runs such work on such a device.
+        Software that runs the network, such as ``SoftwareStack("eager")``, or its name, such as ``"eager network on
+        GPU"``; defaults to the typical software for such work on such a device.
     fusion
-        Whether operators share kernels, as a compiler arranges it. Eager software on GPUs runs them one by one
-        either way. A network that is fused already stays as it is.
+        Whether to fuse operators, as a compiler does. Eager software on GPUs never does. A fused network stays fused.
     samples
-        Inputs that one pass answers; by default the batch of the network.
+        Inputs per pass; defaults to the batch of the network.
     source
         Who measures, as for :func:`mlsys.models.analysis.analyze`.
     option
-        How an error writes the name of an argument.
+        Format in which errors write the name of an argument.
 
     Returns
     -------
@@ -67,15 +66,15 @@ def analyze(
     Raises
     ------
     UnknownNameError
-        If there is no such device, network, number format or software.
+        If the device, network, number format or software is unknown.
     ArgumentError
-        If an argument does not go with the network.
+        If an argument does not apply to the network.
 
     Examples
     --------
     >>> answer = analyze("A100", "resnet50", batch=32)
-    >>> print(f"at least {answer.bound.to('ms'):.2f}, held by {answer.held_by}, {len(answer.operators)} kernels")
-    at least 1.05 ms, held by compute, 54 kernels
+    >>> print(f"at least {answer.bound.to('ms'):.2f}, limited by {answer.limited_by}, {len(answer.operators)} kernels")
+    at least 1.05 ms, limited by compute, 54 kernels
     """
     request = NetworkRequest(batch, sequence, image, phase, precision, sizes, shape, option, weight_format, kv_format)
     (twin,), loaded, arithmetic = prepared([device], network, request)
@@ -85,7 +84,7 @@ def analyze(
 def prepared(
     devices: Iterable[Device | str], network: Network | str | Path, request: NetworkRequest
 ) -> tuple[list[Device], Network, str | None]:
-    """Return the devices, the network as it is read for them, and the number format of the arithmetic."""
+    """Return the devices, the network as loaded for them, and the format of the arithmetic."""
     twins = [device_of(device) for device in devices]
     arithmetic = request.arithmetic(network, DEFAULT_PRECISION)
     if arithmetic is not None:
@@ -103,7 +102,7 @@ def analysis_of(
     samples: int | None,
     source: str,
 ) -> Analysis:
-    """Return the analysis of a network that was read for a device, fused as its software does unless told not to."""
+    """Return the analysis of a network loaded for a device, fused as by its software unless ``fusion`` is False."""
     stack = software_of(device, software, network.kind, precision or network.precision)
     mapping = network if not fusion and run_as(str(stack)) != "one by one" else None
     return estimate(device, network, mapping, precision=precision, software=stack, samples=samples, source=source)

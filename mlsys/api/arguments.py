@@ -1,4 +1,4 @@
-"""Arguments that the everyday calls share: a device or its name, and a network or anything that ``load`` takes."""
+"""Shared arguments of the everyday calls: a device or its name, and a network or anything that ``load`` accepts."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -42,18 +42,18 @@ def device_of(device: Device | str) -> Device:
     except UnknownNameError:
         words = [word for known in Hardware for word in (known.id, *known.aliases)]
         raise UnknownNameError(
-            f"no device {short(device)}.{did_you_mean(device, words)} `mlsys devices` lists all"
+            f"unknown device {short(device)}.{did_you_mean(device, words)} `mlsys devices` lists all"
         ) from None
 
 
 @dataclass(frozen=True)
 class NetworkRequest:
-    """What a caller says about a network: its sizes and its number format; None leaves each to its default.
+    """Requested sizes and number format of a network; None leaves each at its default.
 
     Attributes
     ----------
     batch, sequence, image, phase, precision, sizes, shape, option, weight_format, kv_format
-        As :func:`mlsys.workloads.load` takes them.
+        As for :func:`mlsys.workloads.load`.
     """
 
     batch: int | None = None
@@ -68,7 +68,7 @@ class NetworkRequest:
     kv_format: str | None = None
 
     def unused(self, where: str, but: Iterable[str] = ()) -> None:
-        """Refuse every argument of a network but some.
+        """Refuse all network arguments except some.
 
         Raises
         ------
@@ -77,12 +77,12 @@ class NetworkRequest:
         """
         for name in (field.name for field in fields(self) if field.name != "option"):
             if getattr(self, name) is not None and name not in but:
-                raise ArgumentError(f"{spelled(self.option, name)} is of a network, not of {where}")
+                raise ArgumentError(f"{spelled(self.option, name)} applies to a network, not to {where}")
 
     def arithmetic(self, network: Network | str | Path, default: str) -> str | None:
-        """Return the number format of the arithmetic; None where operators made by hand say it themselves.
+        """Return the format of the arithmetic; None where operators built by hand specify their own.
 
-        It is the requested one, or what the network states, or else ``default``.
+        It is the requested format, else that of the network, else ``default``.
 
         Examples
         --------
@@ -93,7 +93,7 @@ class NetworkRequest:
         """
         if not isinstance(network, (Network, str, Path)):
             raise ArgumentError(
-                f"`network` must be a network or what load() takes, such as 'resnet50', got {short(network)}"
+                f"`network` must be a network or an argument of load(), such as 'resnet50', got {short(network)}"
             )
         if self.precision is not None:
             return precision_name(self.precision)
@@ -109,18 +109,18 @@ class NetworkRequest:
         Parameters
         ----------
         network
-            A network, or anything that :func:`mlsys.workloads.load` takes.
+            A network, or anything that :func:`mlsys.workloads.load` accepts.
         default
-            Number format where neither the caller nor the network states one; None keeps that of ``load``.
+            Number format if neither the caller nor the network specifies one; None keeps that of ``load``.
         recounted
-            Whether the caller recounts the bytes of operators that were made by hand, in the requested format.
+            Whether the caller recounts the bytes of operators built by hand in the requested format.
 
         Raises
         ------
         UnknownNameError
-            If there is no such network, number format or size.
+            If the network, number format or size is unknown.
         ArgumentError
-            If something does not go with the network.
+            If an argument does not apply to the network.
         """
         if isinstance(network, (str, Path)):
             usual = None if default is None or stated_precision(network) is not None else default
@@ -128,7 +128,7 @@ class NetworkRequest:
             return load(network, **options)
         if not isinstance(network, Network):
             raise ArgumentError(
-                f"`network` must be a network or what load() takes, such as 'resnet50', got {short(network)}"
+                f"`network` must be a network or an argument of load(), such as 'resnet50', got {short(network)}"
             )
         return self._changed(network, default, recounted)
 
@@ -137,7 +137,7 @@ class NetworkRequest:
         for name in ("phase", "shape", "sizes", "weight_format", "kv_format"):
             if getattr(self, name) is not None:
                 raise ArgumentError(
-                    f"{spelled(self.option, name)} is for a network that is loaded by name, got the network "
+                    f"{spelled(self.option, name)} applies to networks loaded by name, got the network "
                     f"{network.name!r}. Write e.g. load('llama-3-8b', phase='decode')"
                 )
         sizes = {name: getattr(self, name) for name in ("batch", "sequence", "image")}
@@ -146,11 +146,11 @@ class NetworkRequest:
             if sizes:
                 raise ArgumentError(
                     f"{', '.join(map(self.option.format, sizes))} cannot change {network.name!r}, whose operators were "
-                    "made by hand. Make them at that size, or load the network by name, e.g. load('resnet50', batch=8)"
+                    "built by hand. Build them at that size, or load it by name, e.g. load('resnet50', batch=8)"
                 )
             if recounted or self.precision is None or precision_name(self.precision) == network.precision:
                 return network
-            return Workload.from_network(network).stored_as(self.precision)  # refuses: made in a format
+            return Workload.from_network(network).stored_as(self.precision)  # raises: built in another format
         if sizes and any(network.sizes.get(name) != size for name, size in sizes.items()):
             network = network.at(**sizes)
         wanted = self.precision or (default if network.default_format else None)

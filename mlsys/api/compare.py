@@ -1,4 +1,4 @@
-"""``mlsys.compare``: one network on several devices, side by side."""
+"""``mlsys.compare``: comparison of one network on several devices."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from mlsys.models.software import SoftwareStack
 from mlsys.tables import Table
 from mlsys.workloads.operator import Network
 
-_COLUMNS = ("speed", "of peak", "FLOP/byte", "ridge", "held by")
+_COLUMNS = ("speed", "of peak", "FLOP/byte", "ridge", "limited by")
 
 
 @dataclass(frozen=True)
@@ -29,21 +29,21 @@ class DeviceComparison:
     Attributes
     ----------
     analyses
-        One analysis for each device, in the order given; speeds are relative to the first.
+        One analysis per device, in the order given; speeds are relative to the first.
     """
 
     analyses: tuple[Analysis, ...]
 
     def record(self) -> list[dict[str, Any]]:
-        """Return what ``mlsys compare --json`` prints: one record for each device."""
+        """Return the records printed by ``mlsys compare --json``: one per device."""
         return [with_units(row) for row in self.rows()]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row of plain data for each device."""
+        """Return one row of plain data per device."""
         return [analysis_summary(analysis, self.analyses[0]) for analysis in self.analyses]
 
     def table(self) -> Table:
-        """Return a table with a row for each device."""
+        """Return a table with one row per device."""
         first = self.analyses[0]
         columns = ("device", "at least", "estimate", "80 % range", f"{SAMPLES[first.kind]}/s", "energy", *_COLUMNS)
         rows = [self._row(analysis) for analysis in self.analyses]
@@ -61,17 +61,19 @@ class DeviceComparison:
             f"{analysis.utilisation:.0%}",
             f"{analysis.intensity.m_as('FLOP/byte'):.3g}",
             f"{analysis.ridge.m_as('FLOP/byte'):.3g}",
-            f"{analysis.held_by} {analysis.share_held_by(analysis.held_by):.0%}",
+            f"{analysis.limited_by} {analysis.share_limited_by(analysis.limited_by):.0%}",
         )
 
     def explain(self) -> str:
-        """Return the table, and below it the software, what does not fit, the sizes and the fusion, as text."""
+        """Return the table, followed by the software, memory shortages, sizes and fusion, as text."""
         lines = [str(self.table())]
         software = dict.fromkeys(analysis.setting for analysis in self.analyses)
-        lines.append(f"software: {', '.join(software)}" + ("; --software names another" if len(software) > 1 else ""))
+        lines.append(
+            f"software: {', '.join(software)}" + ("; choose another with --software" if len(software) > 1 else "")
+        )
         lines += [f"{each.device}: {each.memory}" for each in self.analyses if each.memory.fits is False]
         lines.append(
-            "ranges are for one who measures all of them alike; `mlsys analyze` tells the wider one of each alone"
+            "ranges assume one source for all devices; `mlsys analyze` gives the wider range of a single device"
         )
         runs = {each.device: each.network for each in self.analyses}
         lines += [run.sizes_in_words for run in list(runs.values())[:1]]
@@ -109,20 +111,20 @@ def compare(
         Devices or their names; speeds are relative to the first.
     network, batch, sequence, image, phase, precision, software, fusion, samples, sizes, shape, weight_format, \
     kv_format, option
-        As of :func:`mlsys.analyze`.
+        As for :func:`mlsys.analyze`.
 
     Returns
     -------
     DeviceComparison
-        Its ``record()`` is what ``mlsys compare --json`` prints. Ranges are those of a source that measures all the
-        devices; :func:`mlsys.analyze` returns the wider one of a device alone.
+        Its ``record()`` is printed by ``mlsys compare --json``. Ranges are those of a source that measures all the
+        devices; :func:`mlsys.analyze` returns the wider range of a single device.
 
     Raises
     ------
     UnknownNameError
-        If there is no such device, network, number format or software.
+        If a device, the network, number format or software is unknown.
     ArgumentError
-        If there is no device, or an argument does not go with the network.
+        If there are no devices, or an argument does not apply to the network.
 
     Examples
     --------
@@ -131,7 +133,7 @@ def compare(
     (['NVIDIA T4', 'NVIDIA A100 80 GB SXM4'], True)
     """
     if isinstance(devices, (str, Device)):
-        raise ArgumentError(f"compare(): `devices` must be several, got {devices!r} alone. Write e.g. ['A100', 'T4']")
+        raise ArgumentError(f"compare(): `devices` must be a list, got {devices!r}. Write e.g. ['A100', 'T4']")
     request = NetworkRequest(batch, sequence, image, phase, precision, sizes, shape, option, weight_format, kv_format)
     twins, loaded, arithmetic = prepared(dict.fromkeys(devices), network, request)
     if not twins:
@@ -147,5 +149,5 @@ def _speed(analysis: Analysis, first: Analysis) -> str:
         return "1×"
     speed, low, high = analysis.speed_over(first)
     unsure = ", probably: the ranges overlap" if analysis.overlaps(first) else ""
-    apart = unsure if analysis.apart_from(first) else ", cannot be told apart"
+    apart = unsure if analysis.differs_from(first) else ", no significant difference"
     return f"{speed:.2f}× ({low:.2g} to {high:.2g}{apart})"

@@ -1,4 +1,4 @@
-"""``mlsys.device`` and ``mlsys.devices``: what the catalogue knows."""
+"""``mlsys.device`` and ``mlsys.devices``: look-up and search in the device catalogue."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class DeviceList:
     devices
         The devices.
     named
-        Whether the caller named them: then they are set side by side.
+        Whether the caller named them, so that they are compared in columns.
     """
 
     devices: tuple[Device, ...]
@@ -38,11 +38,11 @@ class DeviceList:
         return len(self.devices)
 
     def record(self) -> list[dict[str, object]]:
-        """Return what ``mlsys devices --json`` prints: one record for each device, with the same keys."""
+        """Return the records printed by ``mlsys devices --json``: one per device, all with the same keys."""
         return records(self.devices)
 
     def table(self) -> Table:
-        """Return a table: a column for each device that was named, or a row for each that was found."""
+        """Return a table: one column per named device, or one row per device found."""
         return (comparison if self.named else listing)(self.devices)
 
     def explain(self) -> str:
@@ -54,7 +54,7 @@ class DeviceList:
 
 
 def device(name: str) -> Device:
-    """Return the device of the catalogue with this name, as the command ``mlsys device`` describes it.
+    """Return a device of the catalogue by name, as described by the command ``mlsys device``.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def device(name: str) -> Device:
     Returns
     -------
     Device
-        Its ``record()`` is what ``mlsys device --json`` prints.
+        Its ``record()`` is printed by ``mlsys device --json``.
 
     Raises
     ------
@@ -91,28 +91,28 @@ def devices(
     until: int | None = None,
     sort: SortKey | None = None,
 ) -> DeviceList:
-    """Return the devices that meet every criterion, or those that are named, as the command ``mlsys devices`` does.
+    """Return the devices that meet every criterion, or the named ones, as the command ``mlsys devices`` does.
 
     Parameters
     ----------
     *names
-        Devices to compare; given instead of criteria.
+        Devices to compare, instead of criteria.
     text, kind, vendor, precision, min_peak, min_bandwidth, since, until
-        As of :func:`mlsys.hardware.find.find`.
+        As for :func:`mlsys.hardware.find.find`.
     sort
-        Largest first.
+        Sort key; largest first.
 
     Returns
     -------
     DeviceList
-        Its ``record()`` is what ``mlsys devices --json`` prints.
+        Its ``record()`` is printed by ``mlsys devices --json``.
 
     Raises
     ------
     UnknownNameError
-        If there is no such device, kind, precision or sort key.
+        If a device, kind, precision or sort key is unknown.
     ArgumentError
-        If names and criteria are given.
+        If both names and criteria are given.
 
     Examples
     --------

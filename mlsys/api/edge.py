@@ -25,16 +25,16 @@ from mlsys.workloads.workload import Workload
 
 @dataclass(frozen=True)
 class NetworkLayers:
-    """What each layer of a network holds, moves and computes.
+    """Weights, activations, traffic and operations of each layer of a network.
 
     Attributes
     ----------
     network
         The network, with its sizes.
     layers
-        One row for each layer.
+        One row per layer.
     summary
-        How near a measured time comes to the rates of a machine; empty where none is given.
+        Attained fractions of a machine's rates; empty if no time is given.
     """
 
     network: Workload
@@ -48,14 +48,14 @@ class NetworkLayers:
 
     @property
     def totals(self) -> dict[str, int]:
-        """Bytes of weights and of what the layers make, and multiply-accumulates, of all layers."""
+        """Bytes of weights and of layer outputs, and multiply-accumulates, summed over all layers."""
         return {
             "bytes": sum(row.parameter_bytes + row.activation_bytes for row in self.layers),
             "macs": sum(row.macs for row in self.layers),
         }
 
     def record(self) -> dict[str, Any]:
-        """Return what ``mlsys edge layers --json`` prints."""
+        """Return the record printed by ``mlsys edge layers --json``."""
         return {
             "network": self.network.name,
             **sizes_used(self.network),
@@ -82,31 +82,30 @@ def edge_layers(
     shape: tuple[int, ...] | None = None,
     option: str = "`{}`",
 ) -> NetworkLayers:
-    """Return what each layer of a network holds, moves and computes, as the command ``mlsys edge layers`` does.
+    """Return weights, activations, traffic and operations by layer, as the command ``mlsys edge layers`` does.
 
     Parameters
     ----------
     network, batch, sequence, image, phase, sizes, shape, option
-        As of :func:`mlsys.analyze`.
+        As for :func:`mlsys.analyze`.
     precision
-        Number format of every value; by default FP32, or what the network states.
+        Number format of every value; defaults to that of the network, else FP32.
     latency, bandwidth, peak
-        A measured time of the batch with the rates of the machine, as of
-        :func:`mlsys.edge.layers.summarize_hardware`.
+        A measured time of the batch and the rates of the machine, as for :func:`mlsys.edge.layers.summarize_hardware`.
     every
-        Whether operators without weights are listed, too.
+        Whether to include operators without weights.
 
     Returns
     -------
     NetworkLayers
-        Its ``record()`` is what ``mlsys edge layers --json`` prints.
+        Its ``record()`` is printed by ``mlsys edge layers --json``.
 
     Raises
     ------
     UnknownNameError
-        If there is no such network or number format.
+        If the network or number format is unknown.
     ArgumentError
-        If an argument does not go with the network or with another argument.
+        If an argument does not apply to the network, or conflicts with another argument.
 
     Examples
     --------
@@ -114,7 +113,7 @@ def edge_layers(
     {'bytes': 675680, 'macs': 2656768}
     """
     if (latency is None) != (bandwidth is None) or (peak is not None and latency is None):
-        raise ArgumentError(f"{option.format('latency')} and {option.format('bandwidth')} go together, and "
+        raise ArgumentError(f"{option.format('latency')} and {option.format('bandwidth')} must be given together, and "
                             f"{option.format('peak')} with them")  # fmt: skip
     work = _captured(NetworkRequest(batch, sequence, image, phase, precision, sizes, shape, option).network(network))
     answer = NetworkLayers(work, layer_stats(work, every=every))
@@ -126,16 +125,16 @@ def edge_layers(
 
 @dataclass(frozen=True)
 class EdgeMemory:
-    """RAM and flash that a network needs in INT8 on a microcontroller.
+    """RAM and flash of a network in INT8 on a microcontroller.
 
     Attributes
     ----------
     network
         Its name.
     memory, npu
-        The estimate of a runtime on the core, and that of an Ethos-U55.
+        Estimates for a runtime on the core, and for an Ethos-U55.
     device
-        The device that should hold it, if one is named.
+        The device to check, if one is named.
     """
 
     network: str
@@ -157,11 +156,11 @@ class EdgeMemory:
         }  # fmt: skip
 
     def record(self) -> dict[str, Any]:
-        """Return what ``mlsys edge arena MODEL --json`` prints."""
+        """Return the record printed by ``mlsys edge arena MODEL --json``."""
         return self.row() if self.device is None else {**self.row(), "device": self.device.id, "fits": self.fit()}
 
     def fit(self) -> str:
-        """Return in words whether RAM and flash of the device hold the network; nothing without a device."""
+        """Return whether RAM and flash of the device suffice, in words; empty without a device."""
         if self.device is None:
             return ""
         machine, needed = view(self.device), self.row()
@@ -169,7 +168,7 @@ class EdgeMemory:
         said = []
         for what, size, levels in (("RAM", needed["total"], [machine.main]), ("flash", needed["flash"], stores)):
             if not levels or not levels[0].capacity:
-                said.append(f"{self.device.id}: how much {what} it has is not on record")
+                said.append(f"{self.device.id}: the size of its {what} is not on record")
                 continue
             room = levels[0].capacity
             fits = "fits" if size <= room else "does not fit"
@@ -185,23 +184,23 @@ def edge_arena(
     Parameters
     ----------
     network
-        A captured network or what :func:`mlsys.workloads.load` takes, at the batch that is deployed.
+        A captured network, or anything that :func:`mlsys.workloads.load` accepts, at the deployed batch.
     device
-        A device or its name, whose memories should hold it.
+        A device or its name, to compare the memories with.
     macs
-        Multipliers of the Ethos-U55 beside it.
+        Multipliers of the Ethos-U55.
 
     Returns
     -------
     EdgeMemory
-        Its ``record()`` is what ``mlsys edge arena MODEL --json`` prints.
+        Its ``record()`` is printed by ``mlsys edge arena MODEL --json``.
 
     Raises
     ------
     UnknownNameError
-        If there is no such network or device.
+        If the network or device is unknown.
     ArgumentError
-        If the network was written down by hand and has no graph.
+        If the network was built by hand and has no graph.
 
     Examples
     --------
@@ -218,14 +217,14 @@ def edge_arena(
 
 @dataclass(frozen=True)
 class EnergySplit:
-    """Static and dynamic energy of one inference, and the clock of least energy among those measured.
+    """Static and dynamic energy of one inference, and the best of the measured clocks.
 
     Attributes
     ----------
     points
-        What was measured.
+        The measurements.
     split
-        The static power, and the energy and the time that do not depend on the clock.
+        Static power, dynamic energy, and the time that does not depend on the clock.
     """
 
     points: tuple[PowerPoint, ...]
@@ -238,18 +237,18 @@ class EnergySplit:
 
     @property
     def law(self) -> ClockLaw:
-        """Time and energy of an inference by the share of the highest clock."""
+        """Model of time and energy of an inference over the relative clock."""
         return self.split.law(self.top)
 
     @property
     def best(self) -> Clock:
-        """The clock of least energy, as a share of the highest."""
+        """The clock of least energy, relative to the highest."""
         shares = [float((point.clock / self.top).m_as("")) for point in self.points]
         clocks = [Clock(share, min(1.0, point.voltage)) for share, point in zip(shares, self.points, strict=True)]
         return best_clock(self.law, clocks)
 
     def record(self) -> dict[str, Any]:
-        """Return what ``mlsys edge clock --json`` prints."""
+        """Return the record printed by ``mlsys edge clock --json``."""
         return {
             "static_mw": self.split.static.m_as("mW"),
             "dynamic_mj": self.split.dynamic.m_as("mJ"),
@@ -268,17 +267,17 @@ def edge_clock(points: Sequence[PowerPoint]) -> EnergySplit:
     Parameters
     ----------
     points
-        One inference at each clock, two at least.
+        One inference at each clock, at least two.
 
     Returns
     -------
     EnergySplit
-        Its ``record()`` is what ``mlsys edge clock --json`` prints.
+        Its ``record()`` is printed by ``mlsys edge clock --json``.
 
     Raises
     ------
     ArgumentError
-        If there are fewer than two points, or no split of the energy describes them.
+        If there are fewer than two points, or the energies do not fit the model.
 
     Examples
     --------
@@ -290,12 +289,12 @@ def edge_clock(points: Sequence[PowerPoint]) -> EnergySplit:
     """
     read = tuple(points) if isinstance(points, Sequence) else ()
     if len(read) < 2 or not all(isinstance(point, PowerPoint) for point in read):
-        raise ArgumentError(f"edge_clock(): `points` must be two PowerPoint or more, got {short(points)}")
+        raise ArgumentError(f"edge_clock(): `points` must be at least two PowerPoint, got {short(points)}")
     return EnergySplit(read, split_energy(list(read)))
 
 
 def _captured(network: Network) -> Workload:
-    """Return a network that knows which operator makes which tensor."""
+    """Return a network with a graph, or raise."""
     if isinstance(network, Workload):
         return network
     raise ArgumentError(

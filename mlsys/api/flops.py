@@ -1,4 +1,4 @@
-"""``mlsys.flops``: the work, the weights and the bytes of a network."""
+"""``mlsys.flops``: operations, weights and memory traffic of a network."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,19 +16,19 @@ from mlsys.workloads.workload import Workload
 
 @dataclass(frozen=True)
 class NetworkCount:
-    """The work, the weights and the bytes of a network.
+    """Operations, weights and memory traffic of a network.
 
     Attributes
     ----------
     network
-        The network that is counted.
+        The counted network.
     """
 
     network: Workload
 
     @property
     def flops(self) -> Quantity:
-        """All floating-point work, FLOP."""
+        """All floating-point operations, FLOP."""
         return self.network.flops
 
     @property
@@ -38,11 +38,11 @@ class NetworkCount:
 
     @property
     def parameters(self) -> Quantity:
-        """Parameters that the network holds."""
+        """Number of parameters of the network."""
         return self.network.parameters
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row of plain data for each kind of operator."""
+        """Return one row of plain data per kind of operator."""
         return [
             {
                 "kind": row.kind,
@@ -57,7 +57,7 @@ class NetworkCount:
         ]
 
     def record(self) -> dict[str, Any]:
-        """Return what ``mlsys flops --json`` prints."""
+        """Return the record printed by ``mlsys flops --json``."""
         network, rows = self.network, self.rows()
         nodes = len(network) + network.views
         by_kind = {
@@ -99,7 +99,7 @@ class NetworkCount:
         )
 
     def explain(self) -> str:
-        """Return the counts by kind of operator, the cache of a decoder, and the sizes, as text."""
+        """Return the counts by kind of operator, the KV cache of a decoder, and the sizes, as text."""
         lines = [self.network.explain(), *_decoder_lines(self.network), sizes_in_words(self.network, notes=False)]
         return "\n".join(lines)
 
@@ -118,26 +118,26 @@ def flops(
     kv_format: str | None = None,
     option: str = "`{}`",
 ) -> NetworkCount:
-    """Return the work, the weights and the bytes of a network, as the command ``mlsys flops`` does.
+    """Return the operations, weights and memory traffic of a network, as the command ``mlsys flops`` does.
 
     Parameters
     ----------
     network
-        A network, or anything that :func:`mlsys.workloads.load` takes.
+        A network, or anything that :func:`mlsys.workloads.load` accepts.
     batch, sequence, image, phase, precision, sizes, shape, weight_format, kv_format, option
-        As :func:`mlsys.workloads.load` takes them.
+        As for :func:`mlsys.workloads.load`.
 
     Returns
     -------
     NetworkCount
-        Its ``record()`` is what ``mlsys flops --json`` prints.
+        Its ``record()`` is printed by ``mlsys flops --json``.
 
     Raises
     ------
     UnknownNameError
-        If there is no such network, number format or size.
+        If the network, number format or size is unknown.
     ArgumentError
-        If an argument does not go with the network.
+        If an argument does not apply to the network.
 
     Examples
     --------
@@ -157,18 +157,18 @@ def _decoder_lines(network: Workload) -> list[str]:
     whole = token * network.sizes["sequence"] * network.sizes.get("batch", 1)
     windows = f", {whole.to_compact():.6g~P} if local layers keep all tokens" if whole > cache else ""
     return [
-        f"{active.to_compact():.4g~P} active for a token",
+        f"{active.to_compact():.4g~P} active per token",
         *(
             [f"states of recurrent layers: {network.state_bytes.to_compact():.6g~P} at this batch, at any length"]
             if network.state_bytes.magnitude
             else []
         ),
-        f"KV cache: {token.to_compact():.6g~P} a token, {cache.to_compact():.6g~P} at this length and batch{windows}",
+        f"KV cache: {token.to_compact():.6g~P} per token, {cache.to_compact():.6g~P} at this length and batch{windows}",
     ]
 
 
 def _decoder_record(network: Workload) -> dict[str, Any]:
-    """Return what a decoder language model has beside other networks."""
+    """Return the additional entries of a decoder language model."""
     if network.decoder is None:
         return {}
     return {

@@ -1,4 +1,4 @@
-"""``mlsys.mapper``: the best tiles and loop order of the products of a network."""
+"""``mlsys.mapper``: the best tiling and loop order of a network's products."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from mlsys.workloads import gemm
 from mlsys.workloads.operator import Network, Operator
 from mlsys.workloads.used_sizes import sizes_in_words
 
-_SHOWN = 60  # layers that an error lists
+_SHOWN = 60  # layers listed in an error
 
 
 @dataclass(frozen=True)
@@ -28,20 +28,20 @@ class MappedLayers:
     Attributes
     ----------
     layers
-        The mapping of each, in order.
+        The mapping of each layer, in order.
     sizes
-        Sizes of the network that they come from, in words.
+        Sizes of their network, in words.
     """
 
     layers: tuple[MappedLayer, ...]
     sizes: str
 
     def record(self) -> list[dict[str, Any]]:
-        """Return what ``mlsys mapper --json`` prints: one record for each layer."""
+        """Return the records printed by ``mlsys mapper --json``: one per layer."""
         return [with_units(layer.record() | {"network": self.sizes}) for layer in self.layers]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row of plain data for each layer."""
+        """Return one row of plain data per layer."""
         return [
             {
                 "layer": item.space.name,
@@ -61,7 +61,7 @@ class MappedLayers:
         ]
 
     def explain(self) -> str:
-        """Return the one mapping in full, or a line for each of several, as text."""
+        """Return a single mapping in full, or one line for each of several, as text."""
         if len(self.layers) == 1:
             return self.layers[0].explain()
         lines = []
@@ -92,35 +92,35 @@ def mapper(
     progress: Callable[[Any, float], None] | None = None,
     option: str = "`{}`",
 ) -> MappedLayers:
-    """Return the best tiles and loop order of layers on a device, as the command ``mlsys mapper`` does.
+    """Return the best tiling and loop order of layers on a device, as the command ``mlsys mapper`` does.
 
     Parameters
     ----------
     device
         A device or its name in the catalogue.
     layer
-        A product or convolution, ``"gemm:512x256x32"``, or one layer of a network by its name or number, such as
-        ``"resnet50:conv3_1b"``; ``"resnet50:all"`` are all its products. With ``network``, the part behind the colon.
+        A product or convolution, ``"gemm:512x256x32"``, or one layer of a network by name or number, such as
+        ``"resnet50:conv3_1b"``; ``"resnet50:all"`` means all its products. With ``network``, the part after the colon.
     network, batch, sequence, image, phase, sizes, shape, option
-        As of :func:`mlsys.analyze`.
+        As for :func:`mlsys.analyze`.
     precision
-        Number format; by default what the network states, or else the headline format of the device.
+        Number format; defaults to that of the network, else the headline format of the device.
     objective, levels, progress, disk_cache
-        As of :func:`mlsys.planner.mapper.best_mapping`.
+        As for :func:`mlsys.planner.mapper.best_mapping`.
     seconds
-        Longest time for all layers together, s; then the best mappings found.
+        Time limit for all layers together, s; then the best mappings found are returned.
 
     Returns
     -------
     MappedLayers
-        Its ``record()`` is what ``mlsys mapper --json`` prints.
+        Its ``record()`` is printed by ``mlsys mapper --json``.
 
     Raises
     ------
     UnknownNameError
-        If there is no such device, network, layer or number format.
+        If the device, network, layer or number format is unknown.
     ArgumentError
-        If an argument does not go with the layer.
+        If an argument does not apply to the layer.
 
     Examples
     --------
@@ -145,19 +145,19 @@ def mapper(
 def _operators(
     device: Device, layer: Operator | str, network: Network | str | Path | None, request: NetworkRequest
 ) -> tuple[list[Operator], str]:
-    """Return the products that were asked for, and the sizes of their network in words."""
+    """Return the requested products, and the sizes of their network in words."""
     if isinstance(layer, Operator):
-        request.unused("a layer that is given itself")
+        request.unused("a layer given as an operator")
         return [layer], layer.precision
     if not isinstance(layer, str):
         raise ArgumentError(f"mapper(): `layer` must be an operator or its name, got {short(layer)}")
     kind, _, which = layer.rpartition(":") if network is None else ("", "", layer)
     if kind == "gemm":
-        request.unused("gemm:MxNxK, which says its sizes itself", but=("precision",))
+        request.unused("gemm:MxNxK, which specifies its own sizes", but=("precision",))
         return [_product(layer, which, request.precision or device.headline)], request.precision or device.headline
     if network is None and not kind:
         raise ArgumentError(
-            f"{layer!r} is no layer. Write e.g. gemm:512x256x32, or a network and one of its layers or `all`, "
+            f"{layer!r} is not a layer. Write e.g. gemm:512x256x32, or a network and one of its layers or `all`, "
             f"such as {layer}:all"
         )
     work = request.network(kind if network is None else network, device.headline)
@@ -165,7 +165,7 @@ def _operators(
 
 
 def _product(layer: str, text: str, precision: str) -> Operator:
-    """Return the matrix product that a text such as ``gemm:512x256x32`` names."""
+    """Return the matrix product described by a text such as ``gemm:512x256x32``."""
     sizes = []
     for size in text.lower().replace("×", "x").split("x"):
         try:
@@ -179,7 +179,7 @@ def _product(layer: str, text: str, precision: str) -> Operator:
 
 
 def _layers(work: Network, which: str, name: str) -> list[Operator]:
-    """Return the products of a network that a name, a number or ``all`` means."""
+    """Return the products of a network selected by a name, a number or ``all``."""
     layers = [operator for operator in work if operator.products is not None]
     known: dict[str, Operator] = {}
     for names in ((layer.name for layer in layers), map(str, range(1, len(layers) + 1))):

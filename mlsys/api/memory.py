@@ -1,4 +1,4 @@
-"""``mlsys.memory``: one block of memory for all activations of a network, and whether it fits a device."""
+"""``mlsys.memory``: one memory block for all activations of a network, and whether it fits a device."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,18 +20,18 @@ from mlsys.workloads.workload import Workload
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """A place for every activation of a network, and whether it fits a device.
+    """Placement of every activation of a network, and whether it fits a device.
 
     Attributes
     ----------
     network
-        The network as it was loaded, before it was fused.
+        The network as loaded, before fusion.
     plan
-        Where each buffer lies.
+        The placement of each buffer.
     order
-        The order of operators that needs less memory; None where none was requested.
+        An operator order that needs less memory; None if not requested.
     device, fit
-        The device that should hold it, and whether it does; None where none was named.
+        The device to check, and the result; None if no device is named.
     """
 
     network: Workload
@@ -41,7 +41,7 @@ class MemoryUse:
     fit: MemoryFit | None = None
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row of plain data for each buffer."""
+        """Return one row of plain data per buffer."""
         steps = self.plan.liveness.steps
         return [
             {
@@ -57,7 +57,7 @@ class MemoryUse:
         ]
 
     def record(self) -> dict[str, Any]:
-        """Return what ``mlsys memory --json`` prints."""
+        """Return the record printed by ``mlsys memory --json``."""
         plan, order, fit = self.plan, self.order, self.fit
         record: dict[str, Any] = {
             "model": plan.network,
@@ -101,13 +101,13 @@ class MemoryUse:
         Parameters
         ----------
         largest
-            How many buffers are listed.
+            Number of buffers listed.
         """
         lines = [self.plan.explain(largest)]
         if self.order is not None:
             lines.append(
-                f"\nOrder of running: at most {self.order.largest_live.to_compact():.4g~P} in use at once, "
-                f"{self.order.before.to_compact():.4g~P} as the network is written"
+                f"\nExecution order: at most {self.order.largest_live.to_compact():.4g~P} live at once, "
+                f"{self.order.before.to_compact():.4g~P} in the network's order"
                 f"{'; no order needs less' if self.order.proved else ''}."
             )
         if self.fit is not None:
@@ -134,34 +134,34 @@ def memory(
     shape: tuple[int, ...] | None = None,
     option: str = "`{}`",
 ) -> MemoryUse:
-    """Return a place for every activation of a network in one block, as the command ``mlsys memory`` does.
+    """Return a placement of a network's activations in one block, as the command ``mlsys memory`` does.
 
     Parameters
     ----------
     network
-        A captured network, or anything that :func:`mlsys.workloads.load` takes.
+        A captured network, or anything that :func:`mlsys.workloads.load` accepts.
     device
-        A device, or its name, that should hold the block and the weights.
+        A device, or its name, to check the capacity of.
     batch, sequence, image, phase, precision, sizes, shape, option
-        As :func:`mlsys.workloads.load` takes them.
+        As for :func:`mlsys.workloads.load`.
     strategy, alignment, in_place, inputs
-        As of :func:`mlsys.plan_memory`.
+        As for :func:`mlsys.plan_memory`.
     fusion
-        Whether fused kernels are planned: their intermediates need no memory.
+        Whether to plan for fused kernels, whose intermediates need no memory.
     lean_order
-        Whether an order of operators is searched that needs less memory.
+        Whether to search for an operator order that needs less memory.
 
     Returns
     -------
     MemoryUse
-        Its ``record()`` is what ``mlsys memory --json`` prints.
+        Its ``record()`` is printed by ``mlsys memory --json``.
 
     Raises
     ------
     UnknownNameError
-        If there is no such device, network, number format or strategy.
+        If the device, network, number format or strategy is unknown.
     ArgumentError
-        If the network has no graph, or an argument does not go with it.
+        If the network has no graph, or an argument does not apply to it.
 
     Examples
     --------
@@ -173,8 +173,8 @@ def memory(
     loaded = NetworkRequest(batch, sequence, image, phase, precision, sizes, shape, option).network(network)
     if not isinstance(loaded, Workload):
         raise ArgumentError(
-            f"memory(): `network` must be a captured network, got {loaded.name!r}, whose operators were made by hand: "
-            "it keeps no edges. Write e.g. memory('resnet50') or Workload.from_torch(module, inputs)"
+            f"memory(): `network` must be a captured network, got {loaded.name!r}, whose operators were built by hand "
+            "without edges. Write e.g. memory('resnet50') or Workload.from_torch(module, inputs)"
         )
     graphed = loaded.captured()
     planned = fuse(graphed) if fusion and not isinstance(graphed, FusedWorkload) else graphed

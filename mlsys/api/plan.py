@@ -1,4 +1,4 @@
-"""``mlsys.plan``: which device runs which stage of a pipeline, or which kernel of a network."""
+"""``mlsys.plan``: placement of a pipeline's stages, or of a network's kernels, on devices."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,27 +25,27 @@ def scenario(
     precision: str | None = None,
     profiles: str | Path | None = None,
 ) -> Scenario:
-    """Return the scenario of a file or of plain data, or that of a network on devices of the catalogue.
+    """Return a scenario from a file or plain data, or from a network and devices of the catalogue.
 
     Parameters
     ----------
     source
-        A scenario, its plain data or the path of its file; with ``devices``, a network or what
-        :func:`mlsys.workloads.load` takes.
+        A scenario, its plain data or the path of its file; with ``devices``, a network or anything that
+        :func:`mlsys.workloads.load` accepts.
     devices
-        Names of devices in the catalogue. The stages are then the kernels of the network, with times that
-        :func:`mlsys.analyze` estimates.
+        Names of devices in the catalogue. The stages are then the kernels of the network, with times estimated by
+        :func:`mlsys.analyze`.
     batch, precision
-        Of that network; by default 1 and FP16.
+        Batch and number format of that network; defaults: 1 and FP16.
     profiles
         CSV file of measured profiles, for a scenario in a file.
 
     Raises
     ------
     ArgumentError
-        If an argument does not go with the source.
+        If an argument does not apply to the source.
     ScenarioFileError
-        If the scenario has faults.
+        If the scenario is invalid.
 
     Examples
     --------
@@ -56,22 +56,26 @@ def scenario(
     if devices is None:
         for name, value in (("batch", batch), ("precision", precision)):
             if value is not None:
-                raise ArgumentError(f"scenario(): `{name}` is for a network, which needs `devices`, such as ['A100']")
+                raise ArgumentError(
+                    f"scenario(): `{name}` applies to a network, which needs `devices`, such as ['A100']"
+                )
         if isinstance(source, Network):
             raise ArgumentError("scenario(): a network needs `devices`. Write e.g. devices=['A100', 'T4']")
         if profiles is not None:
             if not isinstance(source, (str, Path)):
-                raise ArgumentError("scenario(): `profiles` is for a scenario in a file. Give the path of that file")
+                raise ArgumentError(
+                    "scenario(): `profiles` applies to a scenario in a file. Give the path of that file"
+                )
             return with_measured(Path(source), Path(profiles))
         if isinstance(source, Scenario):
             return source
         return Scenario(source) if isinstance(source, Mapping) else Scenario.load(source)
     if profiles is not None:
         raise ArgumentError(
-            "scenario(): `profiles` is for a scenario in a file; the times of a network are our models'"
+            "scenario(): `profiles` applies to a scenario in a file; a network's times come from our models"
         )
     if isinstance(source, (Scenario, Mapping)):
-        raise ArgumentError("scenario(): `devices` is for a network; a scenario names its devices itself")
+        raise ArgumentError("scenario(): `devices` applies to a network; a scenario names its own devices")
     network = NetworkRequest(batch=batch, precision=precision).network(source, DEFAULT_PRECISION)
     samples = network_batch(network) or 1
     kernels = as_run(network, "kernels")
@@ -100,21 +104,21 @@ def plan(
     Parameters
     ----------
     scenario, devices, batch, precision, profiles
-        As of :func:`mlsys.api.plan.scenario`: a file, or a network with ``devices``.
+        As for :func:`mlsys.api.plan.scenario`: a file, or a network with ``devices``.
     goal, top, weight, switch_penalty, strategy, width, max_exact_states, seconds, progress
-        As of :func:`mlsys.planner.placement.plan`.
+        As for :func:`mlsys.planner.placement.plan`.
 
     Returns
     -------
     PlanResult
-        Its ``record()`` is what ``mlsys plan --format json`` prints.
+        Its ``record()`` is printed by ``mlsys plan --format json``.
 
     Raises
     ------
     ArgumentError
-        If an option is out of range or does not go with the scenario, or ``strategy="exact"`` finds no proof.
+        If an option is out of range or does not apply to the scenario, or ``strategy="exact"`` finds no proof.
     ScenarioFileError
-        If the scenario has faults.
+        If the scenario is invalid.
 
     Examples
     --------

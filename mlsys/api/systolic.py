@@ -7,7 +7,7 @@ from mlsys.models.systolic import ArrayCounts, count_systolic
 from mlsys.unit_checks import checked_count
 
 SRAM_KIB = 64
-"""Size of each buffer where nobody says one, KiB."""
+"""Default size of each buffer, KiB."""
 
 
 def systolic(
@@ -30,14 +30,14 @@ def systolic(
     array
         Rows and columns of the array.
     dataflow, convention, fold_overlap
-        As of :func:`mlsys.models.systolic.count_systolic`.
+        As for :func:`mlsys.models.systolic.count_systolic`.
     sram
         Size of each of the three buffers, KiB; a word is one byte.
 
     Returns
     -------
     ArrayCounts
-        Its ``record()`` is what ``mlsys systolic --json`` prints.
+        Its ``record()`` is printed by ``mlsys systolic --json``.
 
     Raises
     ------

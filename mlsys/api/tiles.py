@@ -1,4 +1,4 @@
-"""``mlsys.tiles``: how a device cuts a network into tiles, and what that costs in time and energy."""
+"""``mlsys.tiles``: tiling of a network on a device, with its time and energy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,16 +22,16 @@ _COLUMNS = ("operator", "times", "share", "tile", "tiles", "of peak", "bound by"
 
 @dataclass(frozen=True)
 class TiledNetwork(ResultMembers):
-    """Time and energy of a network whose operators are cut into tiles.
+    """Time and energy of a tiled network.
 
     Attributes
     ----------
     device
-        The device, with the memory on the chip that was requested.
+        The device, with the requested on-chip memory.
     network
-        The network as it was loaded, before it was fused.
+        The network as loaded, before fusion.
     result
-        The result of :func:`mlsys.models.architecture.architecture`, with a child for each operator.
+        Result of :func:`mlsys.models.architecture.architecture`, with one child per operator.
     """
 
     device: Device
@@ -39,7 +39,7 @@ class TiledNetwork(ResultMembers):
     result: ArchitectureResult
 
     def record(self) -> dict[str, Any]:
-        """Return what ``mlsys tiles --json`` prints."""
+        """Return the record printed by ``mlsys tiles --json``."""
         work = {
             "flops": self.network.flops.m_as("FLOP"),
             "product_flops": self.network.product_flops.m_as("FLOP"),
@@ -47,7 +47,7 @@ class TiledNetwork(ResultMembers):
         return with_units({**self.result.record(), **sizes_used(self.network), **work})
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row of plain data for each operator."""
+        """Return one row of plain data per operator."""
         return [
             {
                 "operator": child.workload,
@@ -74,7 +74,7 @@ class TiledNetwork(ResultMembers):
         return self.result.children
 
     def longest(self, shown: int = 10) -> Table:
-        """Return the operators that take longest; equal ones are one row."""
+        """Return the slowest operators; equal ones share a row."""
         alike: dict[tuple[str, float], list[Any]] = {}
         for child in self._children:
             alike.setdefault((child.workload, child.time.m_as("s")), []).append(child)
@@ -94,7 +94,7 @@ class TiledNetwork(ResultMembers):
         return Table("Longest operators", _COLUMNS, rows)
 
     def explain(self) -> str:
-        """Return the result, the longest operators, and the sizes, as text."""
+        """Return the result, the slowest operators, and the sizes, as text."""
         return f"{self.result.explain()}\n{self.longest()}\n{sizes_in_words(self.network)}"
 
 
@@ -115,34 +115,34 @@ def tiles(
     shape: tuple[int, ...] | None = None,
     option: str = "`{}`",
 ) -> TiledNetwork:
-    """Return how a device cuts a network into tiles, and the time and energy, as the command ``mlsys tiles`` does.
+    """Return the tiling of a network on a device, with time and energy, as the command ``mlsys tiles`` does.
 
     Parameters
     ----------
     device
         A device or its name in the catalogue.
     network, batch, sequence, image, phase, sizes, shape, option
-        As of :func:`mlsys.analyze`.
+        As for :func:`mlsys.analyze`.
     precision
-        Number format of every value; by default what the network states, or else the headline format of the device.
+        Number format of every value; defaults to that of the network, else the headline format of the device.
     onchip
-        Memory on the chip of a generic device, byte.
+        On-chip memory of a generic device, byte.
     strategy, launch_overhead
-        As of :func:`mlsys.models.architecture.architecture`.
+        As for :func:`mlsys.models.architecture.architecture`.
     fusion
-        False runs every activation and normalisation as a kernel of its own.
+        Whether to fuse activations and normalisations; False runs each as a separate kernel.
 
     Returns
     -------
     TiledNetwork
-        Its ``record()`` is what ``mlsys tiles --json`` prints.
+        Its ``record()`` is printed by ``mlsys tiles --json``.
 
     Raises
     ------
     UnknownNameError
-        If there is no such device, network, number format or strategy.
+        If the device, network, number format or strategy is unknown.
     ArgumentError
-        If an argument does not go with the device or the network.
+        If an argument does not apply to the device or the network.
 
     Examples
     --------

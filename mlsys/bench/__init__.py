@@ -1,6 +1,6 @@
-"""Measure on this machine: how it was timed, on what, and beside it what was to be expected.
+"""Measurements on this machine: timing, machine description, and predictions to compare with.
 
-Importing it loads no torch; measuring does.
+Importing this package does not load torch; measuring does.
 """
 
 from mlsys.bench.compile import compile_bench

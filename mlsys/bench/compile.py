@@ -1,4 +1,4 @@
-"""Eager PyTorch against ``torch.compile`` on this machine: measured, checked, counted and predicted."""
+"""Eager PyTorch and ``torch.compile`` compared on this machine: timed, checked, counted and predicted."""
 
 from __future__ import annotations
 
@@ -43,35 +43,36 @@ def compile_bench(
     fuse: Callable[[Workload], Network] | None = None,
     tick: Callable[[], object] = lambda: None,
 ) -> CompileResult:
-    """Time a model in eager PyTorch and compiled by Inductor, in alternation, on this CPU.
+    """Time a model in eager PyTorch and compiled by Inductor, alternately, on this CPU.
 
     Parameters
     ----------
     model
-        In evaluation mode.
+        A module in evaluation mode.
     inputs
         A tensor, a tuple of arguments, or a dict of them by name.
     name, batch
-        What to call it, by default its class, and how many samples ``inputs`` hold.
+        Name of the model, by default its class, and the number of samples in ``inputs``.
     freeze
-        Take the weights for constants, which lets Inductor fold normalisations and lay weights out anew.
+        Whether to treat weights as constants, so that Inductor can fold normalisations and change weight layouts.
     threads
-        How many may compute.
+        Number of threads.
     repeats, warmup, limit
-        Rounds that are kept, calls before them, and a time after which no further round begins.
+        Timed rounds, warm-up calls, and a time after which no further round starts.
     tolerance
-        Largest difference of the outputs that is accepted, relative to the largest output.
+        Largest accepted difference of the outputs, relative to the largest output.
     rates
-        What :func:`machine_rates` found for as many threads; by default it is asked first.
+        Result of :func:`machine_rates` for the same number of threads; measured first by default.
     fuse
-        From operators to fused kernels, for the prediction; by default :func:`mlsys.bench.predict.inductor_kernels`.
+        Function from operators to fused kernels, for the prediction; by default
+        :func:`mlsys.bench.predict.inductor_kernels`.
     tick
         Called after each step and round, for a progress bar.
 
     Returns
     -------
     CompileResult
-        With the raw samples of both, kernels before and after, and the prediction made from ``rates`` alone.
+        Raw samples of both, kernels before and after, and the prediction made from ``rates`` alone.
 
     Raises
     ------
@@ -82,9 +83,9 @@ def compile_bench(
     CompileFailedError
         If the model cannot be compiled.
     OutOfMemoryError
-        If memory does not suffice.
+        If there is not enough memory.
     OutputsDifferError
-        If the compiled model answers something else.
+        If the compiled model returns different results.
     """
     import torch
 
@@ -110,7 +111,7 @@ def compile_bench(
             kernels = count_launches(sources)
             if not sum(kernels):
                 raise CompileFailedError(
-                    f"compile_bench(): nothing of {label!r} was compiled; all of it fell back to eager PyTorch"
+                    f"compile_bench(): no part of {label!r} was compiled; all of it fell back to eager PyTorch"
                 )
             error = _largest_error(eager_output, output, tolerance, label)
             graphs, breaks = _graphs()
@@ -150,7 +151,7 @@ def _arguments(model: Any, inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]
         )
     if model.training:
         raise ArgumentError(
-            "compile_bench(): `model` is in training mode, where dropout and normalisation act otherwise. "
+            "compile_bench(): `model` is in training mode, where dropout and normalisation behave differently. "
             "Write model.eval()"
         )
     if isinstance(inputs, torch.Tensor):
@@ -167,7 +168,7 @@ def _arguments(model: Any, inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]
 
 @contextmanager
 def _memory_errors(label: str) -> Iterator[None]:
-    """Turn torch's several ways to run out of memory into one."""
+    """Convert torch's various out-of-memory errors to one."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -179,7 +180,7 @@ def _memory_errors(label: str) -> Iterator[None]:
 
 
 def _eagerly(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], label: str) -> tuple[Any, int]:
-    """Return the output of an eager call, and the operators dispatched for it."""
+    """Return the output of an eager call, and the number of operators dispatched for it."""
     try:
         output = model(*args, **kwargs)
     except (MemoryError, RuntimeError, TypeError, ValueError, IndexError) as error:
@@ -193,7 +194,7 @@ def _eagerly(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], label: s
 
 @contextmanager
 def _compiled(model: Any, freeze: bool) -> Iterator[Any]:
-    """Compile with empty caches, and leave nothing behind."""
+    """Compile with empty caches, and clean up afterwards."""
     import torch
     from torch._inductor import config
     from torch._inductor.utils import fresh_cache
@@ -209,7 +210,7 @@ def _compiled(model: Any, freeze: bool) -> Iterator[Any]:
 def _first_call(
     compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any], label: str
 ) -> tuple[Any, list[str], float]:
-    """Return output, written sources and seconds of the first call, which compiles."""
+    """Return output, generated sources and duration of the first call, which compiles."""
     from torch._dynamo.utils import counters
     from torch._inductor.utils import run_and_get_code
 
@@ -217,7 +218,7 @@ def _first_call(
     start = time.perf_counter()
     try:
         output, sources = run_and_get_code(compiled, *args, **kwargs)
-    except Exception as error:  # whatever the compiler raises, the model ran without it
+    except Exception as error:  # the compiler may raise anything; the eager model ran
         if isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY):
             raise
         raise CompileFailedError(f"compile_bench(): {label!r} cannot be compiled: {_first_line(error)}") from error
@@ -225,14 +226,14 @@ def _first_call(
 
 
 def _graphs() -> tuple[int, int]:
-    """Return how many graphs the last compilation made, and how often it had to leave one."""
+    """Return the number of graphs of the last compilation, and of its graph breaks."""
     from torch._dynamo.utils import counters
 
     return int(counters["stats"]["unique_graphs"]), int(sum(counters["graph_break"].values()))
 
 
 def _largest_error(wanted: Any, got: Any, tolerance: float, label: str) -> float:
-    """Return the largest difference of two outputs relative to the largest value, or refuse it."""
+    """Return the largest difference of two outputs relative to the largest value; raise if it exceeds the tolerance."""
     import torch
     from torch.utils._pytree import tree_leaves
 
@@ -250,9 +251,9 @@ def _largest_error(wanted: Any, got: Any, tolerance: float, label: str) -> float
         torch.testing.assert_close(got, wanted, rtol=tolerance, atol=tolerance * scale)
     except (AssertionError, TypeError) as error:
         raise OutputsDifferError(
-            f"compile_bench(): the compiled {label!r} answers something else than the eager one: largest difference "
+            f"compile_bench(): the compiled {label!r} differs from the eager one: largest difference "
             f"{worst:.2g} of the largest output, allowed {tolerance:.2g} ({_first_line(error)}). "
-            "No speed-up is reported for a different answer"
+            "No speed-up is reported for different results"
         ) from error
     return worst
 

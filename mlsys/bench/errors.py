@@ -1,16 +1,16 @@
-"""What can go wrong when something is measured; each error is one sentence that says what to do."""
+"""Errors of measurements; each message is one sentence that says what to do."""
 
 
 class MeasureError(ValueError):
-    """Something cannot be measured on this machine."""
+    """Base class: a measurement is impossible on this machine."""
 
 
 class NoCompilerError(MeasureError):
-    """torch.compile makes C++ on a CPU, and there is no compiler for it."""
+    """There is no C++ compiler, which torch.compile needs on a CPU."""
 
 
 class CompileFailedError(MeasureError):
-    """The compiler does not take this model."""
+    """The compiler does not support this model."""
 
 
 class OutOfMemoryError(MeasureError):
@@ -18,4 +18,4 @@ class OutOfMemoryError(MeasureError):
 
 
 class OutputsDifferError(MeasureError):
-    """The compiled model answers something else; its time means nothing."""
+    """The compiled model returns different results, so its time is meaningless."""

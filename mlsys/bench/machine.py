@@ -1,4 +1,4 @@
-"""Which machine this is: what a published time must always stand beside."""
+"""Description of this machine, to be published with every measured time."""
 
 import os
 import platform
@@ -14,24 +14,24 @@ _CPU_FACTS = Path("/proc/cpuinfo")
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine as it can be named beside a measurement.
+    """Description of a machine, stored with a measurement.
 
     Attributes
     ----------
     cpu
-        Model of the processor, as the system tells it.
+        Model of the CPU, as reported by the system.
     cores
-        Cores of the processor that the system shows.
+        Number of CPU cores.
     usable
-        Those that this process may run on; fewer when it is pinned.
+        Cores available to this process; fewer when it is pinned.
     instructions
-        The widest vector instructions torch uses here, such as ``"AVX512"``.
+        Widest vector instructions that torch uses here, such as ``"AVX512"``.
     system, python, torch, compiler
         The system and its architecture; versions of the software.
     day
-        When, as YYYY-MM-DD.
+        Date, as YYYY-MM-DD.
     load
-        Processes that wanted a core in the last minute, this one among them; negative where nobody counts.
+        Load average of the last minute, including this process; negative if unknown.
     """
 
     cpu: str
@@ -46,7 +46,7 @@ class Machine:
     load: float
 
     def explain(self) -> str:
-        """Return the machine in three lines."""
+        """Return the description as three lines of text."""
         load = "not known" if self.load < 0 else f"{self.load:.2f}"
         return (
             f"{self.cpu}, {self.usable} of {self.cores} cores usable, {self.instructions}; load {load}; {self.day}\n"
@@ -55,7 +55,7 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """Return what can be said about the machine that runs this.
+    """Return the description of the machine that runs this code.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def compiler() -> str:
         told = subprocess.run([path, "--version"], capture_output=True, text=True, check=True, timeout=30).stdout
     except (InvalidCxxCompiler, OSError, subprocess.SubprocessError, RuntimeError) as error:
         raise NoCompilerError(
-            "compile_bench(): no C++ compiler was found, and torch.compile makes C++ on a CPU. Install one "
+            "compile_bench(): no C++ compiler was found, which torch.compile needs on a CPU. Install one "
             "(apt install g++, or conda install cxx-compiler), or name yours in the environment variable CXX"
         ) from error
     return told.splitlines()[0].strip() if told.strip() else Path(path).name

@@ -7,7 +7,7 @@ from mlsys.errors import ArgumentError
 from mlsys.unit_checks import checked_count
 
 _SEED = 0
-_WORDS = 1000  # tokens are drawn from so many words; every vocabulary of the catalogue is larger
+_WORDS = 1000  # size of the vocabulary that tokens are drawn from; every vocabulary of the catalogue is larger
 
 
 def ready_model(
@@ -22,14 +22,14 @@ def ready_model(
         random weights of a fixed seed; or ``package.module:factory``, a module or a function that returns
         one or ``(module, inputs)``.
     batch, image, sequence
-        As :func:`mlsys.workloads.load` takes them.
+        As for :func:`mlsys.workloads.load`.
 
     Raises
     ------
     UnknownNameError
-        If there is no such network.
+        If the network is unknown.
     ArgumentError
-        If a size does not go with it, or the factory does not return a module.
+        If a size does not apply to it, or the factory does not return a module.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def ready_model(
     path = Path(model)
     if path.suffix == ".onnx":
         raise ArgumentError(
-            f"{model!r} cannot be compiled: an ONNX file holds no PyTorch code. Give a name, a package.module:factory "
+            f"{model!r} cannot be compiled: an ONNX file has no PyTorch code. Give a name, a package.module:factory "
             "or a config.json"
         )
     if path.suffix == ".json" or (path.is_dir() and (path / "config.json").is_file()):
@@ -66,7 +66,7 @@ def _named(model: str, sizes: dict[str, int]) -> tuple[Any, Any, str]:
     for label in ("image", "sequence"):
         if label in sizes and recipe.free != label:
             takes = f"takes --{recipe.free}" if recipe.free else "has one input size"
-            raise ArgumentError(f"--{label} does not go with {name}, which {takes}. Leave it out")
+            raise ArgumentError(f"--{label} does not apply to {name}, which {takes}. Omit it")
     if entry.longest and sizes.get("sequence", recipe.default) > entry.longest:
         raise ArgumentError(f"--sequence must be at most {entry.longest} for {name}, got {sizes['sequence']}")
     shape = [sizes.get(size, recipe.default) if isinstance(size, str) else size for size in recipe.shape]
@@ -102,5 +102,5 @@ def _made(model: str, sizes: dict[str, Any]) -> tuple[Any, Any, str]:
     if inputs is None:
         inputs = _filled(as_placed(guessed_inputs(module, None, **sizes), None, "cpu"))
     elif sizes != {"batch": 1}:
-        raise ArgumentError(f"{model!r} brings its own inputs: leave --batch, --image and --sequence out")
+        raise ArgumentError(f"{model!r} has its own inputs: omit --batch, --image and --sequence")
     return module, inputs, name

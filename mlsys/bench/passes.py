@@ -1,4 +1,4 @@
-"""What each pass of a compiler is worth: the same network, one pass more at a time, timed against each other."""
+"""Gain of each compiler pass: one network timed with one more pass at a time."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from mlsys.unit_checks import checked_count
 from mlsys.units import Quantity
 
 PASSES = ("eager", "normalisation folded", "channels last", "generated code", "weights frozen")
-"""The ladder: each rung keeps what the one before it did."""
+"""The passes in order; each step includes those before it."""
 
 
 @dataclass(frozen=True)
 class PassStep:
-    """One rung: its samples and the kernels it launches."""
+    """One step: its samples and the kernels it launches."""
 
     timing: Timing
     kernels: int
 
     @property
     def name(self) -> str:
-        """What was done last."""
+        """Name of the last pass."""
         return self.timing.name
 
 
 @dataclass(frozen=True)
 class PassResult:
-    """A network under one pass more at a time.
+    """Times of a network with one more compiler pass at a time.
 
     Attributes
     ----------
     model, inputs, batch, threads, machine
-        What ran, where, and with how many threads.
+        Network and inputs, number of threads, and machine.
     steps
-        In the order of :data:`PASSES`; all were timed round by round together.
+        In the order of :data:`PASSES`; all were timed together, round by round.
     error
-        Largest difference of any rung's output from the eager one, relative to the largest output.
+        Largest difference of any step's output from the eager one, relative to the largest output.
     """
 
     model: str
@@ -59,17 +59,17 @@ class PassResult:
 
     @cached_property
     def factors(self) -> tuple[Ratio, ...]:
-        """What each pass is worth on top of those before it; the medians' ratios multiply to :attr:`total`."""
+        """Speed-up of each pass on top of those before it; their product is :attr:`total`."""
         pairs = zip(self.steps, self.steps[1:], strict=False)
         return tuple(ratio_of_medians(before.timing, after.timing) for before, after in pairs)
 
     @cached_property
     def total(self) -> Ratio:
-        """All passes together against eager."""
+        """Speed-up of all passes together over eager."""
         return ratio_of_medians(self.steps[0].timing, self.steps[-1].timing)
 
     def explain(self) -> str:
-        """Return the ladder as a table, for people."""
+        """Return the steps as a text table."""
         lines = [f"{self.model}, {self.inputs}, {self.threads} thread(s): {self.total} as fast with all passes."]
         lines.append(f"{'pass':<24}{'median':>11} {'kernels':>8}  factor")
         for step, factor in zip(self.steps, (None, *self.factors), strict=True):
@@ -79,13 +79,13 @@ class PassResult:
         return "\n".join([*lines, self.machine.explain(), *warned])
 
     def record(self) -> dict[str, Any]:
-        """Return all of it as plain data, samples included."""
+        """Return the result as plain data, including samples."""
         steps = [{"timing": timing_record(step.timing), "kernels": step.kernels} for step in self.steps]
         return {**asdict(self), "steps": steps}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> PassResult:
-        """Return what :meth:`record` wrote down."""
+        """Return the result stored by :meth:`record`."""
         steps = tuple(PassStep(timing_from(step["timing"]), step["kernels"]) for step in record["steps"])
         return cls(**{**record, "machine": Machine(**record["machine"]), "steps": steps})
 
@@ -103,26 +103,26 @@ def pass_bench(
     tolerance: float = 1e-3,
     tick: Callable[[], object] = lambda: None,
 ) -> PassResult:
-    """Time a convolutional network under one pass more at a time.
+    """Time a convolutional network with one more compiler pass at a time.
 
     Parameters
     ----------
     model
-        In evaluation mode, with convolutions and batch normalisations that torch.fx can trace.
+        A module in evaluation mode, with convolutions and batch normalisations that torch.fx can trace.
     inputs
         One tensor of images.
     name, batch, threads, repeats, warmup, limit, tolerance, tick
-        As :func:`mlsys.bench.compile_bench` takes them.
+        As for :func:`mlsys.bench.compile_bench`.
 
     Returns
     -------
     PassResult
-        Whose factors multiply to the total.
+        The steps; their factors multiply to the total.
 
     Raises
     ------
     MeasureError
-        As :func:`mlsys.bench.compile_bench` does.
+        As for :func:`mlsys.bench.compile_bench`.
     """
     import torch
     from torch._inductor import config
@@ -168,7 +168,7 @@ def pass_bench(
 
 
 def _turned(it: Any) -> Any:
-    """Return images, or a network for them, with the channels of a pixel beside each other in memory."""
+    """Return images, or a network for them, in channels-last layout."""
     import torch
 
     return it.to(memory_format=torch.channels_last)

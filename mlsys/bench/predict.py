@@ -1,8 +1,8 @@
-"""What compilation should gain, from the rates of the machine and the counts of the network alone.
+"""Predicted gain of compilation, from the rates of the machine and the counts of the network alone.
 
-Eager, every operator takes the longer of computing and moving, and one launch. Compiled, the same holds for
-fused kernels, in the layout that the compiler chooses, and the model is entered once. Nothing here knows a
-measured time of the network.
+In eager mode, every operator takes the longer of arithmetic and memory traffic, plus one launch. Compiled, the same
+holds for fused kernels, in the layout that the compiler chooses, and the model is entered once. No measured time of the
+network is used.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PredictedTimes:
-    """Times that the machine's rates lead one to expect, s.
+    """Times predicted from the machine's rates, s.
 
     Attributes
     ----------
     eager, compiled
         Seconds of one call.
     operators, kernels
-        How many launches each of them counts.
+        Number of launches in each mode.
     cached
-        Share of the bytes eager operators move that a cache should hold, 0 to 1.
-    held_by
-        What most of the eager time goes to: ``"compute"``, ``"memory"``, ``"new memory"`` or ``"launch"``.
+        Fraction of the bytes moved by eager operators that should be in a cache, 0 to 1.
+    limited_by
+        Cause of most of the eager time: ``"compute"``, ``"memory"``, ``"new memory"`` or ``"launch"``.
     """
 
     eager: float
@@ -40,7 +40,7 @@ class PredictedTimes:
     operators: int
     kernels: int
     cached: float
-    held_by: str
+    limited_by: str
 
     @property
     def speedup(self) -> float:
@@ -50,7 +50,7 @@ class PredictedTimes:
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of a network by cause, and its bytes, all of them and those in a cache."""
+    """Seconds of a network by cause, its bytes, and the bytes found in a cache."""
 
     causes: dict[str, float]
     moved: float
@@ -71,20 +71,20 @@ def predict(
     frozen: bool = False,
     fuse: Callable[[Workload], Network] | None = None,
 ) -> PredictedTimes | None:
-    """Return the prediction for a torch module, or None where its graph cannot be captured.
+    """Return the prediction for a torch module, or None if its graph cannot be captured.
 
     Parameters
     ----------
     model, inputs
-        As :meth:`mlsys.workloads.Workload.from_torch` takes them.
+        As for :meth:`mlsys.workloads.Workload.from_torch`.
     rates
-        Of the machine.
+        Rates of the machine.
     name
-        What to call the network.
+        Name of the network.
     frozen
-        Whether the compiler may take the weights for constants.
+        Whether the compiler may treat the weights as constants.
     fuse
-        From operators to fused kernels; by default :func:`inductor_kernels`.
+        Function from operators to fused kernels; by default :func:`inductor_kernels`.
     """
     from mlsys.workloads.workload import Workload
 
@@ -113,15 +113,15 @@ def predict_workload(
         operators=len(work),
         kernels=len(fused),
         cached=eager.cached / eager.moved if eager.moved else 0.0,
-        held_by=max(eager.causes, key=lambda cause: eager.causes[cause]),
+        limited_by=max(eager.causes, key=lambda cause: eager.causes[cause]),
     )
 
 
 def inductor_kernels(work: Workload, frozen: bool) -> Network:
-    """Return a captured network as the kernels that Inductor aims at on a CPU.
+    """Return a captured network as the kernels that Inductor generates on a CPU.
 
-    Products and convolutions are calls of a library. With frozen weights these also take the normalisation and
-    what is done to single elements after it; with weights as inputs that becomes a kernel of its own.
+    Products and convolutions are library calls. With frozen weights these include the following normalisation and
+    element-wise operators; with weights as inputs those form a separate kernel.
 
     Examples
     --------
@@ -151,12 +151,12 @@ def times_of(network: Network, rates: MachineRates, launch: float, convolution: 
     network
         Operators or fused kernels, in FP32.
     rates
-        Of the machine. A kernel's own tensors were just made: they move at the speed of the cache that holds
-        them all. Its weights were last seen one pass ago: they move at the speed for all weights together.
+        Rates of the machine. A kernel's own tensors were just written: they move at the bandwidth for their size. Its
+        weights were last used one pass ago: they move at the bandwidth for the size of all weights.
     launch
-        Seconds to start each kernel.
+        Launch time of each kernel, s.
     convolution
-        FLOP/s of a convolution in the layout that these kernels use; everything else runs at ``rates.flops``.
+        FLOP/s of a convolution in the layout of these kernels; all other kernels run at ``rates.flops``.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def times_of(network: Network, rates: MachineRates, launch: float, convolution: 
 
 
 def _new_memory(operator: Operator, rates: MachineRates) -> float:
-    """Return the seconds in which the system hands out pages for a large result."""
+    """Return the seconds that the system takes to allocate pages for a large result."""
     written: Any = getattr(operator, "written", None)
     size = 0.0 if written is None else float(written.m_as("byte"))
     return size * rates.fresh if size >= FRESH else 0.0

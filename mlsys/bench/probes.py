@@ -1,4 +1,4 @@
-"""What this machine attains: small measurements, taken before and apart from whatever they explain."""
+"""Rates of this machine, from small measurements that are separate from the measurements they explain."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -12,10 +12,10 @@ from mlsys.bench.timing import measure
 from mlsys.unit_checks import checked_count
 from mlsys.units import Q_, Quantity
 
-_EDGE = 1024  # of the matrices: large enough for a full rate, small enough for a few ms
+_EDGE = 1024  # matrix size: large enough for the full rate, small enough for a few ms
 _SIZES = tuple(4**power for power in range(9, 15))  # 256 KiB to 256 MiB, read and written together
-FRESH = 2**25  # from here on glibc gives every allocation fresh pages (mallopt(3), M_MMAP_THRESHOLD)
-_CHAIN = 33  # small products in a row: one launch weighs little beside the entry, so many of them
+FRESH = 2**25  # from this size on, glibc gives every allocation fresh pages (mallopt(3), M_MMAP_THRESHOLD)
+_CHAIN = 33  # small products in sequence, so that their launches are not hidden by the entry cost
 _LAYERS = ((64, 64, 56, 3), (256, 64, 56, 1), (256, 256, 14, 3), (1024, 256, 14, 1))  # into, out, side, kernel
 _ROUNDS, _WARM = 15, 3
 
@@ -27,22 +27,21 @@ class MachineRates:
     Attributes
     ----------
     threads
-        How many computed.
+        Number of threads.
     flops
         FLOP/s of a product of two square FP32 matrices.
     convolutions
-        FLOP/s over four common convolutions: as eager PyTorch calls them, with the channels last, and with
-        weights that were laid out for the library before.
+        FLOP/s over four common convolutions: in eager PyTorch, with channels last, and with weights packed for the
+        library.
     sizes, bandwidths
-        Bytes read and written by a copy into memory already in use, and byte/s it attains: fast while a
-        cache holds them.
+        Bytes read and written by a copy into memory already in use, and its bandwidth in byte/s, which is higher while
+        the data fit in a cache.
     fresh
-        Seconds a byte that a tensor of 32 MiB or more costs on top, because the system hands out new pages.
+        Additional seconds per byte of a new tensor of 32 MiB or more, because the system allocates new pages.
     launch
-        Seconds for one operator that does next to nothing, called through its module.
+        Seconds of a trivial operator called through its module.
     entry, compiled_launch
-        Seconds to enter a compiled model, and for each library call within it; where no compiler is found,
-        none, and ``launch``.
+        Seconds to enter a compiled model, and for each library call in it; 0 and ``launch`` without a compiler.
     """
 
     threads: int
@@ -56,7 +55,7 @@ class MachineRates:
     compiled_launch: float
 
     def bandwidth(self, data: float) -> float:
-        """Return the byte/s attained while ``data`` bytes are read and written.
+        """Return the bandwidth, byte/s, at which ``data`` bytes are read and written.
 
         Examples
         --------
@@ -68,18 +67,18 @@ class MachineRates:
 
     @property
     def memory(self) -> Quantity:
-        """Bandwidth of the main memory: what the largest copy attains, byte/s."""
+        """Bandwidth of the main memory: that of the largest copy, byte/s."""
         return Q_(self.bandwidths[-1], "byte/s")
 
     @property
     def in_cache(self) -> int:
-        """Most bytes at which a copy is still clearly faster than the main memory."""
+        """Largest size at which a copy is still clearly faster than the main memory, bytes."""
         return max(
             (s for s, b in zip(self.sizes, self.bandwidths, strict=True) if b > 1.5 * self.bandwidths[-1]), default=0
         )
 
     def explain(self) -> str:
-        """Return the rates in three lines."""
+        """Return the rates as three lines of text."""
         plain, turned, packed = (f"{rate / 1e9:.0f}" for rate in self.convolutions)
         steps = zip(self.sizes, self.bandwidths, strict=True)
         ladder = ", ".join(f"{speed / 1e9:.0f} ({size / 2**20:g} MiB)" for size, speed in steps)
@@ -95,7 +94,7 @@ class MachineRates:
 
 @contextmanager
 def with_threads(threads: int) -> Iterator[None]:
-    """Let PyTorch compute with so many threads, and as before afterwards."""
+    """Set PyTorch's number of threads inside the context."""
     import torch
 
     before = torch.get_num_threads()
@@ -109,23 +108,23 @@ def with_threads(threads: int) -> Iterator[None]:
 def machine_rates(
     threads: int = 1, *, compiled: bool = True, tick: Callable[[], object] = lambda: None
 ) -> MachineRates:
-    """Measure what PyTorch attains here; a few seconds, and some more to compile two tiny functions.
+    """Measure PyTorch's rates on this machine; takes a few seconds, more if two small functions are compiled.
 
     Parameters
     ----------
     threads
-        How many may compute.
+        Number of threads.
     compiled
-        Also measure what entering a compiled model costs; needs a C++ compiler.
+        Whether to measure the cost of entering a compiled model too; needs a C++ compiler.
     tick
-        Called after each of the rounds, for a progress bar.
+        Called after each round, for a progress bar.
 
     Raises
     ------
     ArgumentError
-        If ``threads`` is not a whole number above zero.
+        If ``threads`` is not a positive whole number.
     NoCompilerError
-        If ``compiled`` and there is no compiler.
+        If ``compiled`` is set and there is no compiler.
     """
     import torch
 
@@ -143,7 +142,7 @@ def machine_rates(
 
 
 def _convolution_rates(tick: Callable[[], object]) -> tuple[float, float, float]:
-    """Return FLOP/s over all the probe's layers: plain, channels last, and with packed weights."""
+    """Return FLOP/s over all layers of the probe: default layout, channels last, and packed weights."""
     import torch
 
     reorder, convolve = torch.ops.mkldnn._reorder_convolution_weight, torch.ops.mkldnn._convolution_pointwise
@@ -170,7 +169,7 @@ def _convolution_rates(tick: Callable[[], object]) -> tuple[float, float, float]
 
 
 def _eager_cost(tick: Callable[[], object]) -> float:
-    """Return what an operator costs that does next to nothing: a layer and an activation, many times."""
+    """Return the cost of a trivial operator: a layer and an activation, averaged over many."""
     import torch
 
     layers = [layer for _ in range(_CHAIN // 2) for layer in (torch.nn.Linear(4, 4), torch.nn.ReLU())]
@@ -180,7 +179,7 @@ def _eager_cost(tick: Callable[[], object]) -> float:
 
 
 def _copy_speed(size: int) -> float:
-    """Return byte/s of an operator that reads half of ``size`` and writes the other half."""
+    """Return the byte/s of an operator that reads half of ``size`` and writes the other half."""
     import torch
 
     source = torch.randn(size // 8)
@@ -194,7 +193,7 @@ def _copy_speed(size: int) -> float:
 
 
 def _fresh_cost() -> float:
-    """Return the seconds for each byte of new memory: a copy into new against one into old."""
+    """Return the seconds per byte of new memory: a copy into new memory compared with one into old."""
     import torch
 
     source = torch.randn(FRESH // 2)
@@ -204,7 +203,7 @@ def _fresh_cost() -> float:
 
 
 def _compiled_costs(tick: Callable[[], object]) -> tuple[float, float]:
-    """Return what entering a compiled function costs, and each library call in it: two points of a line."""
+    """Return the cost of entering a compiled function, and of each library call in it, by a line fit."""
     import torch
     from torch._inductor.utils import fresh_cache
 

@@ -1,4 +1,4 @@
-"""What a comparison of eager and compiled answers with, and how it is kept in a file."""
+"""Result of comparing eager and compiled execution, and its file format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mlsys.bench.probes import MachineRates
 from mlsys.bench.timing import Ratio, Timing, ratio_of_medians
 from mlsys.units import Q_, Quantity
 
-_DIGITS = 5  # of a sample in a file: finer than any clock here
+_DIGITS = 5  # significant digits of a stored sample: finer than any clock here
 
 
 @dataclass(frozen=True)
@@ -23,25 +23,25 @@ class CompileResult:
     Attributes
     ----------
     model, inputs, batch
-        What ran on what.
+        Model, inputs and batch.
     frozen
-        Whether the compiler took the weights for constants.
+        Whether the compiler treated the weights as constants.
     machine, rates
-        Where, and what that machine attains.
+        The machine and its rates.
     eager, compiled
-        Raw samples of both, taken in turn.
+        Raw samples of both, taken alternately.
     compile_seconds
-        Duration of the first call, which compiles, caches empty.
+        Duration of the first call, which compiles, with empty caches.
     error, tolerance
-        Largest difference of the outputs, relative to the largest output, and what was allowed.
+        Largest difference of the outputs, relative to the largest output, and the tolerance.
     operators
-        ATen operators that one eager call dispatches, views not counted.
+        ATen operators dispatched by one eager call, without views.
     generated, library
-        Kernels of one compiled call: loops that Inductor wrote, and calls of libraries.
+        Kernels of one compiled call: generated loops, and library calls.
     graphs, graph_breaks
-        Graphs the model was cut into, and how often it had to be left.
+        Number of graphs, and of graph breaks.
     predicted
-        What the machine's rates led one to expect; None where the graph cannot be captured.
+        Prediction from the machine's rates; None if the graph cannot be captured.
     """
 
     model: str
@@ -79,24 +79,24 @@ class CompileResult:
 
     @property
     def break_even(self) -> float:
-        """Calls after which compiling has paid; infinite where it gained nothing."""
+        """Calls after which compilation pays off; infinite without a speed-up."""
         gain = (self.eager.median - self.compiled.median).m_as("s")
         return self.compile_seconds / gain if gain > 0 else float("inf")
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why the numbers should be doubted, in words."""
+        """Reasons to doubt the numbers, in words."""
         texts = [*self.eager.warnings, *self.compiled.warnings]
         if self.machine.load > self.machine.usable + 0.5:
-            texts.append(f"the machine was busy when it began: load {self.machine.load:.1f}")
+            texts.append(f"the machine was busy at the start: load {self.machine.load:.1f}")
         if self.graph_breaks:
-            texts.append(f"{self.graph_breaks} graph breaks: the parts between them ran as in eager PyTorch")
+            texts.append(f"{self.graph_breaks} graph breaks: the parts between them ran in eager mode")
         if self.predicted is None:
             texts.append("no prediction: the graph of the model cannot be captured")
         return tuple(texts)
 
     def explain(self) -> str:
-        """Return the comparison in sentences and a small table, for people."""
+        """Return the comparison as sentences and a small table."""
         how = "frozen weights" if self.frozen else "weights as inputs"
         lines = [
             f"{self.model}, {self.inputs}, {self.rates.threads} thread(s): compiled {self.speedup} as fast as eager.",
@@ -108,7 +108,7 @@ class CompileResult:
             edges = f"{_ms(timing.percentile(10)):>11} {_ms(timing.percentile(90)):>11}"
             lines.append(f"{timing.name:<12}{_ms(timing.median):>11} {ends:>24} {edges}  {len(timing.samples)}")
         lines.append(
-            f"kernels: {self.operators} eager, {self.kernels} compiled ({self.generated} generated, {self.library} of "
+            f"kernels: {self.operators} eager, {self.kernels} compiled ({self.generated} generated, {self.library} in "
             f"libraries), {self.graphs} graph(s), {self.graph_breaks} graph breaks, {how}"
         )
         paid = f"paid back after {self.break_even:,.0f} calls" if self.break_even < float("inf") else "never paid back"
@@ -118,19 +118,19 @@ class CompileResult:
             lines.append(
                 f"predicted from the machine's rates alone: {guess.speedup:.2f}×, {_ms(Q_(guess.eager, 's'))} → "
                 f"{_ms(Q_(guess.compiled, 's'))}, {guess.operators} → {guess.kernels} kernels, "
-                f"most of it {guess.held_by}; {guess.cached:.0%} of the bytes fit into a cache"
+                f"mostly limited by {guess.limited_by}; {guess.cached:.0%} of the bytes fit into a cache"
             )
         warned = [f"warning: {words}" for words in self.warnings]
         return "\n".join([*lines, self.machine.explain(), self.rates.explain(), *warned])
 
     def record(self) -> dict[str, Any]:
-        """Return all of it as plain data, samples included."""
+        """Return the result as plain data, including samples."""
         plain = asdict(self)
         return {**plain, "eager": timing_record(self.eager), "compiled": timing_record(self.compiled)}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> CompileResult:
-        """Return what :meth:`record` wrote down.
+        """Return the result stored by :meth:`record`.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class CompileResult:
         known = {field.name for field in fields(cls)}
         if set(record) != known:
             odd = ", ".join(sorted(known ^ set(record)))
-            raise ValueError(f"CompileResult.from_record(): fields missing or unknown: {odd}")
+            raise ValueError(f"CompileResult.from_record(): missing or unknown fields: {odd}")
         rates: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in record["rates"].items()
         }
@@ -157,13 +157,13 @@ class CompileResult:
 
 
 def timing_record(timing: Timing) -> dict[str, Any]:
-    """Return a timing as plain data, its samples in five significant digits."""
+    """Return a timing as plain data, with samples of five significant digits."""
     samples = [float(f"{value:.{_DIGITS}g}") for value in timing.samples]
     return {"name": timing.name, "samples": samples, "calls": timing.calls, "warmup": timing.warmup}
 
 
 def timing_from(record: Mapping[str, Any]) -> Timing:
-    """Return the timing that :func:`timing_record` wrote down."""
+    """Return the timing stored by :func:`timing_record`."""
     return Timing(record["name"], tuple(record["samples"]), record["calls"], record["warmup"])
 
 

@@ -1,4 +1,4 @@
-"""Measurements that ship with the package, each with the machine it was taken on."""
+"""Measurements shipped with the package, each with its machine."""
 
 import json
 from functools import lru_cache
@@ -18,7 +18,7 @@ def _rows(file: str) -> list[dict[str, Any]]:
 @lru_cache(maxsize=1)
 @traced
 def stored_compile_results() -> tuple[CompileResult, ...]:
-    """Return eager against compiled, as measured when this version was made.
+    """Return the shipped comparisons of eager and compiled execution.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def stored_compile_results() -> tuple[CompileResult, ...]:
 @lru_cache(maxsize=1)
 @traced
 def stored_pass_results() -> tuple[PassResult, ...]:
-    """Return networks under one compiler pass more at a time, as measured when this version was made.
+    """Return the shipped measurements of compiler passes.
 
     Examples
     --------

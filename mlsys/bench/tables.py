@@ -1,4 +1,4 @@
-"""Measurements as tables for pages."""
+"""Tables of measurements for pages."""
 
 from collections.abc import Sequence
 
@@ -10,16 +10,16 @@ from mlsys.tables import Table
 
 
 def compile_table(results: Sequence[CompileResult], caption: str) -> Table:
-    """Return one line for each network and batch: times, kernels, speed-up with its interval, and the prediction.
+    """Return one row per network and batch: times, kernels, speed-up with its interval, and the prediction.
 
     Parameters
     ----------
     results
-        Of one way of compiling, or several.
+        Results for one or several ways of compiling.
     caption
-        Above the table.
+        Caption of the table.
     """
-    heads = ("network", "batch", "eager, ms", "compiled, ms", "kernels", "speed-up", "95 % interval", "predicted")
+    columns = ("network", "batch", "eager, ms", "compiled, ms", "kernels", "speed-up", "95 % interval", "predicted")
     rows = []
     for each in results:
         ratio, guess = each.speedup, each.predicted
@@ -35,16 +35,16 @@ def compile_table(results: Sequence[CompileResult], caption: str) -> Table:
                 f"{guess.speedup:.2f}×" if guess else "—",
             )
         )
-    return Table(caption, heads, rows, printed=(0, 1, 2, 3, 5, 7))
+    return Table(caption, columns, rows, printed=(0, 1, 2, 3, 5, 7))
 
 
 def _between(ratio: Ratio) -> str:
-    """Return an interval that no line break divides."""
+    """Return an interval without a possible line break."""
     return f"{ratio.low:.2f}\u00a0to\u00a0{ratio.high:.2f}"
 
 
 def pass_table(result: PassResult, caption: str) -> Table:
-    """Return one line for each pass: the time that is left, the kernels, and the pass's factor with its interval."""
+    """Return one row per pass: the time, the kernels, and the pass's factor with its interval."""
     rows = []
     for step, factor in zip(result.steps, (None, *result.factors), strict=True):
         rows.append(

@@ -1,4 +1,4 @@
-"""Ten measurements of this machine, as rows that ``mlsys calibrate`` takes."""
+"""Ten measurements of this machine, as rows for ``mlsys calibrate``."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ COLUMNS = (
     "unit", "software", "note", "network", "operator", "elements", "image", "tokens", "stack", "processor", "threads",
     "tf32", "spread", "busy", "clock_mhz",
 )  # fmt: skip
-# Networks and their batches, from one whose launches hold it to one that arithmetic holds, and one of language.
+# Networks and their batches, from launch-limited to compute-limited, and one language model.
 _NETWORKS = {
     "cpu": (
         ("squeezenet-1.1", 1), ("mobilenet-v2", 1), ("resnet18", 1), ("alexnet", 1), ("resnet34", 1), ("resnet50", 1),
@@ -30,13 +30,13 @@ _NETWORKS = {
         ("vgg11", 32), ("bert-base", 8),
     ),
 }  # fmt: skip
-# What a processor is asked are networks; of a GPU the memory is asked alone, too.
+# On a CPU only networks are measured; on a GPU the memory is also measured on its own.
 _ELEMENTS = {"cpu": (), "cuda": (1 << 18, 1 << 24, 1 << 27)}
-# What a session of ten may take, and what one of them is given: the first measurement past it is the last.
+# Time limit of all measurements, and of one; the first measurement past the limit is the last.
 LONGEST, EACH = 120.0, 6.0
-# Times that all of them are gone through: what a neighbour on the machine takes only adds, and it comes and goes within
-# minutes. On two cores of a shared EPYC, BERT-base took 185 ms in one round, steady within 2 %, and 157 ms in another:
-# nothing but the other round tells. A GPU has no neighbours.
+# Number of rounds: other programs only add time, and come and go within minutes. On two cores of a shared EPYC,
+# BERT-base took 185 ms in one round, steady within 2 %, and 157 ms in another: only the other round shows it. A GPU is
+# not shared.
 ROUNDS: dict[str, int] = {"cpu": 2, "cuda": 1}
 
 
@@ -47,20 +47,20 @@ def ten_measurements(
     precision: TimedFormat = "fp32",
     tick: Callable[[], object] = lambda: None,
 ) -> list[dict[str, str]]:
-    """Time networks with PyTorch as it is; and on a GPU also additions of arrays, which its memory holds.
+    """Time networks in eager PyTorch; on a GPU also additions of arrays, to measure its memory.
 
-    Each is warmed up, called often enough for a sample of some milliseconds, and timed in at least
-    six samples; on a processor, which has neighbours, so once and once more after all others. The median of the
-    quicker round is the value; the middle half of the samples and the clock have columns of their own, on a CPU also
-    how much of its threads' time PyTorch had. It takes less than three minutes: on a machine so slow or busy that ten
+    Each is warmed up, called often enough for a sample of some milliseconds, and timed in at least six samples; on a
+    CPU, which is shared with other programs, twice, the second time after all others. The value is the median of the
+    faster round; the interquartile range of the samples and the clock have their own columns, on a CPU also the share
+    of CPU time that PyTorch's threads had. It takes less than three minutes: on a machine so slow or busy that ten
     would take longer, there are fewer.
 
     Parameters
     ----------
     device
-        Name of the twin that the rows are about.
+        Name of the device that the rows are labelled with.
     device_class
-        Its class, in the words of the rows: ``"CPU"``, ``"datacenter GPU"``, …
+        Its class, as in the rows: ``"CPU"``, ``"datacenter GPU"``, …
     on
         ``"cpu"``, or ``"cuda"`` for a GPU through PyTorch.
     precision
@@ -71,9 +71,9 @@ def ten_measurements(
     Raises
     ------
     MeasureError
-        If PyTorch is not there, or finds no such device; or if nothing fits its memory. What does not is left out.
+        If PyTorch is not installed, or finds no such device, or nothing fits its memory. What does not fit is skipped.
     UnknownNameError
-        If ``on`` or ``precision`` is none of those.
+        If ``on`` or ``precision`` has an unknown value.
     """
     try:
         import torch
@@ -82,7 +82,7 @@ def ten_measurements(
     checked_choice("ten_measurements", "on", on, get_args(Processor))
     checked_choice("ten_measurements", "precision", precision, get_args(TimedFormat))
     if on == "cuda" and not torch.cuda.is_available():
-        raise MeasureError("measure: PyTorch finds no GPU here. Write --on cpu, or install its CUDA or ROCm build")
+        raise MeasureError("measure: PyTorch finds no GPU. Write --on cpu, or install its CUDA or ROCm build")
     kinds: dict[TimedFormat, Any] = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
     fixed: dict[str, Any] = {"device": on, "dtype": kinds[precision]}
     size = 4 if precision == "fp32" else 2
@@ -94,7 +94,7 @@ def ten_measurements(
             what = (cells["model"], cells["batch"], cells["seq_or_shape"])
             try:
                 timed, calls, held = _timed(placed, on, waits)
-            except torch.cuda.OutOfMemoryError:  # smaller ones may fit
+            except torch.cuda.OutOfMemoryError:  # smaller ones may still fit
                 continue
             seconds = float(timed.median.m_as("s")) / calls
             value = moved / seconds / 1e9 if moved else seconds * 1e3
@@ -114,16 +114,16 @@ def ten_measurements(
                 break
     measurements = [row for _, row in quickest.values()]
     if not measurements:
-        raise MeasureError("measure: none of the measurements fits the memory of the GPU. Free it, or take another")
+        raise MeasureError("measure: none of the measurements fits into the memory of the GPU. Free it, or use another")
     return measurements
 
 
 def _timed(
     placed: Callable[[], Callable[[], object]], on: Processor, waits: Callable[[], object]
 ) -> tuple[Timing, int, float]:
-    """Return the samples of a call, how many calls each is of, and what its threads had of the processor.
+    """Return the samples of a call, the calls in each sample, and the CPU share of its threads.
 
-    Nothing of it is left on the device when it returns.
+    No memory of it is left on the device on return.
     """
     import torch
 
@@ -145,16 +145,16 @@ def _timed(
 
 
 def planned(on: Processor) -> int:
-    """Return how many measurements :func:`ten_measurements` takes, where time allows."""
+    """Return the number of measurements of :func:`ten_measurements`, if time allows."""
     return len(_NETWORKS[on]) + len(_ELEMENTS[on])
 
 
 def _runs(
     on: Processor, precision: TimedFormat, fixed: dict[str, Any], size: int
 ) -> Iterator[tuple[dict[str, str], Callable[[], Callable[[], object]], float]]:
-    """Yield what tells one measurement from the others, what puts it on the device, and the bytes that it moves.
+    """Yield the columns of each measurement, a function that sets it up on the device, and the bytes that it moves.
 
-    The second returns the call to be timed; of networks no bytes are told.
+    The function returns the call to be timed; the bytes of networks are not given.
     """
     from mlsys.bench.models import ready_model
 
@@ -192,8 +192,8 @@ def _addition(count: int, fixed: dict[str, Any]) -> Callable[[], object]:
     return partial(torch.add, x, y, out=torch.empty_like(x))
 
 
-# Calls of a GPU between two waits, at most, and seconds that they take about, where one is long: it works on while the
-# next is handed over.
+# Maximum number of GPU calls between two synchronisations, and the target duration of a batch of calls: the GPU works
+# while the next call is queued.
 _CALLS, _TOGETHER = 20, 0.2
 
 
@@ -216,20 +216,20 @@ def _finished(run: Callable[[], object], calls: int, waits: Callable[[], object]
 
 
 def _in_tf32(torch: Any) -> bool:
-    """Return whether PyTorch's convolutions may take TF32 for FP32, as they do from Ampere on unless told otherwise."""
+    """Return whether PyTorch's convolutions may use TF32 for FP32, as by default from Ampere on."""
     able = torch.cuda.get_device_capability()[0] >= 8 and torch.version.hip is None
     return bool(able and torch.backends.cudnn.allow_tf32)
 
 
 def gpu_name() -> str:
-    """Return the name of the GPU that PyTorch runs on; empty where there is none."""
+    """Return the name of PyTorch's GPU; empty if there is none."""
     import torch
 
     return str(torch.cuda.get_device_name()) if torch.cuda.is_available() else ""
 
 
 def _clock_errors() -> tuple[type[Exception], ...]:
-    """Return what PyTorch raises where a driver does not tell the clock: its libraries' errors have no common base."""
+    """Return the exceptions that PyTorch raises where a driver reports no clock; they have no common base class."""
     errors: list[type[Exception]] = [RuntimeError, ImportError, AttributeError]
     for library, error in (("pynvml", "NVMLError"), ("amdsmi", "AmdSmiException")):
         with suppress(ImportError):
@@ -238,7 +238,7 @@ def _clock_errors() -> tuple[type[Exception], ...]:
 
 
 def _clock(on: str) -> str:
-    """Return the clock just now, MHz; empty where it is not known."""
+    """Return the current clock, MHz; empty if unknown."""
     if on == "cuda":
         import torch
 

@@ -1,7 +1,7 @@
-"""Time calls so that the numbers can be believed: warm, repeated, in alternating order, with an interval.
+"""Robust timing of calls: warmed up, repeated, in alternating order, with confidence intervals.
 
-Samples are kept raw. The median stands for them, with a confidence interval from order statistics,
-which asks nothing of their distribution; a ratio of medians gets a bootstrap interval over rounds.
+Raw samples are kept. They are summarised by the median, with a confidence interval from order statistics, which assumes
+nothing about their distribution; a ratio of medians gets a bootstrap interval over rounds.
 """
 
 import gc
@@ -16,23 +16,23 @@ from mlsys.errors import ArgumentError
 from mlsys.unit_checks import checked_count, checked_number, positive
 from mlsys.units import Q_, Quantity
 
-_LEAST_ROUNDS = 6  # fewer cannot give a 95 % interval for a median
+_LEAST_ROUNDS = 6  # fewer do not suffice for a 95 % interval of a median
 _NOISY, _RISING, _UNLIKELY = 0.10, 0.05, 0.01
 _SHORTEST = Q_(1.0, "ms")
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Raw samples of one thing that was timed.
+    """Raw samples of one timed call.
 
     Attributes
     ----------
     name
-        What it was.
+        Name of the call.
     samples
-        Seconds for each call, one number for each round, in the order of the rounds.
+        Seconds per call, one number per round, in the order of the rounds.
     calls
-        How many calls one sample averages: more than one where a call is too short for the clock.
+        Calls averaged in one sample: more than one if a call is too short for the clock.
     warmup
         Calls before the first sample.
 
@@ -60,12 +60,12 @@ class Timing:
         return np.asarray(self.samples, dtype=float)
 
     def percentile(self, percent: float) -> Quantity:
-        """Return the time that ``percent`` of the samples do not exceed, s.
+        """Return a percentile of the samples, s.
 
         Parameters
         ----------
         percent
-            0 to 100; between two samples the value lies on the line between them.
+            0 to 100, with linear interpolation between samples.
         """
         if not 0 <= percent <= 100:
             raise ArgumentError(f"percentile(): `percent` must be 0 to 100, got {percent!r}. Write e.g. percent=90")
@@ -73,11 +73,11 @@ class Timing:
 
     @property
     def median(self) -> Quantity:
-        """The middle sample, s."""
+        """Median of the samples, s."""
         return self.percentile(50)
 
     def interval(self, confidence: float = 0.95) -> tuple[Quantity, Quantity]:
-        """Return two samples between which the true median lies with at least ``confidence``, s.
+        """Return a confidence interval of the true median, s, as two of the samples.
 
         Parameters
         ----------
@@ -86,8 +86,8 @@ class Timing:
 
         Notes
         -----
-        The number of samples below the true median is binomial with one half, whatever the distribution,
-        so order statistics bound it.
+        The number of samples below the true median is binomial with p = 1/2, whatever the distribution, so order
+        statistics bound it.
 
         References
         ----------
@@ -101,19 +101,21 @@ class Timing:
             )
         ordered = np.sort(self._values)
         size = len(ordered)
-        below = int(binom.ppf((1 - confidence) / 2, size, 0.5))  # P(fewer than `below` under the median) is small
+        below = int(
+            binom.ppf((1 - confidence) / 2, size, 0.5)
+        )  # P(fewer than `below` samples under the median) is small
         low = max(below - 1, 0)
         return Q_(float(ordered[low]), "s"), Q_(float(ordered[size - 1 - low]), "s")
 
     @property
     def spread(self) -> float:
-        """Distance of the quartiles over the median: how far the middle half of the samples lies apart."""
+        """Interquartile range over the median."""
         first, third = np.percentile(self._values, (25, 75))
         return float((third - first) / np.median(self._values))
 
     @property
     def trend(self) -> tuple[float, float]:
-        """Change from the first to the last round over the median (Theil and Sen), and how likely by chance."""
+        """Change from the first to the last round over the median (Theil-Sen), and its p-value."""
         from scipy.stats import kendalltau, theilslopes
 
         if len(self.samples) < _LEAST_ROUNDS or np.ptp(self._values) == 0:
@@ -124,15 +126,17 @@ class Timing:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why these samples should be doubted, in words; empty where nothing speaks against them."""
+        """Reasons to doubt the samples, in words; empty if there are none."""
         texts = []
         if len(self.samples) < _LEAST_ROUNDS:
-            texts.append(f"{self.name}: {len(self.samples)} rounds are too few for an interval, take {_LEAST_ROUNDS}")
+            texts.append(f"{self.name}: {len(self.samples)} rounds are too few for an interval, use {_LEAST_ROUNDS}")
         if self.spread > _NOISY:
-            texts.append(f"{self.name}: noisy, the middle half of the rounds spreads over {self.spread:.0%}")
+            texts.append(
+                f"{self.name}: noisy, the interquartile range of the rounds is {self.spread:.0%} of the median"
+            )
         change, chance = self.trend
         if abs(change) > _RISING and chance < _UNLIKELY:
-            rises = ("rises", "the machine may be getting hot or busy")
+            rises = ("rises", "the machine may be heating up or busy")
             word, cause = rises if change > 0 else ("falls", "warm up longer")
             texts.append(f"{self.name}: {word} by {abs(change):.0%} over the rounds; {cause}")
         return tuple(texts)
@@ -140,7 +144,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times as fast, with the interval it lies in."""
+    """A ratio of times, with its interval."""
 
     value: float
     low: float
@@ -156,14 +160,14 @@ def ratio_of_medians(slow: Timing, fast: Timing, confidence: float = 0.95) -> Ra
     Parameters
     ----------
     slow, fast
-        Timed together: round by round, so that what disturbs one round disturbs both.
+        Timings taken together, round by round, so that disturbances affect both.
     confidence
-        Of the interval, above 0 and below 1.
+        Confidence of the interval, above 0 and below 1.
 
     Raises
     ------
     ArgumentError
-        If they have not the same number of rounds.
+        If the numbers of rounds differ.
 
     Examples
     --------
@@ -206,21 +210,21 @@ def measure(
 ) -> tuple[Timing, ...]:
     """Time several calls against each other.
 
-    Each round times every candidate once, forwards in one round and backwards in the next, so that a machine
-    that slowly gets hot, or a neighbour that comes and goes, touches all of them alike.
+    Each round times every candidate once, in alternating order, so that a machine that slowly heats up, or another
+    program that comes and goes, affects all of them alike.
 
     Parameters
     ----------
     candidates
-        Name to function without arguments.
+        Functions without arguments, by name.
     repeats, warmup
-        Rounds that are kept, and calls of each candidate before them.
+        Timed rounds, and warm-up calls of each candidate.
     shortest
-        Least duration of one sample, by default one millisecond: shorter calls are repeated within it.
+        Least duration of one sample, by default one millisecond: shorter calls are repeated within a sample.
     limit
-        Stop after this time if at least six rounds are done; by default never.
+        Time limit, applied once six rounds are done; none by default.
     clock
-        Returns seconds; for tests.
+        Function that returns seconds; for tests.
     tick
         Called after each round, for a progress bar.
 
@@ -232,7 +236,7 @@ def measure(
     Raises
     ------
     ArgumentError
-        If there is no candidate, a number is out of its range, or the clock runs backwards.
+        If there are no candidates, a number is out of its range, or the clock runs backwards.
 
     Examples
     --------
@@ -271,17 +275,17 @@ def measure(
 
 
 def _elapsed(start: float, end: float) -> float:
-    """Return the time between two readings of a clock, s; one that runs backwards is refused."""
+    """Return the time between two readings of a clock, s; raise if it ran backwards."""
     if not end >= start:
         raise ArgumentError(
             f"measure(): `clock` must not run backwards: {end:.9g} s came after {start:.9g} s. "
-            "Use a monotonic one, such as time.perf_counter"
+            "Use a monotonic clock, such as time.perf_counter"
         )
     return end - start
 
 
 def _batch(run: Callable[[], object], warmup: int, least: float, clock: Callable[[], float]) -> int:
-    """Warm up, and return how many calls make one sample long enough."""
+    """Warm up, and return the number of calls that makes one sample long enough."""
     times = []
     for _ in range(warmup):
         start = clock()

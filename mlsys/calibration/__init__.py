@@ -1,1 +1,1 @@
-"""A machine's own measurements, and what they teach the model of it: `mlsys calibrate`."""
+"""Calibration of the model by a user's own measurements: ``mlsys calibrate``."""

@@ -1,10 +1,10 @@
-"""Which ten measurements of a machine tell most of all that one wants to know of it, before any is taken.
+"""Selection of the most informative measurements of a machine before any is taken.
 
-The list of what could be measured is also what will be asked. In the order of their software and times it is cut into
-five parts of the same length, and two are taken of each, so that no software and no length is left out. Which two: one
-after the other, that which leaves least open of the whole list, by what is known of machines before
-(:mod:`mlsys.calibration.learning`). Open is the logarithm of a row's variance; its sum falls most by the row whose mean
-marginal information gain is the greatest.
+The list of possible measurements is also the list of future questions. Sorted by software and time it is divided into
+five parts of equal length, and two rows are chosen from each, so that every software and every duration is covered.
+Rows are chosen greedily: the one that leaves the least uncertainty about the whole list, given the prior knowledge of
+machines (:mod:`mlsys.calibration.learning`). Uncertainty is the logarithm of a row's variance; its sum falls most by
+the row with the greatest mean marginal information gain.
 
 D. J. C. MacKay, Information-based objective functions for active data selection, Neural Computation 4(4), 1992.
 """
@@ -20,25 +20,25 @@ from mlsys.calibration.learning import effects_of, sensitivities
 
 Array = NDArray[np.float64]
 TEN, PARTS = 10, 5
-# What a measurement says of no other, in logarithm of time.
+# Standard deviation, in logarithm of time, of a row's own scatter, which is independent of all other rows.
 SCATTER = max(learning.SCATTER)
-# Of so many rows each is compared with each.
+# Maximum number of rows for pairwise comparison.
 MOST = 2000
 
 
 def likely_errors(cases: Sequence[Case], base: Array, follows: Array | None = None) -> Array:
-    """Return how estimates of one machine may be off together before any is measured, shape (cases, cases).
+    """Return the prior covariances of the errors of one machine's estimates, shape (cases, cases).
 
     Covariances of the logarithms of measured over predicted time, without the scatter of each row.
 
     Parameters
     ----------
     cases
-        Of one machine; what was measured of them is not read.
+        Cases of one machine; their measured values are not used.
     base
-        Parameters that their predictions follow, one row each.
+        Parameters of the predictions, one row each.
     follows
-        How they follow them, where :func:`~mlsys.calibration.learning.sensitivities` said so already.
+        Sensitivities to the parameters, if known: :func:`~mlsys.calibration.learning.sensitivities`.
     """
     effects = effects_of(cases, sensitivities(cases, base) if follows is None else follows)
     variances = np.mean(np.square(effects.widths), axis=0)
@@ -52,18 +52,18 @@ def likely_errors(cases: Sequence[Case], base: Array, follows: Array | None = No
 def advised(
     cases: Sequence[Case], seconds: Sequence[float], base: Array, ten: int = TEN, follows: Array | None = None
 ) -> list[int]:
-    """Return which measurements to take, in the order of how much they tell.
+    """Return the indices of the measurements to take, the most informative first.
 
     Parameters
     ----------
     cases
-        What could be measured, and will be asked, of one machine; what was measured of them is not read.
+        Possible measurements, and future questions, of one machine; their measured values are not used.
     seconds
-        How long each is predicted to take.
+        Predicted time of each.
     base
-        Parameters that the predictions follow, one row each.
+        Parameters of the predictions, one row each.
     ten
-        How many to choose.
+        Number of measurements to choose.
     follows
         As for :func:`likely_errors`.
 
@@ -78,7 +78,7 @@ def advised(
 
 
 def parts_of(cases: Sequence[Case], seconds: Sequence[float], parts: int = PARTS) -> NDArray[np.intp]:
-    """Return the part of each row, in the order of software and time."""
+    """Return the part that each row belongs to, in order of software and time."""
     order = sorted(range(len(cases)), key=lambda index: (cases[index].setting, seconds[index]))
     part = np.empty(len(cases), dtype=np.intp)
     part[order] = np.arange(len(cases)) * parts // len(cases)
@@ -86,7 +86,7 @@ def parts_of(cases: Sequence[Case], seconds: Sequence[float], parts: int = PARTS
 
 
 def most_telling(covariances: Array, part: NDArray[np.intp], ten: int) -> list[int]:
-    """Return the rows whose measurements leave the least open, as many of each part, the first the most telling.
+    """Return the rows whose measurement leaves the least uncertainty, equally many of each part, the best first.
 
     Examples
     --------

@@ -1,16 +1,16 @@
-"""Effects with known widths, learned from a few rows: an average over answers, by how likely each makes the rows.
+"""Bayesian model averaging of effects with known variances, learned from a few rows.
 
-A row far off counts less, as under Student's t distribution with four degrees of freedom. What is learned of kernels is
-asked for each row by the others, and counts in full where it tells such rows nearer than no lesson does.
+Outliers count less, as under Student's t distribution with four degrees of freedom. For single kernels, what was
+learned is cross-validated, and counts in full only if it predicts left-out rows better than no learning does.
 
-How far off a further row will be, each row says of the others: what they tell of it leaves so much open, and it is so
-far off in fact. Both follow from the one solution in closed form; the first is worth as many rows as what is known of
-other machines is worth elsewhere, and the more rows there are, the more the second counts.
+The expected error of a further row is estimated in two ways: the posterior variance of each row given the others, and
+the actual leave-one-out errors. Both follow from the one solution in closed form; the first is weighted like a fixed
+number of rows, so the second dominates as rows accumulate.
 
-C. R. Henderson, Biometrics 31(2), 1975, for the equations; J. A. Hoeting et al., Statistical Science 14(4), 1999,
-for the average over models; C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning, 2006,
-section 5.4.2, for rows left out; A. Gelman et al., Bayesian Data Analysis, 3rd edition, 2013, section 2.6, for a
-variance that is known and observed.
+C. R. Henderson, Biometrics 31(2), 1975, for the equations; J. A. Hoeting et al., Statistical Science 14(4), 1999, for
+model averaging; C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning, 2006, section 5.4.2,
+for leave-one-out; A. Gelman et al., Bayesian Data Analysis, 3rd edition, 2013, section 2.6, for a variance with a
+prior.
 """
 
 import math
@@ -23,16 +23,16 @@ from mlsys.models.estimate.ranges import COVERAGE, FOUR_IN_FIVE
 
 Array = NDArray[np.float64]
 TAILS, ROUNDS = 4.0, 6
-# Rows that what is known of the same work on other machines counts for.
+# Number of rows that the prior knowledge of the same work on other machines is worth.
 PRIOR_ROWS = 2.0
-# What is learned counts in full where it tells rows that it was not learned from this much nearer than no lesson does.
-# Else it counts as its odds against none are, of errors to this power: ten rows are some four opinions, as shapes
-# alike are off alike. Fewest rows to ask, and how often many are asked.
+# Learning counts in full if it reduces the errors of left-out rows to this fraction. Otherwise it is weighted by its
+# odds against no learning, with errors to this power: ten rows are worth some four independent ones, since similar
+# shapes have similar errors. Fewest rows for a cross-validation, and number of folds for many rows.
 CLEARLY, OPINIONS, FEWEST_ASKED, MOST_ASKED = 0.9, 4.0, 6, 20
 
 
 def averaged(design: Array, y: Array, widths: Sequence[Array], scatters: Sequence[float]) -> tuple[Array, float]:
-    """Return the effects, and how far off a further row will be, over all widths and scatters as likely as they are."""
+    """Return the effects and the expected error of a further row, averaged over widths and scatters."""
     scatter = np.tile(scatters, len(widths))
     answers, likely, open_, apart = _solved(design, y, np.repeat(widths, len(scatters), axis=0), scatter)
     part = np.exp(likely - likely.max())
@@ -43,11 +43,11 @@ def averaged(design: Array, y: Array, widths: Sequence[Array], scatters: Sequenc
 
 
 def shrinkage_weight(design: Array, y: Array, widths: Sequence[Array], scatters: Sequence[float]) -> float:
-    """Return which part of what is learned counts, 0 to 1: each row is told from the others, or from none.
+    """Return the weight of what was learned, 0 to 1, by cross-validation against no learning.
 
-    Of many rows a part of them is told at a time.
+    Many rows are left out in folds.
 
-    A library's choice for one shape says nothing of the next, and rows that scatter so lead astray.
+    A library's choice for one shape may say nothing about the next; rows with such scatter would mislead.
     """
     if len(y) < FEWEST_ASKED:
         return 1.0
@@ -62,10 +62,10 @@ def shrinkage_weight(design: Array, y: Array, widths: Sequence[Array], scatters:
 
 
 def _solved(design: Array, y: Array, widths: Array, scatters: Array) -> tuple[Array, Array, Array, Array]:
-    """Return the effects, how likely the rows are, and of each row what the others leave open, and how far off it is.
+    """Return the effects, the log-likelihood of the rows, and each row's variance and error given the others.
 
-    The second is a logarithm, the third a variance without the row's own scatter. Of each of some answers side by side:
-    ``widths`` is of shape (answers, effects), ``scatters`` (answers,), the last two (answers, rows).
+    The variance excludes the row's own scatter. All for several models at once: ``widths`` is of shape (models,
+    effects), ``scatters`` (models,), the last two results (models, rows).
     """
     between = (design * widths[:, None] ** 2) @ design.T
     noise = np.repeat(scatters[:, None] ** 2, len(y), axis=1)
@@ -77,7 +77,7 @@ def _solved(design: Array, y: Array, widths: Array, scatters: Array) -> tuple[Ar
         squares = (noise * pulls) ** 2 / scatters[:, None] ** 2
         if turn < ROUNDS:
             noise = scatters[:, None] ** 2 * (TAILS + squares) / (TAILS + 1)
-    # Laplace's approximation: how likely the rows are at the effects, the effects, and the width of the peak.
+    # Laplace's approximation: likelihood of the rows at the effects, prior of the effects, and width of the peak.
     tails = ((TAILS + 1) / 2 * np.log1p(squares / TAILS)).sum(axis=1)
     peak = np.linalg.slogdet(whole)[1] - np.log(noise).sum(axis=1)
     drawn = ((between @ pulls[..., None])[..., 0] * pulls).sum(axis=1)

@@ -1,8 +1,7 @@
-"""Measurements that beat the roofline, and what explains each of them.
+"""Measurements below the roofline bound, and the explanation of each.
 
-The bound is the dense peak and the peak bandwidth of the main memory. A measurement may be
-faster than it for few reasons; each is checked here against numbers, and a row that none
-explains is reported as such.
+The bound is the dense peak and the peak bandwidth of the main memory. There are few reasons for a measurement to be
+faster than it; each is checked here against numbers, and a row without an explanation is reported as such.
 """
 
 import re
@@ -17,22 +16,22 @@ from mlsys.hardware import Hardware, view
 from mlsys.models.estimate import CaseBatch, bound
 from mlsys.models.estimate.lowering import LARGER_WINOGRAD
 
-# Sources print three digits or fewer; clocks above the one that a peak is stated at gain up to this, or, on processors,
-# up to the boost that is on record.
+# Sources print three digits or fewer; clocks above the one that a peak is stated at gain up to this factor, or, on
+# CPUs, up to the recorded boost clock.
 ROUNDING, BOOST = 1.005, 1.15
-# A kernel that runs again finds what the cache holds of its inputs, and overwrites outputs before they are evicted.
+# A repeated kernel finds cached inputs, and overwrites outputs before they are evicted.
 BOTH_ENDS = 2.0
 
 
 def least_times(cases: Sequence[Case], stack: CaseBatch) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the bounds of the times of cases: dense arithmetic, and the bytes that no program of any kind saves.
+    """Return the lower bounds of the times of cases: dense arithmetic, and traffic that no program can avoid.
 
     Parameters
     ----------
     cases
-        With the parts of their bytes and of their arithmetic that are compulsory.
+        Cases, with the compulsory fractions of their bytes and of their arithmetic.
     stack
-        The same cases.
+        Batch of the same cases.
 
     Returns
     -------
@@ -50,7 +49,7 @@ def explain(case: Case, arithmetic: float, traffic: float) -> str:
     Parameters
     ----------
     case
-        With the measured time.
+        A case with its measured time.
     arithmetic, traffic
         The two bounds of its time, seconds.
     """

@@ -1,8 +1,8 @@
-"""Products filled up with rows of nothing: what more rows do in less time, fewer do as well.
+"""Products padded to a larger bucket: if more rows take less time, fewer rows need not take longer.
 
-The curve of a library over shapes is fitted to single products, each of which says little, and may fall with the rows
-where the transfer of weights leaves time as it is. A program that has fewer rows than its neighbour in the curve, and
-would be slower for it, may fill them up: to a power of two, as the sides of tiles are.
+A library's curve over shapes is fitted to single products with few measurements each, and may fall with the number of
+rows where weight traffic dominates. A program whose product would be slower than a neighbour with more rows may pad it
+to a power of two, the granularity of tiles.
 """
 
 from collections.abc import Callable
@@ -17,17 +17,17 @@ from mlsys.models.estimate.work import MATMUL
 
 Array = NDArray[np.float64]
 
-# Times as long as it takes as it is, from which a product is filled up no further: no curve falls so far.
+# Ratio of times below which a product is not padded any further: no curve falls that much.
 GIVEN_UP = 1.5
 
 
 def is_one_product(case: Case) -> bool:
-    """Return whether a case is a single product of matrices, whatever else stands beside it."""
+    """Return whether a case is a single matrix product, possibly with other kernels."""
     return int((case.work["kind"] == MATMUL).sum()) == 1
 
 
 def filled_up(stack: CaseBatch, step: int) -> CaseBatch:
-    """Return products whose rows are filled up to a power of two: the next above at ``step`` 0, then those after it.
+    """Return products padded to a power of two rows: the next one at ``step`` 0, larger ones at further steps.
 
     Examples
     --------
@@ -51,16 +51,16 @@ def filled_up(stack: CaseBatch, step: int) -> CaseBatch:
 def least_when_filled_up(
     stack: CaseBatch, seconds: Array, time: Callable[[CaseBatch, NDArray[np.intp]], Array]
 ) -> Array:
-    """Return the least of the times of products as they are and filled up, of shape (cases,).
+    """Return the least of the times of products without and with padding, of shape (cases,).
 
     Parameters
     ----------
     stack
         Single products.
     seconds
-        What each takes as it is.
+        Time of each product without padding.
     time
-        Returns what such a stack takes, seconds, of the cases of these numbers.
+        Function that returns the seconds of a batch, for the cases with these indices.
     """
     least, left = seconds.copy(), np.arange(stack.cases)
     for step in count():

@@ -1,4 +1,4 @@
-"""Ten measurements of a machine make the estimates its own."""
+"""Calibration of the estimates of a machine by some ten measurements."""
 
 import math
 from collections import Counter
@@ -30,41 +30,41 @@ _WORDS = {
     "bandwidth": "your memory attains {:.0%} of its peak",
     "launch": "each kernel costs {:.3g} µs",
 }
-# Where no row's time follows a parameter by this much of its change, the rows do not tell it.
+# Least sensitivity of some row's time to a parameter for the rows to determine it.
 _FELT = 0.2
 _ADVICE = {
-    "compute": ("what your arithmetic attains", "add a large matrix product or network, or a large batch"),
-    "bandwidth": ("what your memory attains", "add data larger than the last cache: a copy, or a batch of one"),
-    "launch": ("what a kernel costs to start", "add a small size, or a small network at a batch of one"),
+    "compute": ("the attained arithmetic rate", "add a large matrix product or network, or a large batch"),
+    "bandwidth": ("the attained bandwidth", "add data larger than the last cache: a copy, or a batch of one"),
+    "launch": ("the launch cost of a kernel", "add a small size, or a small network at a batch of one"),
 }
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What a machine's own measurements teach.
+    """Result of calibrating a machine by its own measurements.
 
     Attributes
     ----------
     device
-        Id of its twin.
+        Id of the device.
     rows
-        How many measurements.
+        Number of measurements.
     settings
-        The parameters of each kind of software that was measured, for this machine.
+        Parameters of each measured kind of software, for this machine.
     networks, formats
-        How many times as long each network that was measured takes as these parameters say, and networks in each
-        number format.
+        Time factors of each measured network relative to these parameters, and of networks in each number format.
     versions
-        How many times as long each version takes, by setting, where several were measured.
+        Time factors of each version, by setting, if several were measured.
     shapes
-        What networks of like shape are off alike, by setting.
+        Effects of the shapes of networks, by setting.
     spread
-        How far a further measurement is expected to be off, in logarithm of time.
+        Expected error of a further measurement, in logarithm of time.
     before, after
-        Median error of the measurements before, and after, as a part; the second on the rows fitted to, by estimates
-        that use the written file.
+        Median relative error of the measurements before and after; the second on the fitted rows, by estimates that use
+        the written file.
     learned, untold, doubts
-        Sentences: what they say, what they leave open, and why the twin may not be this machine's.
+        Sentences: what was learned, what the rows leave undetermined, and reasons to doubt that the device is this
+        machine.
     """
 
     device: str
@@ -83,20 +83,20 @@ class Calibration:
 
 
 def checked_cases(rows: Sequence[Row], where: str, most: int = MOST) -> list[Case]:
-    """Return the rows as cases of one machine, or say which line is wrong."""
+    """Return the rows as cases of one machine; raise an error with the line otherwise."""
     if len(rows) > most:
         raise ValueError(
-            f"{where}: {len(rows)} measurements, wanted {most} at most: ten, well chosen, say what a machine is like"
+            f"{where}: {len(rows)} measurements, at most {most} are accepted: ten well-chosen ones suffice"
         )
     if len(rows) < FEWEST:
-        raise ValueError(f"{where}: wanted at least {FEWEST} measurements, ten are better, got {len(rows)}")
+        raise ValueError(f"{where}: at least {FEWEST} measurements are needed, better ten, got {len(rows)}")
     seen: Seen = {}
     cases: list[Case] = []
     for line, row in lines_of(rows):
         try:
             case = interpret(row)
         except Inexpressible as reason:
-            hint = ". `mlsys devices` lists the twins; one of your own goes into a folder that MLSYS_DEVICES names"
+            hint = ". `mlsys devices` lists the devices; put your own into a folder named by MLSYS_DEVICES"
             more = hint if str(reason).startswith("no twin") else ""
             raise ValueError(f"{where}: line {line}: {reason}{more}") from reason
         top = lines_of(rows)[0][0]
@@ -110,7 +110,7 @@ def checked_cases(rows: Sequence[Row], where: str, most: int = MOST) -> list[Cas
                     if same
                     else f"`device` {row.device} is not {rows[0].device} of line {top}. "
                 )
-                + "One file calibrates one machine: write a file for each"
+                + "One file calibrates one machine: write one file per machine"
             )
         if cases and case.row.device_class != rows[0].device_class:
             raise ValueError(
@@ -122,30 +122,30 @@ def checked_cases(rows: Sequence[Row], where: str, most: int = MOST) -> list[Cas
     if len(seen) < FEWEST:
         raise ValueError(
             f"{where}: {len(rows)} rows, but only {len(seen)} different measurement{'s' if len(seen) > 1 else ''}. "
-            "Vary the size: small, middle and large, some bound by memory and some by arithmetic"
+            "Vary the size: small, medium and large, some bound by memory and some by arithmetic"
         )
     return cases
 
 
 def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
-    """Return what measurements of one machine teach about it.
+    """Return the calibration of a machine by its measurements.
 
-    They move the parameters of the software that was measured, its scale, and those of its networks, away from
-    what published measurements say, as far as the rows pull: see :mod:`mlsys.calibration.learning`. Software that
-    was not measured keeps what it has: on machines left out of the fit, ten rows of one kind of work did not
-    bring others nearer.
+    Measurements change the parameters of the measured software, its scale, and the factors of its networks, starting
+    from the values fitted to published measurements: see :mod:`mlsys.calibration.learning`. Software that was not
+    measured keeps its values: on machines left out of the fit, ten rows of one kind of work did not improve the
+    estimates of others.
 
     Parameters
     ----------
     rows
         At least three measurements of one machine, of different sizes.
     where
-        Named in errors: the file.
+        Name used in errors: the file.
 
     Raises
     ------
     ValueError
-        If a row cannot be expressed, rows are of several machines, contradict each other, or are all the same.
+        If a row cannot be expressed, or rows are of several machines, contradict each other, or are all the same.
     """
     cases = checked_cases(rows, where)
     check_classes(rows, where)
@@ -194,13 +194,13 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
 
 
 def _median_error(cases: Sequence[Case], times: NDArray[np.float64]) -> float:
-    """Return the median error of the values that were measured, as a part of them: of rates where rows are rates."""
+    """Return the median relative error of the measured values: of rates where rows are rates."""
     apart = np.log(times) - np.log([case.seconds for case in cases])
     return float(np.median(np.abs(np.expm1(np.where([case.inverse for case in cases], -apart, apart)))))
 
 
 def _as_used(cases: Sequence[Case], calibration: Calibration) -> NDArray[np.float64]:
-    """Return the times that estimates tell which use the file of a calibration: it is written, and read back."""
+    """Return the estimated times with a calibration applied, by writing its file and reading it back."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "calibration.yaml"
         _save(path, calibration)
@@ -209,9 +209,9 @@ def _as_used(cases: Sequence[Case], calibration: Calibration) -> NDArray[np.floa
 
 
 def _once(cases: Sequence[Case]) -> tuple[list[int], list[Case]]:
-    """Return what was measured, each once, with the mean of its times, and where it first stands.
+    """Return each distinct measurement once, with the mean of its times, and the index of its first row.
 
-    The same again tells how steady a machine is, and nothing of how far off another measurement will be.
+    Repetitions show how steady a machine is, not the error of another measurement.
     """
     places: dict[tuple[str | int, ...], list[int]] = {}
     for index, case in enumerate(cases):
@@ -234,25 +234,25 @@ def _machine(learned: Learned, setting: str, usual: Parameters) -> Parameters:
 
 
 def _felt(cases: Sequence[Case], base: NDArray[np.float64], setting: str = "") -> set[str]:
-    """Return the parameters that rows, of one setting or of all, follow."""
+    """Return the parameters that the rows of one setting, or of all, are sensitive to."""
     here = [index for index, case in enumerate(cases) if setting in ("", case.setting)]
     most = np.abs(sensitivities([cases[index] for index in here], base[here])).max(axis=0)
     return {name for name, value in zip(Parameters.names(), most.tolist(), strict=True) if value >= _FELT}
 
 
 def _words(setting: str, own: Parameters, usual: Parameters, felt: set[str]) -> list[str]:
-    """Return what was learned of one setting, in words: of the parameters that its rows follow."""
+    """Return what was learned about one setting, in words, for the parameters that its rows determine."""
     told = []
     for field, words in _WORDS.items():
         value, was = getattr(own, field), getattr(usual, field)
         if field in felt and abs(math.log(value / was)) > 0.02:
             scale = 1e6 if field == "launch" else 1.0
-            told.append(f"{setting}: {words.format(value * scale)}; usual is {_short(field, was)}")
+            told.append(f"{setting}: {words.format(value * scale)}; typical: {_short(field, was)}")
     return told
 
 
 def _words_of_shapes(setting: str, cases: Sequence[Case], told: ShapeEffects | None) -> list[str]:
-    """Return what was learned of networks by their products, in words: the two that are furthest apart."""
+    """Return what was learned about networks by shape, in words: the two with the most different factors."""
     here = [case for case in cases if case.setting == setting]
     factors = (
         np.exp(told.of([shape_of_products(case.work) for case in here])) if told is not None else np.ones(len(here))
@@ -267,13 +267,13 @@ def _words_of_shapes(setting: str, cases: Sequence[Case], told: ShapeEffects | N
 
 
 def _untold(cases: Sequence[Case], base: NDArray[np.float64]) -> tuple[str, ...]:
-    """Return what the rows leave open, and which rows would tell."""
+    """Return what the rows leave undetermined, and which rows would determine it."""
     felt = _felt(cases, base)
-    advice = [f"no row tells {what}: {how}" for name, (what, how) in _ADVICE.items() if name not in felt]
+    advice = [f"no row determines {what}: {how}" for name, (what, how) in _ADVICE.items() if name not in felt]
     counts = Counter(case.setting for case in cases)
     alone = [name for name, rows in counts.items() if rows == 1 and len(counts) > 1]
     if alone:
-        advice.append(f"one row alone speaks for {', '.join(alone)}: take three or more of each, small and large")
+        advice.append(f"there is only one row for {', '.join(alone)}: measure three or more of each, small and large")
     return tuple(advice)
 
 
@@ -282,22 +282,22 @@ def _short(field: str, value: float) -> str:
 
 
 def check_columns(data: Path, *, measured: bool = True) -> None:
-    """Refuse a file of measurements, or of what could be measured, that has a column of another name."""
+    """Refuse a file with unknown columns."""
     if unknown := unread_columns(data, measured=measured):
         raise ValueError(f"{data}: line 1: unknown columns: {', '.join(unknown)}. Known: {', '.join(COLUMNS)}")
 
 
 def calibrate_file(data: Path, out: Path) -> Calibration:
-    """Read measurements, calibrate, and write the small file that ``--calibration`` takes.
+    """Read measurements, calibrate, and write the small file for ``--calibration``.
 
     Raises
     ------
     ValueError
-        As :func:`calibrate`; and if a column has no name that rows have.
+        As for :func:`calibrate`; and if a column is unknown.
     """
     check_columns(data)
     if out.exists() and out.samefile(data):
-        raise ValueError(f"{out} holds the measurements: choose another place for what they teach")
+        raise ValueError(f"{out} contains the measurements: choose another file for the calibration")
     calibration = calibrate(read_rows(data), str(data))
     _save(out, calibration)
     return calibration

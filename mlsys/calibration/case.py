@@ -1,4 +1,4 @@
-"""A measurement in the terms of the models, or the reason why it is not."""
+"""A measurement in the terms of the models, or the reason why it has none."""
 
 import re
 from dataclasses import dataclass, replace
@@ -23,47 +23,46 @@ def without_zeros(software: str) -> str:
 
 
 class Inexpressible(Exception):
-    """A row that no model of ours can express; its text is the reason, counted and listed."""
+    """Error of a row that no model can express, with the reason."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One measurement as an engine, its work, and the time it took.
+    """One measurement: an engine, its work, and the measured time.
 
     Attributes
     ----------
     row
-        As it was published.
+        The row as published.
     kind
-        Of workload: ``"gemm"``, ``"llm decode"``, …
+        Kind of workload: ``"gemm"``, ``"llm decode"``, …
     setting
-        Which set of fitted parameters holds: the kind of software on the class of machine.
+        Setting whose parameters apply: the kind of software on the class of machine.
     twin
-        Id of the twin.
+        Id of the device.
     engine, work
-        What does it, and what is done.
+        The engine, and its work.
     seconds
-        What was measured, as the time of ``work``.
+        Measured time of ``work``.
     inverse
-        True if the published number is a rate, which falls as time grows.
-    stays
-        Whether data that fit the cache are found there, because the kernel was repeated
-        on the same data or because the kernel before wrote them; as a number, how many copies
-        of the weights took turns.
+        Whether the published number is a rate, which falls as time grows.
+    cached
+        Whether data that fit in the cache are found there, because the kernel was repeated on the same data or because
+        the kernel before wrote them; as a number, the copies of the weights used in rotation.
     at_least
-        Seconds that latency takes whatever the rates: bytes over what can be in flight.
+        Least seconds imposed by latency, whatever the rates: bytes over bytes in flight.
     power
-        For a measured energy, the power that it is told as time by: joules over it are ``seconds``,
-        so that launches, FLOP and bytes cost energy as they cost time, and nothing bounds it. Else 0.
+        For a measured energy, the power that converts it to a time: joules divided by it are ``seconds``, so that
+        launches, FLOP and bytes cost energy as they cost time, without a bound. Otherwise 0.
     compulsory
-        Part of the bytes of ``work`` that no other program saves: a row that is read twice could be kept.
+        Fraction of the bytes of ``work`` that no other program could avoid: a row that is read twice could be kept.
     fastest
-        Part of the time of the engine's arithmetic that the machine's fastest instructions take: a kernel may be
-        written in slower ones, and what they attain bounds nothing.
+        Fraction of the time of the engine's arithmetic with the machine's fastest instructions: a kernel may use slower
+        ones, whose rate is not a bound.
     network
-        Name of the network, as the catalogue spells it where it has it; that of a kernel is of no use.
+        Name of the network, as in the catalogue if it is listed there; not used for a kernel.
     version
-        The software: its version, and how it was built and run; empty where nobody says.
+        Software version, build and run mode; empty if unknown.
     """
 
     row: Row
@@ -74,7 +73,7 @@ class Case:
     work: Work
     seconds: float
     inverse: bool
-    stays: float = True
+    cached: float = True
     at_least: float = 0.0
     power: float = 0.0
     compulsory: float = 1.0
@@ -83,5 +82,5 @@ class Case:
     version: str = ""
 
     def slower_on(self, engine: Snapshot) -> "Case":
-        """Return the case by slower instructions than the machine's fastest."""
+        """Return the case with slower instructions than the machine's fastest."""
         return replace(self, engine=engine, fastest=self.fastest * engine.matmul / self.engine.matmul)

@@ -1,4 +1,4 @@
-"""Why a machine that was measured may not be the one that its rows name: it does more than its twin can."""
+"""Reasons to doubt that a measured machine is the device named in its rows: it exceeds the device's limits."""
 
 from collections.abc import Sequence
 
@@ -11,28 +11,25 @@ from mlsys.calibration.sanity_checks import lines_of
 from mlsys.calibration.times import stack_of
 from mlsys.units import Q_
 
-# A bound that is beaten for these reasons says that the twin's numbers are too low; others are of the work.
+# Reasons for beating a bound that point to the device's numbers being too low; other reasons concern the work.
 _OF_THE_TWIN = ("boost clock", "not explained")
-# Estimates stop at the twin's peaks: so many times as long as the rows ask for, they are held there. One or two may be
-# so by what is known of their networks; it is the twin where at least this part is.
+# Estimates are capped at the device's peaks: rows whose estimate exceeds the requested time by this factor are capped.
+# One or two may be due to their networks; the device is doubted if at least this fraction is.
 HELD, MANY = 1.1, 0.3
-_INSTEAD = (
-    "Name another device, or one of your own with the cores and the clock that it had, in a folder that "
-    "MLSYS_DEVICES names"
-)
+_INSTEAD = "Name another device, or your own with its cores and clock, in a folder that MLSYS_DEVICES names"
 
 
 def doubts_of_the_twin(
     cases: Sequence[Case], wanted: NDArray[np.float64], used: NDArray[np.float64]
 ) -> tuple[str, ...]:
-    """Return why the twin may not be the machine that was measured, in sentences; empty where nothing says so.
+    """Return reasons to doubt the device, in sentences; empty if there are none.
 
     Parameters
     ----------
     cases
-        Of one machine, with what was measured.
+        Cases of one machine, with their measured times.
     wanted, used
-        Seconds as the rows ask for them, and as estimates tell them, which stop at the twin's peaks.
+        Seconds that the rows ask for, and seconds of the estimates, which are capped at the device's peaks.
     """
     timed = [case for case in cases if not case.power]
     if timed and (beaten := _beaten(timed)):
@@ -41,15 +38,15 @@ def doubts_of_the_twin(
     if held.mean() < MANY:
         return ()
     return (
-        f"{held.sum()} of {len(cases)} measurements are faster than estimates can follow, which stop at the peaks of "
-        f"the twin: they are told {float(np.median(used[held] / wanted[held])):.2f} times as long as the rows ask for. "
+        f"{held.sum()} of {len(cases)} measurements are faster than estimates can be, which are capped at the peaks of "
+        f"the device: estimates are {float(np.median(used[held] / wanted[held])):.2f} times as long. "
         "Is its peak too low, or its clock?",
         _INSTEAD,
     )
 
 
 def _beaten(cases: Sequence[Case]) -> tuple[str, ...]:
-    """Return what the machine did faster than its twin can, the furthest of arithmetic and of memory."""
+    """Return rates that exceed the device's limits, the most extreme of arithmetic and of memory."""
     told = []
     for unit, bounds in zip(("FLOP/s", "B/s"), least_times(cases, stack_of(cases)), strict=True):
         times = [
@@ -63,7 +60,7 @@ def _beaten(cases: Sequence[Case]) -> tuple[str, ...]:
         engine = case.engine
         most = max(engine.matmul, engine.vector) / case.fastest if unit == "FLOP/s" else engine.bandwidth
         did = _short(most * times[furthest], unit) + (" from memory" if unit == "B/s" else "")
-        told.append(f"your machine did {did} in line {line}; the twin says at most {_short(most, unit)}")
+        told.append(f"your machine attained {did} in line {line}; the device's limit is {_short(most, unit)}")
     return tuple(told)
 
 

@@ -1,4 +1,4 @@
-"""The estimate of a case: its setting's parameters, and what measurements of like things say."""
+"""The estimate of a case: its setting's parameters, and effects of similar measurements."""
 
 from collections.abc import Sequence
 
@@ -20,20 +20,20 @@ Array = NDArray[np.float64]
 
 
 def curved(cases: Sequence[Case], stack: CaseBatch) -> Array:
-    """Return the factor of time of each case's shape; 1 where its setting has no curves.
+    """Return the shape factor of each case's time; 1 where its setting has no curves.
 
-    A product of more rows is never faster: where a curve says so, one of fewer is filled up
+    A product with more rows is never faster: where a curve says so, the smaller one is padded
     (:mod:`mlsys.calibration.bucketed_gemm`).
 
-    Read off the facts on record: a curve over shapes tells of the machine that was measured, and a what-if does not
-    move along it, or less of a rate could shorten a time.
+    Evaluated at the recorded facts: a curve over shapes describes the measured machine, and a what-if must not move
+    along it, or reducing a rate could shorten a time.
 
     Parameters
     ----------
     cases
-        As :func:`~mlsys.calibration.questions.interpret` returns them.
+        As returned by :func:`~mlsys.calibration.questions.interpret`.
     stack
-        Of the same cases; without a what-if it holds the facts on record.
+        Batch of the same cases; without a what-if it holds the recorded facts.
     """
     factors = np.ones(len(cases))
     here = [index for index, case in enumerate(cases) if curves_of(case.setting)]
@@ -55,7 +55,7 @@ def curved(cases: Sequence[Case], stack: CaseBatch) -> Array:
 
 
 def _on_curves(stack: CaseBatch, settings: NDArray[np.object_], plain: Array) -> tuple[Array, Array]:
-    """Return the factor of each case's shape as its setting's curves have it, and its time by that, seconds."""
+    """Return the shape factor of each case by its setting's curves, and the resulting time, seconds."""
     times = kernel_times(stack, plain)
     factors = curve_factors(stack, times, settings.tolist())
     return factors, factors * stack.total(times.seconds)
@@ -67,11 +67,11 @@ def estimated(cases: Sequence[Case], stack: CaseBatch, parameters: Array | None 
     Parameters
     ----------
     cases
-        As :func:`~mlsys.calibration.questions.interpret` returns them.
+        As returned by :func:`~mlsys.calibration.questions.interpret`.
     stack
-        Of the same cases.
+        Batch of the same cases.
     parameters
-        Of the same cases, where they are known already.
+        Parameters of the same cases, if already known.
     """
     if not cases:
         return np.zeros(0)
@@ -80,7 +80,7 @@ def estimated(cases: Sequence[Case], stack: CaseBatch, parameters: Array | None 
 
 
 def tuned(cases: Sequence[Case], stack: CaseBatch) -> Array:
-    """Return the parameters of each case, one row each: its setting's, and what is known of like things."""
+    """Return the parameters of each case, one row each: its setting's, with the effects of similar measurements."""
     questions = [_question(case) for case in cases]
     known = {question: parameters_of(*question)[0] for question in dict.fromkeys(questions)}
     factors = curved(cases, stack).tolist()
@@ -89,6 +89,6 @@ def tuned(cases: Sequence[Case], stack: CaseBatch) -> Array:
 
 
 def _question(case: Case) -> tuple[str, str, str, str, str, Shape | None]:
-    """Return what the parameters of a case are asked by."""
+    """Return the key of a case's parameters."""
     shape = shape_if_calibrated(case.twin, case.work)
     return case.setting, case.twin, case.network, case.version, case.engine.computes_in, shape

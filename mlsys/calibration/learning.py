@@ -1,17 +1,15 @@
-"""What a few measurements of one machine say beyond what is known of its like: a linear model with known variances.
+"""Learning from a few measurements of one machine: a linear mixed model with known variances.
 
-Let y be the logarithms of measured over predicted time of the rows. Then ``y = J m + a + s + n + f + v + g + e``: J
-says how each prediction follows the logarithms of the model's parameters, which move by m; a is the machine's own
-factor, s that of each kind of software, n that of each network, f that of networks in each number format, v that of
-each version of a software of which several were measured, g what networks of like shape are off alike
-(:mod:`mlsys.models.estimate.likeness`), e what is left.
-Each of them is drawn towards none by a variance that is known beforehand: half a prior's width for a parameter, a
-seventh to a half for factors. How wide they are, and how far rows scatter, is not known of a machine that nobody has
-seen: a few answers are worked out, and averaged by how likely each makes the rows
-(:mod:`mlsys.calibration.averaging`).
+Let y be the logarithms of measured over predicted time of the rows. Then ``y = J m + a + s + n + f + v + g + e``: J is
+the sensitivity of each prediction to the logarithms of the model's parameters, which change by m; a is the machine's
+own factor, s that of each kind of software, n that of each network, f that of networks in each number format, v that of
+each version of a software with several versions, g that of networks of similar shape
+(:mod:`mlsys.models.estimate.likeness`), and e the residual. Each has a zero-mean prior with a known variance: half a
+prior's width for a parameter, a seventh to a half for factors. The widths, and the scatter of rows, are unknown for a
+new machine: several values are tried, and averaged by the likelihood of the rows (:mod:`mlsys.calibration.averaging`).
 
-C. R. Henderson, Biometrics 31(2), 1975, for the equations; J. A. Hoeting et al., Statistical Science 14(4), 1999,
-for the average over models.
+C. R. Henderson, Biometrics 31(2), 1975, for the equations; J. A. Hoeting et al., Statistical Science 14(4), 1999, for
+model averaging.
 """
 
 import math
@@ -29,20 +27,21 @@ from mlsys.models.estimate import Parameters
 from mlsys.models.estimate.likeness import Shape, ShapeEffects, likeness, shape_of_products
 
 Array = NDArray[np.float64]
-# Shapes that are the same are told apart by this part of a variance, or no number could say which is which.
+# Fraction of a variance added on the diagonal, so that equal shapes do not make the matrix singular.
 LITTLE = 1e-3
-# A parameter is moved by so much, in logarithm, to see what follows it.
+# Step of a parameter, in logarithm, for numerical sensitivities.
 STEP = 0.1
-# What a row can be off by that no other row tells, in logarithm of time; single kernels, which no network averages,
-# by more: which one a library takes for a shape is told by no other shape.
+# Scatter of a row that is independent of all others, in logarithm of time; larger for single kernels, which no network
+# averages: a library's choice for one shape says nothing about another.
 SCATTER, OF_KERNELS = (0.1, 0.2), (0.1, 0.2, 0.3)
-# Kernels that a single one's work has at most, what leads to it counted: attention that names its model is no network.
+# Most kernels in the work of a single kernel, including its preparation: attention with a model's name is not a
+# network.
 MOST_OF_ONE = 2
 
 
 @dataclass(frozen=True)
 class _Widths:
-    """How far each kind of effect may lie from none, one standard deviation of a logarithm; parameters in priors."""
+    """Prior standard deviations of each kind of effect, in logarithm; parameters in units of their prior's width."""
 
     machine: float
     software: float
@@ -50,45 +49,46 @@ class _Widths:
     parameters: float
 
 
-# How far a machine's networks in one number format may lie from those in others: what is told of its peak in each, and
-# how well each is compiled, is not off alike. With 0.1 and with 0.2 the errors are the same within 0.4 points.
+# Prior spread of networks in one number format relative to others: errors of the recorded peak, and of the compiler,
+# differ between formats. With 0.1 and with 0.2 the errors are the same within 0.4 points.
 OF_FORMATS = 0.15
-# How far one version of a software may lie from the others that were measured with it, which has other kernels: not at
-# all, or by so much. Energies always do, by the root of the squares of two things: as far as times may, and as far as
-# powers do, since who builds it leaves more or less of a board switched on. ResNet-8 at 4.4 and 4.5 inferences a second
-# draws 47 and 78 mW on a Nucleo-L4R5ZI, both supplied with 3 V (MLPerf Tiny v1.0, STMicroelectronics', and v1.1,
-# Krai's); 16 builds on three boards of MLPerf Tiny scatter so about the mean of their board.
+# Prior spread of one version of a software relative to the others measured with it, since its kernels differ: zero, or
+# this much. For energies always, by the root of the sum of two squares: the spread of times, and that of powers, since
+# builds leave different parts of a board switched on. ResNet-8 at 4.4 and 4.5 inferences per second draws 47 and 78 mW
+# on a Nucleo-L4R5ZI, both supplied with 3 V (MLPerf Tiny v1.0, STMicroelectronics', and v1.1, Krai's); 16 builds on
+# three boards of MLPerf Tiny have this scatter about the mean of their board.
 OF_VERSIONS, OF_POWERS = (0.0, 0.2), 0.17
 OF_BUILDS = (math.hypot(max(OF_VERSIONS), OF_POWERS),)
-# How far the times of networks of like shape may be off alike under one software of a machine: not at all, or by so
-# much. Energies are off by what a board draws beside, which no shape tells.
+# Prior spread of the common error of networks of similar shape under one software of a machine: zero, or this much.
+# Energies also include what else a board draws, which does not depend on shape.
 OF_SHAPES = (0.0, 0.3, 0.6)
-# A machine that is much like its kind, one that is not, and one whose parts are not.
+# Three hypotheses: a machine like its class, one that differs, and one whose parts differ.
 WIDTHS = (_Widths(0.2, 0.07, 0.07, 0.4), _Widths(0.4, 0.25, 0.15, 0.4), _Widths(0.4, 0.25, 0.15, 0.8))
-# Of single kernels also one that is its kind: there is next to nothing to learn, and what rows are off by is the shape.
+# For single kernels also a machine identical to its class: there is almost nothing to learn, and errors depend on
+# shape.
 AS_ITS_KIND = _Widths(0.05, 0.02, 0.02, 0.1)
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What the rows say, as logarithms of factors.
+    """Learned effects, as logarithms of factors.
 
     Attributes
     ----------
     moves
-        Of each parameter, in the order of :meth:`Parameters.names`.
+        Change of each parameter, in the order of :meth:`Parameters.names`.
     settings
-        Of the time of each setting that was measured: the machine's own factor and the software's.
+        Of the time of each measured setting: the machine's own factor and the software's.
     networks
-        Of the time of each network that was measured.
+        Of the time of each measured network.
     formats
-        Of the time in each number format that networks were measured in.
+        Of the time in each measured number format of networks.
     versions
-        Of each version of a setting of which several were measured, by setting and version.
+        Of each version of a setting with several versions, by setting and version.
     shapes
-        Of networks by the shape of their products, of each setting.
+        Of networks by the shape of their products, for each setting.
     spread
-        How far a further row of the same settings is expected to be off, one standard deviation.
+        Expected error of a further row of the same settings, one standard deviation.
     """
 
     moves: Array
@@ -100,7 +100,7 @@ class Learned:
     spread: float
 
     def parameters(self, base: Array) -> Array:
-        """Return parameters as this machine attains them: moved, and inside the limits of their priors."""
+        """Return the machine's parameters: changed, and within the limits of their priors."""
         low, high = (
             np.array([getattr(PRIORS[name], end) for name in Parameters.names()]) for end in ("lowest", "highest")
         )
@@ -108,7 +108,7 @@ class Learned:
         return np.asarray(moved, dtype=np.float64)
 
     def added(self, cases: Sequence[Case]) -> Array:
-        """Return what settings, networks, formats, versions and shapes of cases add to the logarithm of their time."""
+        """Return the sum of the effects of settings, networks, formats, versions and shapes on log time."""
         added = np.array(
             [
                 self.settings.get(case.setting, 0.0)
@@ -124,18 +124,18 @@ class Learned:
         return added
 
     def seconds(self, cases: Sequence[Case], before: Array, base: Array, plain: Array | None = None) -> Array:
-        """Return the times of cases of this machine, where ``before`` is what was predicted of them.
+        """Return the times of cases of this machine, given their predictions ``before``.
 
         Parameters
         ----------
         cases
-            Of settings that were measured: of others nothing is learned.
+            Cases of measured settings: nothing is learned about others.
         before
             Predicted without the rows, seconds.
         base
-            Parameters that the prediction follows, one row each.
+            Parameters of the predictions, one row each.
         plain
-            Times at these, where they are known already.
+            Times at these parameters, if already known.
         """
         plain = case_times(cases, base) if plain is None else plain
         here = np.array([case.setting in self.settings for case in cases])
@@ -145,13 +145,13 @@ class Learned:
 
 
 def _ratios(cases: Sequence[Case], moved: Array, base: Array) -> Array:
-    """Return each case's time at some parameters over that at others."""
+    """Return the ratio of each case's times at two sets of parameters."""
     times = case_times([*cases, *cases], np.concatenate([moved, base])).reshape(2, -1)
     return np.asarray(times[0] / times[1], dtype=np.float64)
 
 
 def sensitivities(cases: Sequence[Case], base: Array) -> Array:
-    """Return how the logarithm of each case's time follows those of the parameters, shape (cases, parameters)."""
+    """Return the sensitivities of log time to log parameters, shape (cases, parameters)."""
     count = base.shape[1]
     moved = np.tile(base, (1 + count, 1, 1))
     moved[range(1, 1 + count), :, range(count)] *= math.exp(-STEP)
@@ -161,20 +161,20 @@ def sensitivities(cases: Sequence[Case], base: Array) -> Array:
 
 
 def learn(cases: Sequence[Case], before: Array, base: Array) -> Learned:
-    """Return what measurements of one machine say.
+    """Return the effects learned from measurements of one machine.
 
     Parameters
     ----------
     cases
-        Of one machine.
+        Cases of one machine.
     before
-        Predicted of them, seconds.
+        Their predictions, seconds.
     base
-        Parameters that the prediction follows, one row each.
+        Parameters of the predictions, one row each.
 
     Notes
     -----
-    A time is no power law of its parameters: what follows them is asked again once they have moved.
+    Times are not power laws of the parameters: sensitivities are evaluated again after the parameters have changed.
     """
     y = np.log([case.seconds for case in cases]) - np.log(before)
     first = _learned(cases, y, sensitivities(cases, base))
@@ -186,18 +186,18 @@ def learn(cases: Sequence[Case], before: Array, base: Array) -> Learned:
 
 @dataclass(frozen=True)
 class Effects:
-    """What rows may be off by: a column of each effect, and how wide each may be.
+    """Possible effects on the rows: a design matrix with one column per effect, and prior widths.
 
     Attributes
     ----------
     design
-        A row of each case, a column of each effect.
+        One row per case, one column per effect.
     widths
-        Answers to be averaged: the width of each effect.
+        Hypotheses to be averaged: the width of each effect.
     settings, networks, formats, versions
-        Which have effects.
+        Names of those that have effects.
     roots
-        Of how alike the shapes of each setting are.
+        Square roots of the shape correlations of each setting.
     """
 
     design: Array
@@ -210,7 +210,7 @@ class Effects:
 
 
 def effects_of(cases: Sequence[Case], follows: Array) -> Effects:
-    """Return what rows of one machine may be off by, where ``follows`` says how they follow its parameters."""
+    """Return the possible effects on rows of one machine; ``follows`` are their parameter sensitivities."""
 
     def those(names: Sequence[Hashable], own: Sequence[Hashable]) -> list[Array]:
         return [np.array([name == each for each in own], dtype=float) for name in names]
@@ -251,7 +251,7 @@ def effects_of(cases: Sequence[Case], follows: Array) -> Effects:
 
 
 def _whole(case: Case) -> bool:
-    """Tell whether a row is of a network: it has a name, and more kernels than a single one's work."""
+    """Return whether a row is of a network: it has a name, and more kernels than a single kernel's work."""
     return bool(case.network) and case.work.columns.shape[1] > MOST_OF_ONE
 
 
@@ -260,7 +260,7 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
     design, widths, networks = effects.design, effects.widths, effects.networks
     scatters = SCATTER if networks else OF_KERNELS
     means, spread = averaged(design, y, widths, scatters)
-    if not networks:  # a network's own factor is told by its own rows alone
+    if not networks:  # a network's own factor appears in its own rows only
         means = means * shrinkage_weight(design, y, widths, scatters)
     groups = (effects.settings, networks, effects.formats, effects.versions)
     sizes = [follows.shape[1], 1, *(len(group) for group in groups)]
@@ -277,7 +277,7 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
 
 
 def _root(shapes: Sequence[Shape], here: Sequence[bool]) -> Array:
-    """Return columns whose squares sum to how alike the errors of shapes are, of those of one setting."""
+    """Return columns whose Gram matrix is the shape correlation, for the rows of one setting."""
     own = np.flatnonzero(here).tolist()
     alike = likeness([shapes[index] for index in own], [shapes[index] for index in own])
     root = np.zeros((len(shapes), len(own)))
@@ -286,7 +286,7 @@ def _root(shapes: Sequence[Shape], here: Sequence[bool]) -> Array:
 
 
 def _shape_effects(cases: Sequence[Case], roots: dict[str, Array], effects: Sequence[float]) -> dict[str, ShapeEffects]:
-    """Return what shapes tell, from the effects of the columns that their roots were."""
+    """Return the shape effects, from the effects of the columns of their roots."""
     told, first = {}, 0
     for setting, root in roots.items():
         own = [index for index, case in enumerate(cases) if case.setting == setting]

@@ -1,4 +1,4 @@
-"""Devices by the names that people and drivers have for them."""
+"""Devices by the names that people and drivers use for them."""
 
 import re
 from functools import lru_cache
@@ -6,7 +6,7 @@ from functools import lru_cache
 from mlsys.frozen import FrozenDict
 from mlsys.hardware import Device, Hardware
 
-# Names that NVIDIA's driver has for boards.
+# Board names of NVIDIA's driver.
 _DRIVERS = {
     "NVIDIA A100-SXM4-80GB": "A100_80GB",
     "NVIDIA A100-SXM4-40GB": "A100_40GB",
@@ -26,7 +26,7 @@ def _plain(name: str) -> str:
 
 
 def _of_another_maker(name: str, device: Device) -> bool:
-    """Tell whether a name begins with a maker that is not the device's, as NVIDIA's A16 is not Apple's."""
+    """Return whether a name begins with another maker than the device's: NVIDIA's A16 is not Apple's."""
     said = next((maker for maker in _MAKERS if name.lower().startswith(maker)), "")
     made = device.vendor.lower()
     same = {"aws": "amazon", "azure": "microsoft", "huawei": "hisilicon"}
@@ -40,12 +40,12 @@ def _known() -> FrozenDict[str, str]:
 
 @lru_cache(maxsize=1024)
 def device_named(name: str, *, cpu: bool = False) -> Device | None:
-    """Return the device of the catalogue that a name means, or None where it has none.
+    """Return the device of the catalogue with the given name, or None.
 
     Parameters
     ----------
     name
-        With or without its maker, capitals and punctuation; what stands in parentheses may be dropped.
+        With or without its maker, capitals and punctuation; parts in parentheses may be omitted.
     cpu
         Whether the CPU cluster of a system on chip is meant.
 

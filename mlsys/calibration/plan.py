@@ -1,4 +1,4 @@
-"""From a list of what could be measured of a machine to the ten that tell most of it, as rows to fill in."""
+"""Selection of the ten most informative measurements from a list, as rows to fill in."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ class Planned:
     Attributes
     ----------
     line
-        Where it stands in the list.
+        Its line in the list.
     row
-        As the list has it.
+        The row of the list.
     seconds
-        How long it is expected to take.
+        Expected duration.
     """
 
     line: int
@@ -34,15 +34,15 @@ class Planned:
 
 
 def ten_to_take(rows: Sequence[Row], where: str = "ten_to_take()") -> tuple[Planned, ...]:
-    """Return the ten measurements that tell most of all rows, the most telling first.
+    """Return the ten most informative measurements of all rows, the best first.
 
     Parameters
     ----------
     rows
-        What could be measured of one machine, and will be asked of it: 3 to 2,000; one that stands twice counts once.
-        Their values are not read.
+        Possible measurements, and future questions, of one machine: 3 to 2,000; duplicates count once. Their values are
+        not read.
     where
-        Named in errors: the file.
+        Name used in errors: the file.
 
     Raises
     ------
@@ -68,16 +68,16 @@ def ten_to_take(rows: Sequence[Row], where: str = "ten_to_take()") -> tuple[Plan
 
 
 def plan_file(data: Path, out: Path) -> tuple[Planned, ...]:
-    """Read what could be measured, choose, and write the ten with their values left open.
+    """Read possible measurements, select ten, and write them with empty values.
 
     Raises
     ------
     ValueError
-        As :func:`ten_to_take`; and if a column has no name that rows have.
+        As for :func:`ten_to_take`; and if a column is unknown.
     """
     check_columns(data, measured=False)
     if out.exists() and out.samefile(data):
-        raise ValueError(f"{out} holds the list: choose another place for the ten")
+        raise ValueError(f"{out} contains the list: choose another file for the ten rows")
     ten = ten_to_take(read_rows(data, measured=False), str(data))
     heads = [name for name in columns_of(data, measured=False) if name in COLUMNS]
     if "value" not in heads:

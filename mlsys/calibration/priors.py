@@ -1,11 +1,11 @@
-"""What parameters are like before anything is measured: the prior of each, and its limits."""
+"""Priors of the parameters before any measurement, with their limits."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Prior:
-    """Where a parameter is expected, how far it may be from there, and its limits."""
+    """Expected value of a parameter, its prior spread, and its limits."""
 
     centre: float
     factor: float  # one standard deviation, as a factor

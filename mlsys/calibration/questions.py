@@ -1,4 +1,4 @@
-"""From a measured row to the machine and the work that the models time."""
+"""Conversion of a measured row to the machine and the work that the models time."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -23,7 +23,7 @@ from mlsys.provenance import remembered
 from mlsys.workloads import Network, load
 
 READERS = "mlsys.row_readers"
-"""Entry points of this group read rows in the words of published sources."""
+"""Entry points of this group read rows with free-text columns."""
 
 _FORMATS = {
     "fp32": Format("fp32", 4, 4, True),
@@ -36,32 +36,32 @@ _FORMATS = {
 
 @lru_cache(maxsize=1)
 def _free_text_reader() -> Callable[[Row], Case] | None:
-    """Return what reads rows in words, where a distribution that can is installed."""
+    """Return a reader of free-text rows, if a distribution that provides one is installed."""
     found = next(iter(entry_points(group=READERS)), None)
     return cast(Callable[[Row], Case], found.load()) if found else None
 
 
 def interpret(row: Row) -> Case:
-    """Return a row as a case: by its typed columns, else as its words are read where mlsys-evidence is installed.
+    """Return a row as a case: from its typed columns, or from free text if mlsys-evidence is installed.
 
     Raises
     ------
     Inexpressible
-        If no model can express it; the text is the reason.
+        If no model can express it, with the reason.
     """
     if row.typed:
         return typed_case(row)
     reader = _free_text_reader()
     if reader is None:
         raise Inexpressible(
-            "`workload`, `model` and `seq_or_shape` are words. Write the columns that `mlsys measure` writes, with "
-            "`network` or `operator`; or, to have words read, type: pip install mlsys-evidence"
+            "`workload`, `model` and `seq_or_shape` are free text. Write the columns that `mlsys measure` writes, with "
+            "`network` or `operator`; or, to have free text read, type: pip install mlsys-evidence"
         )
     return reader(row)
 
 
 def typed_case(row: Row) -> Case:
-    """Return a row whose columns say what was measured as a case.
+    """Return a row with typed columns as a case.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def _answer(row: Row) -> Case | str:
 def _device(row: Row, *, cpu: bool = False) -> Device:
     device = device_named(row.device, cpu=cpu)
     if device is None:
-        raise Inexpressible(f"no twin of {'the CPU of ' if cpu else ''}{row.device} in the catalogue")
+        raise Inexpressible(f"no {'CPU of ' if cpu else ''}{row.device} in the catalogue")
     return device
 
 
@@ -99,20 +99,20 @@ def _format(row: Row) -> Format:
 def _stream(row: Row) -> Case:
     """Return the case of arrays that are read and written once."""
     if row.elements is None:
-        raise Inexpressible(f"`elements` must be the numbers of an array where `operator` is {row.operator}")
+        raise Inexpressible(f"`elements` must be the length of an array where `operator` is {row.operator}")
     device, value = _device(row), _format(row).value
     moved = ARRAYS[row.operator] * row.elements * value
     work = Work.of([Kernel(VECTOR, flops=moved / 16, moved=moved)])
     seconds, setting = moved / bytes_a_second(row), f"stream on {device.kind}"
     engine = moving_engine(device)
     return Case(
-        row, "copy and stream", setting, device.id, engine, work, seconds, True, stays=False,
+        row, "copy and stream", setting, device.id, engine, work, seconds, True, cached=False,
         version=without_zeros(row.software),
     )  # fmt: skip
 
 
 def _network(row: Row) -> Case:
-    """Return the case of one forward pass of a network, run as `mlsys analyze` has it."""
+    """Return the case of one forward pass of a network, run as by `mlsys analyze`."""
     on_cpu = row.processor == "cpu"
     device, fmt = _device(row, cpu=on_cpu), _format(row)
     batch = _batch(row)
@@ -146,8 +146,8 @@ def _batch(row: Row) -> int:
 def _setting(row: Row, kind: str, fmt: Format) -> str:
     """Return the setting of a row's software on a kind of machine."""
     if not row.stack:
-        raise Inexpressible("`stack` must say what ran the network: eager for PyTorch as it is, compiled, ncnn, …")
-    # Where convolutions alone are narrow, the other products run on units that multiply no faster than they add.
+        raise Inexpressible("`stack` must name the software of the network: eager for eager PyTorch, compiled, ncnn, …")
+    # If only convolutions use a narrow format, the other products run on units that multiply no faster than they add.
     stack = "eager small units" if row.stack == "eager" and kind == "GPU" and fmt.convolutions > 1 else row.stack
     setting = f"{stack} network on {kind}"
     if setting not in fitted():

@@ -1,4 +1,4 @@
-"""Published measurements as they were published, one row each."""
+"""Published measurements as rows of a CSV file."""
 
 import csv
 import io
@@ -16,15 +16,15 @@ from mlsys.faults import short
 from mlsys.inputs import read_text
 from mlsys.units import UndefinedUnitError, ureg
 
-# Stands in a record whose cells are too many or too few.
+# Marks a record with too many or too few cells.
 _RAGGED = "\0cells"
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-# Columns that files of measurements may have beside those of a row.
+# Columns that files of measurements may have in addition to those of a row.
 EXTRA = ("source_type", "confidence", "licence")
-# What rows count that is no unit of the registry.
+# Counted things that are not units of the registry.
 _COUNTED = ("%", "x", "PEs", "CPU ticks", "fps", "FPS", "qps", "QPS")
 REQUIRED = ("device", "device_class", "workload", "precision", "seq_or_shape", "metric", "value", "unit")
-# A file with one of these columns need not have those in words.
+# With one of these columns, a file needs no free-text description of the workload.
 TYPED, IN_WORDS = ("network", "operator"), ("workload", "seq_or_shape")
 ARRAYS = {"copy": 2, "scale": 2, "add": 3, "triad": 3}
 """Operators that stream arrays, and how many arrays each reads or writes."""
@@ -40,42 +40,42 @@ class Row:
     Attributes
     ----------
     id
-        Its name in the file.
+        Identifier in the file.
     device, device_class, n_devices
-        What was measured, in the words of the source; and how many worked together, 0 where not stated.
+        The device in the words of the source; and the number of devices, 0 if not stated.
     workload, model, precision, batch, seq_or_shape
-        What it did, in the words of the source.
+        The workload, in the words of the source.
     metric, value, unit
-        What was measured.
+        The measured quantity.
     software
-        Which library or runtime did it.
+        Library or runtime.
     source, source_path
-        Where it was published: a key of :func:`sources` or an address, and the place in it.
+        Publication: a key of :func:`sources` or an address, and the place in it.
     quality
         ``"primary"``, ``"secondary"`` or ``"suspect"``.
     group
-        The sweep it belongs to: rows of one sweep are never parted between fit and test.
+        The sweep of the row: rows of one sweep are never split between fit and test.
     note
-        What else the source says of it.
+        Further remarks of the source.
     line
-        Where it stands in its file, for errors; 0 if it was in none.
+        Line in its file, for errors; 0 if not from a file.
     network
         Name of the network in the catalogue, with ``image`` or ``tokens``.
     operator
         ``"copy"``, ``"scale"``, ``"add"`` or ``"triad"`` of arrays of ``elements`` numbers each.
     elements, image, tokens
-        Numbers of an array, pixels of the side of an image, tokens of a sequence.
+        Length of an array, pixels along the side of an image, tokens of a sequence.
     stack
-        What runs a network: ``"eager"`` for PyTorch as it is, ``"compiled"``, ``"ncnn"``, …; with ``software`` as its
+        Software of a network: ``"eager"`` for eager PyTorch, ``"compiled"``, ``"ncnn"``, …; with ``software`` as its
         version.
     processor, threads
-        ``"cpu"`` or ``"cuda"``, and how many threads of a CPU.
+        ``"cpu"`` or ``"cuda"``, and number of CPU threads.
     tf32
-        ``"convolutions"`` where those in FP32 may be computed in TF32; ``"none"`` where none may.
+        ``"convolutions"`` if FP32 convolutions may be computed in TF32; ``"none"`` if not.
     spread
-        Middle half of the samples, over their median.
+        Interquartile range of the samples, over their median.
     busy
-        Part of its threads' time that a program had of the CPU.
+        Share of CPU time that the program's threads had.
     clock_mhz
         Clock after the measurement.
     """
@@ -114,12 +114,12 @@ class Row:
 
     @property
     def typed(self) -> bool:
-        """Whether columns of their own say what was measured, and nothing is read out of words."""
+        """Whether typed columns describe the measurement, so that no free text is read."""
         return bool(self.network or self.operator)
 
     @property
     def measured_by(self) -> str:
-        """The source without its version and host, as the tables of the fit name it; MLPerf's rounds are one.
+        """The source without its version and host, as named in the tables of the fit; MLPerf's rounds are one source.
 
         Examples
         --------
@@ -142,24 +142,24 @@ COLUMNS = tuple(entry.name for entry in fields(Row) if entry.name != "line")
 
 
 def unread_columns(path: Path, *, measured: bool = True) -> list[str]:
-    """Return the columns of a CSV file that measurements, or what could be measured, do not have.
+    """Return the columns of a CSV file that are not columns of measurements.
 
     Raises
     ------
     ValueError
-        If one of them is a column that is missing, misspelt.
+        If one of them is a misspelt required column.
     """
-    heads = columns_of(path, measured=measured)
-    unread = [name for name in heads if name not in (*COLUMNS, *EXTRA)]
+    columns = columns_of(path, measured=measured)
+    unread = [name for name in columns if name not in (*COLUMNS, *EXTRA)]
     for name in unread:
-        meant = did_you_mean(name, [column for column in COLUMNS if column not in heads])
+        meant = did_you_mean(name, [column for column in COLUMNS if column not in columns])
         if meant:
             raise ValueError(f"{path}: line 1: unknown column {name!r}.{meant}")
     return unread
 
 
 def columns_of(path: Path, *, measured: bool = True) -> list[str]:
-    """Return the names of the columns of a CSV file, as its first line has them."""
+    """Return the column names in the first line of a CSV file."""
     return _records(path, measured)[0]
 
 
@@ -173,23 +173,23 @@ def read_rows(path: Path, *, measured: bool = True) -> list[Row]:
         precision, seq_or_shape, metric, value and unit; with a column network or operator, workload and seq_or_shape
         may be absent.
     measured
-        False for a list of what could be measured: no value is read, and each row has that of one unit.
+        Whether to read values; False for a list of possible measurements, each with a value of one unit.
 
     Raises
     ------
     ValueError
-        If a column is missing, there is no row, or a value is no positive number; the
-        message lists every such line.
+        If a column is missing, there are no rows, or a value is not a positive number; the message lists every such
+        line.
     """
-    heads, records = _records(path, measured)
+    columns, records = _records(path, measured)
     if not records:
-        raise ValueError(f"{path}: no rows under the first line")
+        raise ValueError(f"{path}: no rows after the first line")
     faults: list[str] = []
     rows = []
     seen: dict[str, int] = {}
     for number, record in records:
         if _RAGGED in record:
-            faults.append(f"line {number}: wanted {len(heads)} cells, as the first line has, got {record[_RAGGED]}")
+            faults.append(f"line {number}: expected {len(columns)} cells, as in the first line, got {record[_RAGGED]}")
             continue
         try:
             row = _row(number, record if measured else record | {"value": "1"})
@@ -197,7 +197,7 @@ def read_rows(path: Path, *, measured: bool = True) -> list[Row]:
             faults.append(f"line {number}: {error}")
             continue
         if row.id in seen:
-            faults.append(f"line {number}: `id` {row.id!r} stands in line {seen[row.id]} already; ids must differ")
+            faults.append(f"line {number}: duplicate `id` {row.id!r}, first in line {seen[row.id]}; ids must differ")
             continue
         seen[row.id] = number
         rows.append(row)
@@ -210,61 +210,61 @@ def read_rows(path: Path, *, measured: bool = True) -> list[Row]:
 
 
 def _records(path: Path, measured: bool = True) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
-    """Return the names of the columns, and each record with the number of the line that it begins on.
+    """Return the column names, and each record with the number of its first line.
 
     Raises
     ------
     ValueError
-        If a column is missing or named twice, or a field is longer than the 128 KiB that a field may have.
+        If a column is missing or duplicated, or a field is longer than the limit of 128 KiB.
     """
     text = read_text(path)
     reader = csv.reader(io.StringIO(text, newline=""))
-    heads: list[str] = []
+    columns: list[str] = []
     records: list[tuple[int, dict[str, str]]] = []
     before = 0
     try:
         for cells in reader:
             line, before = before + 1, reader.line_num
-            if not heads:
-                heads = [cell.strip() for cell in cells]
+            if not columns:
+                columns = [cell.strip() for cell in cells]
             elif cells:
-                record: dict[str, str] = dict(zip(heads, cells, strict=False))
-                if len(cells) != len(heads):
+                record: dict[str, str] = dict(zip(columns, cells, strict=False))
+                if len(cells) != len(columns):
                     record[_RAGGED] = str(len(cells))
                 records.append((line, record))
     except csv.Error as error:
-        column = _long_column(text, before, heads)
+        column = _long_column(text, before, columns)
         raise ValueError(f"{path}: line {before + 1}{column}: {error}. A field holds at most 128 KiB") from error
-    twice = sorted(name for name, times in Counter(heads).items() if times > 1)
+    twice = sorted(name for name, times in Counter(columns).items() if times > 1)
     if twice:
-        raise ValueError(f"{path}: line 1: columns named twice: {', '.join(twice)}. Give each column a name of its own")
-    needless = {*(() if measured else ("value",)), *(IN_WORDS if set(heads) & set(TYPED) else ())}
+        raise ValueError(f"{path}: line 1: duplicate columns: {', '.join(twice)}. Give each column its own name")
+    needless = {*(() if measured else ("value",)), *(IN_WORDS if set(columns) & set(TYPED) else ())}
     required = [name for name in REQUIRED if name not in needless]
-    missing = [name for name in required if name not in heads]
-    if not heads:
+    missing = [name for name in required if name not in columns]
+    if not columns:
         raise ValueError(f"{path}: the file is empty. The first line must name at least {', '.join(required)}")
     if missing:
-        other = next((name for mark, name in _SEPARATORS.items() if len(heads) == 1 and mark in heads[0]), "")
-        if not other and set(required) <= {name.lower() for name in heads}:
-            raise ValueError(f"{path}: line 1: write the names of columns in small letters: {', '.join(required)}")
+        other = next((name for mark, name in _SEPARATORS.items() if len(columns) == 1 and mark in columns[0]), "")
+        if not other and set(required) <= {name.lower() for name in columns}:
+            raise ValueError(f"{path}: line 1: write column names in lower case: {', '.join(required)}")
         raise ValueError(
-            f"{path}: line 1: the cells stand between {other}: save the file with commas"
+            f"{path}: line 1: the cells are separated by {other}: save the file with commas"
             if other
-            else f"{path}: line 1: columns missing: {', '.join(missing)}; found: {short(heads)}. "
+            else f"{path}: line 1: columns missing: {', '.join(missing)}; found: {short(columns)}. "
             f"The first line must name at least {', '.join(required)}"
         )
-    return heads, records
+    return columns, records
 
 
-def _long_column(text: str, before: int, heads: list[str]) -> str:
+def _long_column(text: str, before: int, columns: list[str]) -> str:
     """Return the name of the column whose field is too long, on the line after ``before``."""
     line = text.split("\n")[before] if before < text.count("\n") + 1 else ""
     longest = max(enumerate(line.split(",")), key=lambda pair: len(pair[1]))[0]
-    return f", column `{heads[longest]}`" if longest < len(heads) else ""
+    return f", column `{columns[longest]}`" if longest < len(columns) else ""
 
 
 def _as_written(text: str) -> str:
-    """Return how to write a value that stands with a comma, or with its unit; empty where it is neither."""
+    """Return a hint for a value with a decimal comma or with a unit; empty otherwise."""
     if re.fullmatch(r"\d+,\d+", text):
         return f": write {text.replace(',', '.')}, with a point"
     written = re.fullmatch(r"([\d.]+) ?[A-Za-zµ%/]+", text)
@@ -299,7 +299,7 @@ def _row(number: int, record: dict[str, str]) -> Row:
 
 
 def _typed(text: dict[str, str]) -> dict[str, Any]:
-    """Return the numbers among the typed columns, and refuse what is none, or no choice of its column."""
+    """Return the typed columns; raise if a number or a choice is invalid."""
     for name, choices in _CHOICES.items():
         if text[name] not in ("", *choices):
             raise ValueError(f"`{name}` must be {' or '.join(choices)}, or empty, got {text[name]!r}")
@@ -323,7 +323,7 @@ def _typed(text: dict[str, str]) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _is_unit(text: str) -> bool:
-    """Tell whether a word is a unit of anything that rows may state; what is produced in a second may be anything."""
+    """Return whether a word is a unit that rows may have; rates may count anything per second."""
     if "/" in text or text in _COUNTED:
         return True
     try:
@@ -332,17 +332,17 @@ def _is_unit(text: str) -> bool:
         return False
 
 
-# No machine holds a larger batch.
+# Largest batch of any machine.
 MOST_BATCH = 10**9
 _MOST_NUMBER = 1e15
 
 
 def _batch(text: str) -> None:
-    """Refuse a batch that is no whole number above zero; words such as ``micro 4`` and an empty cell pass."""
+    """Raise if a batch is not a positive whole number; words such as ``micro 4`` and an empty cell are accepted."""
     match = re.match(r"\s*([-+]?(?:\d[\d.,]*(?:[eE][-+]?\d+)?|nan|inf\w*))\b", text, re.IGNORECASE)
     if match is None:
-        if re.fullmatch(r"[A-Za-z_]+", text):  # a remark such as "unlimited queue (max in-flight)" may stand
-            raise ValueError(f"`batch` must be a whole number above zero, or empty where not stated, got {text!r}")
+        if re.fullmatch(r"[A-Za-z_]+", text):  # a remark such as "unlimited queue (max in-flight)" is accepted
+            raise ValueError(f"`batch` must be a whole number above zero, or empty if not stated, got {text!r}")
         return
     try:
         number = float(match.group(1).rstrip(",.").replace(",", ""))
@@ -355,7 +355,7 @@ def _batch(text: str) -> None:
 
 
 def _devices(text: str) -> int:
-    """Return how many devices worked; 0 for the question mark of a source that does not say."""
+    """Return the number of devices; 0 for a question mark, if the source does not state it."""
     if text == "?":
         return 0
     try:
@@ -363,5 +363,5 @@ def _devices(text: str) -> int:
     except ValueError:
         number = math.nan
     if not (number >= 1 and number == math.floor(number)):
-        raise ValueError(f"`n_devices` must be a whole number above zero, or ? where not stated, got {text!r}")
+        raise ValueError(f"`n_devices` must be a whole number above zero, or ? if not stated, got {text!r}")
     return int(number)

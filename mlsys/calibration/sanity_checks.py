@@ -1,4 +1,4 @@
-"""Rows of a file that are read as they stand, and cannot be meant so."""
+"""Plausibility checks of rows: readable values that cannot be correct."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from mlsys.calibration.times import stack_of
 from mlsys.formatting import natural
 from mlsys.hardware import Hardware
 
-# What published rows call a machine, by the kind of its twin.
+# Classes of machines in published rows, by the kind of the device.
 _CLASSES = {
     "GPU": ("datacenter GPU", "consumer GPU", "edge SoC"),
     "CPU": ("CPU", "edge SoC"),
@@ -20,9 +20,9 @@ _CLASSES = {
     "SoC": ("edge SoC", "CPU", "NPU"),
     "MCU": ("MCU",),
 }
-# No clock, cache or fast algorithm makes a kernel so many times faster than its bound, nor software so much slower.
+# Factors beyond any clock, cache or fast algorithm, and beyond any inefficiency of software.
 FASTER, SLOWER = 10.0, 1000.0
-# Two measurements of the same thing that differ by more contradict each other.
+# Ratio above which two measurements of the same thing contradict each other.
 CONTRADICTION = 2.0
 
 # The first measurement of each thing, with its line.
@@ -30,17 +30,17 @@ Seen = dict[tuple[str | int, ...], tuple[int, Case]]
 
 
 def lines_of(rows: Sequence[Row]) -> list[tuple[int, Row]]:
-    """Return each row with the line of its file; of rows that were in none, as if each took a line under the first."""
+    """Return each row with the line of its file; rows without a file are numbered from line 2."""
     return [(row.line or number, row) for number, row in enumerate(rows, start=2)]
 
 
 def check_classes(rows: Sequence[Row], where: str) -> None:
-    """Refuse rows whose class of machine is none, or is not that of their device.
+    """Refuse rows with an unknown device class, or with another class than that of their device.
 
     Raises
     ------
     ValueError
-        Naming the file, the line, what was given and what the device is.
+        With the file, the line, the given class and that of the device.
     """
     for line, row in lines_of(rows):
         try:
@@ -56,21 +56,21 @@ def check_classes(rows: Sequence[Row], where: str) -> None:
 
 
 def what_was_measured(row: Row) -> tuple[str | int, ...]:
-    """Return what tells one measurement of a machine from the others."""
+    """Return the key that identifies a measurement of a machine."""
     what = (row.workload, row.model, row.precision, row.batch, row.seq_or_shape)
     typed = (row.network, row.operator, row.elements or 0, row.image or 0, row.tokens or 0, row.stack, row.threads or 0)
     return *what, row.metric, row.software, row.n_devices, *typed, row.processor, row.tf32
 
 
 def contradiction(line: int, case: Case, seen: Seen) -> str:
-    """Return how a measurement contradicts the first one of the same thing, in words; empty where it does not.
+    """Return the contradiction of a measurement with the first one of the same thing, in words; empty if none.
 
     Parameters
     ----------
     line, case
-        Of the measurement.
+        Line and case of the measurement.
     seen
-        The first of each thing; this one is added where it is the first.
+        The first measurement of each thing; this one is added if it is the first.
     """
     row = case.row
     first, other = seen.setdefault((case.twin, *what_was_measured(row)), (line, case))
@@ -83,29 +83,29 @@ def contradiction(line: int, case: Case, seen: Seen) -> str:
 
 
 def check_work(cases: Sequence[Case], expected: Sequence[float], where: str) -> None:
-    """Refuse rows that have nothing to do, as :func:`check_times`."""
+    """Refuse rows without any work; arguments as for :func:`check_times`."""
     for (line, row), case, usual in zip(lines_of([case.row for case in cases]), cases, expected, strict=True):
         if not (0 < case.seconds < math.inf and 0 < usual < math.inf):
             told = f"{where}: line {line}: {row.value:g} {row.unit}"
-            raise ValueError(f"{told}: there is nothing to do in `seq_or_shape` {row.seq_or_shape!r}")
+            raise ValueError(f"{told}: `seq_or_shape` {row.seq_or_shape!r} contains no work")
 
 
 def check_times(cases: Sequence[Case], expected: Sequence[float], where: str) -> None:
-    """Refuse measurements that no machine of that kind can have made: mostly a wrong unit.
+    """Refuse measurements that no such machine can have made: mostly a wrong unit.
 
     Parameters
     ----------
     cases
-        Of the lines from the second on.
+        Cases of the lines from the second on.
     expected
-        Estimated, seconds.
+        Estimated times, seconds.
     where
         The file.
 
     Raises
     ------
     ValueError
-        If a row has no work, or its time is far below the bound, or a thousand times what is expected.
+        If a row has no work, or its time is far below the bound, or a thousand times the expected time.
     """
     check_work(cases, expected, where)
     arithmetic, traffic = least_times(cases, stack_of(cases))
@@ -118,14 +118,14 @@ def check_times(cases: Sequence[Case], expected: Sequence[float], where: str) ->
 
 
 def doubt_of(case: Case, expected: float, bound: float) -> str:
-    """Return why no machine of that kind can have measured so, in words; empty where it can.
+    """Return why no such machine can have measured this, in words; empty if it can.
 
     Parameters
     ----------
     case
-        With what was measured.
+        A case with its measured time.
     expected, bound
-        Estimated, and the least; seconds.
+        Estimated time and lower bound, seconds.
     """
     asked = "Is the unit right, and the size?"
     if case.seconds < bound / FASTER:
@@ -134,5 +134,5 @@ def doubt_of(case: Case, expected: float, bound: float) -> str:
             f"for it. {asked}"
         )
     if case.seconds > expected * SLOWER:
-        return f"takes {natural(case.seconds / expected)} times as long as is expected. {asked} Was the machine free?"
+        return f"takes {natural(case.seconds / expected)} times as long as expected. {asked} Was the machine free?"
     return ""

@@ -1,4 +1,4 @@
-"""Times of cases side by side, at parameters that are known."""
+"""Times of batches of cases at given parameters."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,12 @@ Array = NDArray[np.float64]
 
 
 def stack_of(cases: Sequence[Case]) -> CaseBatch:
-    """Return cases side by side, as the model takes them."""
-    return CaseBatch.of([(case.engine, case.work, case.stays) for case in cases])
+    """Return cases as a batch for the model."""
+    return CaseBatch.of([(case.engine, case.work, case.cached) for case in cases])
 
 
 def with_latency(cases: Sequence[Case], seconds: Array) -> Array:
-    """Return times of cases, none below what latency takes whatever the rates."""
+    """Return times of cases, raised to their latency limits."""
     times: Array = np.maximum(seconds, [case.at_least for case in cases])
     return times
 
@@ -28,10 +28,10 @@ def case_times(cases: Sequence[Case], parameters: Array, stack: CaseBatch | None
     Parameters
     ----------
     cases
-        As :func:`~mlsys.calibration.questions.interpret` returns them.
+        As returned by :func:`~mlsys.calibration.questions.interpret`.
     parameters
-        One row for each case, as :meth:`Parameters.vectorised` has it.
+        One row per case, as returned by :meth:`Parameters.vectorised`.
     stack
-        Of the same cases, where there is one already.
+        Batch of the same cases, if already built.
     """
     return with_latency(cases, calibrated_times(stack_of(cases) if stack is None else stack, parameters))

@@ -1,4 +1,4 @@
-"""Published values as times."""
+"""Conversion of published values to times."""
 
 from mlsys.calibration.case import Inexpressible
 from mlsys.calibration.rows import Row
@@ -21,12 +21,12 @@ def seconds_each(row: Row, per_unit: float = 1.0) -> tuple[float, bool]:
 
 
 def bytes_a_second(row: Row) -> float:
-    """Return the bandwidth that a row states, byte/s.
+    """Return the bandwidth stated by a row, byte/s.
 
     Raises
     ------
     Inexpressible
-        If it states something else.
+        If it states another quantity.
     """
     scale = _BANDWIDTHS.get(row.unit)
     if scale is None:

@@ -99,7 +99,7 @@ class Page:
             row += 1
             name = f"{first} ({row})"
         digest = functools.cache(shown.digest)  # called when the page is complete, possibly several times
-        if not PEDIGREE.get():
+        if not WITH_PROVENANCE.get():
             self.exhibits[name] = Exhibit(name, digest, ())
             return
         basis, names = behind_call(shown.frame)
@@ -159,18 +159,18 @@ class Page:
         }
 
 
-PEDIGREE: ContextVar[bool] = ContextVar("pedigree", default=True)
+WITH_PROVENANCE: ContextVar[bool] = ContextVar("with_provenance", default=True)
 """Whether a page records the facts that it depends on."""
 
 
 @contextlib.contextmanager
-def without_pedigree() -> Iterator[None]:
+def without_provenance() -> Iterator[None]:
     """Record only the values of a page's claims, tables and figures inside the block, not the facts behind them.
 
     For running a page again to see what changes.
     """
-    token = PEDIGREE.set(False)
+    token = WITH_PROVENANCE.set(False)
     try:
         yield
     finally:
-        PEDIGREE.reset(token)
+        WITH_PROVENANCE.reset(token)

@@ -15,7 +15,7 @@ import numpy as np
 
 from mlsys import provenance
 from mlsys.claims import render
-from mlsys.claims.filed import PEDIGREE, Cell, Claim, Page
+from mlsys.claims.filed import WITH_PROVENANCE, Cell, Claim, Page
 from mlsys.claims.slicing import Basis, bases_of, names_assigned, watch_cells
 from mlsys.formatting import natural
 from mlsys.provenance.shown import hear
@@ -36,7 +36,7 @@ def start_chapter(name: str) -> None:
     global _page, _stop_listening
     _stop_recording()
     _page = Page(name)
-    stop_functions = [hear(_page.show), *([provenance.listen(_page.facts)] if PEDIGREE.get() else [])]
+    stop_functions = [hear(_page.show), *([provenance.listen(_page.facts)] if WITH_PROVENANCE.get() else [])]
     _stop_listening = lambda: [stop() for stop in stop_functions]  # noqa: E731
     begin_cell(_source)
 
@@ -50,7 +50,7 @@ def begin_cell(source: str) -> None:
     global _source, _stop_cell
     _source = source
     _stop_cell()
-    if _stop_listening is not None and PEDIGREE.get():
+    if _stop_listening is not None and WITH_PROVENANCE.get():
         cell = Cell(names_assigned(source))
         _page.cells.append(cell)
         _stop_cell = provenance.listen(cell.facts)
@@ -109,7 +109,7 @@ def claim(*, unit: str | None = None, precision: int | None = None, **values: An
     if not values:
         raise ValueError("claim(): name at least one value. Write e.g. claim(ridge=chip.ridge_point('fp16'))")
     claims = [_make(name, value, unit, precision) for name, value in values.items()]
-    if not PEDIGREE.get():
+    if not WITH_PROVENANCE.get():
         for item in claims:
             _page.add(item)
         return
@@ -178,7 +178,7 @@ def _with_basis(item: Claim, basis: Basis | None) -> Claim:
 
 
 def _make(name: str, value: Any, unit: str | None, precision: int | None) -> Claim:
-    origin = provenance.origin_of(value) if PEDIGREE.get() else None
+    origin = provenance.origin_of(value) if WITH_PROVENANCE.get() else None
     formula = origin.expression() if origin is not None else OWN_CODE
     facts = tuple(fact.name for fact in origin.facts()) if origin is not None else ()
     compared = tuple(fact.name for fact in origin.compared()) if origin is not None else ()

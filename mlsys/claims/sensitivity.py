@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.claims import page as pages
-from mlsys.claims.filed import Page, without_pedigree
+from mlsys.claims.filed import Page, without_provenance
 from mlsys.claims.ledger import cells_of
 from mlsys.deadline import Deadline, TimeIsUpError, interrupted_at
 from mlsys.errors import UnreadableError
@@ -31,7 +31,7 @@ Elasticity = dict[str, dict[str, float]]
 _MAGIC = re.compile(r"^(\s*)[%!].*", re.MULTILINE)  # IPython magics, such as the line that installs the package
 
 
-def run_page(notebook: str | Path, *, pedigree: bool = True) -> Page:
+def run_page(notebook: str | Path, *, with_provenance: bool = True) -> Page:
     """Run the code cells of a notebook in this process; return its claims, tables, figures and facts.
 
     Cells tagged ``raises-exception`` may raise. Output is discarded and figures are closed.
@@ -40,10 +40,10 @@ def run_page(notebook: str | Path, *, pedigree: bool = True) -> Page:
     ----------
     notebook
         Path of the notebook.
-    pedigree
+    with_provenance
         Whether to record the facts behind each result; without it, a page with many results runs in half the time.
     """
-    with contextlib.nullcontext() if pedigree else without_pedigree():
+    with contextlib.nullcontext() if with_provenance else without_provenance():
         return _run(notebook)
 
 
@@ -145,7 +145,7 @@ def sensitivity(
         for fact in listed:
             try:
                 with interrupted_at(deadline), perturbed(fact, 1 + step):
-                    after = run_page(notebook, pedigree=False)
+                    after = run_page(notebook, with_provenance=False)
             except (AssertionError, ValueError):
                 moved[fact] = {"assertion": float("inf")}
                 continue

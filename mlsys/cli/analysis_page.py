@@ -1,4 +1,4 @@
-"""An analysis as one HTML file that needs nothing beside it."""
+"""HTML report of an analysis, in one self-contained file."""
 
 import html
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ from mlsys.models.analysis import Analysis
 from mlsys.models.analysis.answer import SAMPLES
 
 
-def analysis_page(analysis: Analysis, device: Device, own: Sequence[str] = ()) -> str:
-    """Return the page: totals, the advice, the roofline with every layer, and the tables."""
+def analysis_page(analysis: Analysis, device: Device, overrides: Sequence[str] = ()) -> str:
+    """Return the page: totals, advice, the roofline with every layer, and tables."""
     from mlsys.viz.analysis import analysis_alt_text, analysis_figure, inline_svg
 
     title = f"{analysis.workload} on {analysis.device}"
-    causes = ", ".join(f"{cause} {analysis.share_held_by(cause):.0%}" for cause in ("compute", "memory", "launch"))
+    causes = ", ".join(f"{cause} {analysis.share_limited_by(cause):.0%}" for cause in ("compute", "memory", "launch"))
     totals = (
         ("Number format", analysis.precision),
         (
@@ -30,7 +30,7 @@ def analysis_page(analysis: Analysis, device: Device, own: Sequence[str] = ()) -
             " to ".join(f"{time.to_compact():.3g}" for time in analysis.range) + f" ({analysis.interval.why})",
         ),
         ("Energy", _energy(analysis)),
-        ("Held by", causes),
+        ("Limited by", causes),
         ("Work", f"{analysis.flops.to_compact():.4g}, {analysis.utilisation:.1%} of {analysis.peak:.4g}"),
         ("Bytes", f"{analysis.data.to_compact():.4g}, weights {analysis.weights.to_compact():.4g}"),
         ("Memory", str(analysis.memory)),
@@ -47,24 +47,24 @@ def analysis_page(analysis: Analysis, device: Device, own: Sequence[str] = ()) -
         f"<h2>Operators</h2>\n{_operators(analysis)}",
         f"<h2>Assumptions</h2>\n<ul>{assumptions}</ul>",
     ]
-    if own:
-        parts.append(f"<p><b>Numbers of your own</b>: {html.escape('; '.join(own))}</p>")
+    if overrides:
+        parts.append(f"<p><b>User overrides</b>: {html.escape('; '.join(overrides))}</p>")
     return whole_page(title, parts)
 
 
 def _energy(analysis: Analysis) -> str:
     energy = analysis.energy
     if energy is None:
-        return "not estimated: no power at work is known of this device or its class"
+        return "not estimated: no power under load is known for this device or its class"
     low, high = (f"{bound.to_compact():.3g}" for bound in energy.range)
     return (
-        f"{energy.energy.to_compact():.3g} a pass, {low} to {high}; the machine at rest {energy.static_share:.0%} of "
-        f"it ({energy.power.why})"
+        f"{energy.energy.to_compact():.3g} per pass, {low} to {high}; {energy.static_share:.0%} of it is "
+        f"idle power ({energy.power.why})"
     )
 
 
 def _changes(analysis: Analysis) -> str:
-    heads = ("operators", "if", "share, %", "time after", "speedup", "limit")
+    columns = ("operators", "if", "share, %", "time after", "speedup", "limit")
     rows = [
         (
             change.target,
@@ -76,14 +76,14 @@ def _changes(analysis: Analysis) -> str:
         )
         for change in analysis.changes
     ]
-    caption = "Largest gain first. Speedup of the whole; the limit is Amdahl's, for operators that take no time."
-    return wide_table(caption, heads, rows)
+    caption = "Largest gain first. Speedup of the network; the limit is Amdahl's, for operators in zero time."
+    return wide_table(caption, columns, rows)
 
 
 def _operators(analysis: Analysis) -> str:
-    heads = (
+    columns = (
         *("operator", "kind", "share, %", "estimate, µs", "at least, µs", "MFLOP", "kB", "FLOP/byte"),
-        *("of peak, %", "bound by", "held by"),
+        *("of peak, %", "bound by", "limited by"),
     )
     rows = [
         (
@@ -97,8 +97,8 @@ def _operators(analysis: Analysis) -> str:
             f"{operator.intensity.m_as('FLOP/byte'):.2f}",
             f"{100 * operator.utilisation:.1f}",
             operator.bound_by,
-            operator.held_by,
+            operator.limited_by,
         )
         for operator in analysis.operators
     ]
-    return wide_table("In the order in which they run. Bound by: the roofline. Held by: the estimate.", heads, rows)
+    return wide_table("In execution order. Bound by: the roofline. Limited by: the estimate.", columns, rows)

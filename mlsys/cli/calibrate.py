@@ -1,4 +1,4 @@
-"""``mlsys calibrate`` and ``mlsys measure``: ten measurements that make the estimates your own."""
+"""``mlsys calibrate`` and ``mlsys measure``: adapt the estimates to a machine by ten measurements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CLASSES = {"TPU": "TPU-like", "SoC": "edge SoC"}
 
 
 def _use(context: click.Context, _option: click.Parameter, path: Path | None) -> None:
-    """Make every estimate of this command use the file, and none of the next."""
+    """Use the calibration file for every estimate of this command only."""
     if path is not None:
         import os
 
@@ -41,7 +41,7 @@ calibration_option = click.option(
     type=FILE,
     callback=_use,
     expose_value=False,
-    help="A file of `mlsys calibrate`: estimates of that machine are its own. Or set MLSYS_CALIBRATION.",
+    help="A file written by `mlsys calibrate`, applied to estimates of its machine. Or set MLSYS_CALIBRATION.",
 )
 
 
@@ -52,15 +52,15 @@ calibration_option = click.option(
     type=Output(),
     default=Path("calibration.yaml"),
     show_default=True,
-    help="Where to write what was learned.",
+    help="File to write the calibration to.",
 )
 @click.option(
     "--plan",
     "chosen",
     type=Output(),
-    help="Learn nothing yet: DATA lists what could be measured, and the ten rows to measure are written here.",
+    help="Select instead of calibrating: DATA lists candidates, and the ten rows to measure are written here.",
 )
-@click.option("--json", "as_json", is_flag=True, help="What was learned, or the ten rows, as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="The calibration, or the ten rows, as one JSON object.")
 @click.pass_context
 @speak_plainly
 def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None, as_json: bool) -> None:
@@ -71,18 +71,18 @@ def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None
         mlsys calibrate mine.csv            # writes calibration.yaml
         mlsys analyze resnet50 --device Xeon_8480 --precision fp32 --calibration calibration.yaml
 
-    DATA may be written by hand, too, in the columns that `mlsys measure` writes: `network` with `batch`, `image` or
-    `tokens`, `stack` and `processor`; or `operator` and `elements`. What was learned is said, and goes into a small
-    file for --calibration, or the environment variable MLSYS_CALIBRATION.
+    DATA may also be written by hand, with the columns that `mlsys measure` writes: `network` with `batch`, `image` or
+    `tokens`, `stack` and `processor`; or `operator` and `elements`. The result is printed and written to a small file
+    for --calibration, or for the environment variable MLSYS_CALIBRATION.
 
-    Which ten? List what you will ask about in the same columns, values left empty: --plan ten.csv names the ten rows
-    that tell most of the list, and writes them to be filled in. Without a list: of every software, version and number
-    format that you will ask about, some, from the shortest to the longest, and different networks rather than the same
-    again; only software that was measured is calibrated. Measure warm, at a steady clock.
+    Which ten? List the questions you will ask in the same columns, with empty values: --plan ten.csv selects the ten
+    most informative rows and writes them for you to fill in. Without a list, measure some of every software, version
+    and number format that you will ask about, from the shortest to the longest, and prefer different networks to
+    repetitions; only measured software is calibrated. Measure on a warm machine at a steady clock.
     """  # noqa: D301
     if chosen is not None:
         if context.get_parameter_source("out") is click.core.ParameterSource.COMMANDLINE:
-            raise WrongUsage("--plan learns nothing that --out could hold: leave one of them out")
+            raise WrongUsage("--plan writes no calibration: omit --out")
         _plan(data, chosen, as_json)
         return
     from mlsys.calibration.calibrate import calibrate_file
@@ -94,25 +94,25 @@ def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None
         return
     say(
         f"{calibration.rows} measurements of {calibration.device}: "
-        f"median error {calibration.before:.0%} before; {calibration.after:.0%} after, on these very rows"
+        f"median error {calibration.before:.0%} before; {calibration.after:.0%} after, on the same rows"
     )
-    for sentence in calibration.learned or ("nothing new: the machine does what the published ones do",):
+    for sentence in calibration.learned or ("nothing new: the machine behaves like the published ones",):
         say(f"  {sentence}")
     apart = {name: factor for name, factor in calibration.networks.items() if abs(math.log(factor)) > 0.02}
     if apart:
         furthest = sorted(apart.items(), key=lambda item: -abs(math.log(item[1])))[:3]
-        say("  networks apart from that: " + ", ".join(f"{name} {factor:.2f} times" for name, factor in furthest))
+        say("  further factors of networks: " + ", ".join(f"{name} {factor:.2f} times" for name, factor in furthest))
     formats = {name: factor for name, factor in calibration.formats.items() if abs(math.log(factor)) > 0.02}
     if formats:
         told = ", ".join(f"{factor:.2f} times in {name}" for name, factor in sorted(formats.items()))
-        say(f"  and by the number format of a network: {told}")
+        say(f"  further factors by number format of a network: {told}")
     for factors in calibration.versions.values():
         say(
-            "  and by version: "
+            "  further factors by version: "
             + ", ".join(f"{factor:.2f} times in {name}" for name, factor in sorted(factors.items()))
         )
     further = math.exp(FOUR_IN_FIVE * calibration.spread)
-    say(f"  by these rows alone a further measurement should lie within {further:.2f} times, four in five")
+    say(f"  by these rows alone, 80 % of further measurements should lie within a factor of {further:.2f}")
     for sentence in calibration.untold:
         say(f"  {sentence}")
     for sentence in calibration.doubts:
@@ -122,7 +122,7 @@ def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None
 
 
 def _record(calibration: Calibration, out: Path) -> dict[str, object]:
-    """Return what a calibration learned, as plain data."""
+    """Return a calibration as plain data."""
     return {
         "device": calibration.device, "rows": calibration.rows, "error_before": calibration.before,
         "error_after": calibration.after, "learned": list(calibration.learned),
@@ -142,7 +142,7 @@ def _plan(data: Path, out: Path, as_json: bool) -> None:
         rows = [{"line": each.line, "seconds": each.seconds, **dict(vars(each.row))} for each in ten]
         say_json({"rows": rows, "written": str(out)})
         return
-    say(f"{len(ten)} rows of {data} that tell most of them all, the most telling first:")
+    say(f"the {len(ten)} most informative of {data}, in this order:")
     for each in ten:
         row = each.row
         batch = f"batch {row.batch}" if row.batch else ""
@@ -156,39 +156,39 @@ def _plan(data: Path, out: Path, as_json: bool) -> None:
     "--device",
     "name",
     required=True,
-    help="The twin of this machine, of those that `mlsys devices` lists.",
+    help="The device of this machine, as listed by `mlsys devices`.",
     shell_complete=complete_devices,
 )
 @click.option(
-    "--on", type=click.Choice(get_args(Processor)), default="cpu", show_default=True, help="What PyTorch runs on."
+    "--on", type=click.Choice(get_args(Processor)), default="cpu", show_default=True, help="Processor used by PyTorch."
 )
 @click.option(
     "--precision",
     type=click.Choice(get_args(TimedFormat)),
     default="fp32",
     show_default=True,
-    help="Number format that the networks run in.",
+    help="Number format of the networks.",
 )
 @click.option(
     "--out",
     type=Output(),
     default=Path("mine.csv"),
     show_default=True,
-    help="Where to write the rows.",
+    help="File to write the rows to.",
 )
 @speak_plainly
 def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None:
     """Take ten measurements of this machine for `mlsys calibrate`, in less than three minutes.
 
-    They are networks as PyTorch runs them operator by operator, each warmed up and timed until six samples or
-    more are there; on a processor twice, of which the quicker counts, since neighbours come and go; on a GPU also
-    additions of arrays, which its memory holds. Stop what else runs before.
+    Networks run in eager PyTorch, each warmed up and timed until there are at least six samples. On a CPU each is
+    measured twice and the faster result is used, since background load varies; on a GPU, additions of arrays are timed
+    too, to measure its memory. Stop other programs first.
     """
     from mlsys.bench.ten import COLUMNS, ROUNDS, planned, ten_measurements
 
     twin = asked_device(name)
     if not _runs(twin, on):
-        raise ValueError(f"--device {twin.name} is of kind {twin.kind}, and --on {on} runs on machines of another")
+        raise ValueError(f"--device {twin.name} is a {twin.kind}, but --on {on} measures another kind of device")
     group = "datacenter GPU" if twin.kind == "GPU" else _CLASSES.get(twin.kind, twin.kind)
     with progress(range(ROUNDS[on] * planned(on)), "Measurements") as bar:
         rows = ten_measurements(twin.id, group, on, precision, lambda: bar.update(1))
@@ -202,23 +202,23 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
     if len(rows) < planned(on):
         full = ", or its memory was full" if on == "cuda" else ""
         say(
-            f"{len(rows)} of {planned(on)} measurements: three minutes were up{full}. The machine is slow, or busy",
+            f"{len(rows)} of {planned(on)} measurements: the three minutes were up{full}. The machine is slow or busy",
             err=True,
         )
     if on == "cuda" and (other := _other_twin(twin)):
-        say(f"PyTorch runs on {other}, and the rows say {twin.name}: is --device right?", err=True)
+        say(f"PyTorch runs on {other}, but the rows are labelled {twin.name}: is --device right?", err=True)
     restless = sum(float(row["spread"]) > RESTLESS for row in rows)
     if restless:
         say(
             f"{restless} of {len(rows)} measurements scatter by more than {RESTLESS:.0%}: the machine was busy. "
-            "Stop what else runs and measure again, before what it attains is learned from them",
+            "Stop other programs and measure again before calibrating",
             err=True,
         )
     held = [float(row["busy"]) for row in rows if row.get("busy")]
     if held and max(held) < STARVED:
         say(
-            f"PyTorch's threads had the processor for {max(held):.0%} of the time at most: other programs held it. "
-            "Stop them and measure again; what was measured is their waiting",
+            f"PyTorch's threads had at most {max(held):.0%} of the CPU time: other programs were running. "
+            "Stop them and measure again; these measurements include waiting time",
             err=True,
         )
     if twin.kind == "CPU" and (few := _few_threads(twin, int(rows[0].get("threads") or 0))):
@@ -227,27 +227,27 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
 
 
 def _runs(twin: Device, on: Processor) -> bool:
-    """Return whether PyTorch runs on a twin so: the GPU of a system on chip is CUDA's where NVIDIA makes it."""
+    """Return whether PyTorch can run on a device with this option: a GPU of a system on chip needs CUDA, so NVIDIA."""
     if on == "cuda":
         return twin.kind == "GPU" or (twin.kind == "SoC" and twin.vendor == "NVIDIA")
     return twin.kind in ("CPU", "SoC")
 
 
 def _few_threads(twin: Device, threads: int) -> str:
-    """Return that PyTorch had far fewer threads than the processor has cores, in words; empty where it had not."""
+    """Return a warning if PyTorch has far fewer threads than the CPU has cores; else an empty string."""
     from mlsys.hardware.view import view
 
     cores = view(twin, "fp32").units
     if not threads or cores is None or threads >= cores / 2:
         return ""
     return (
-        f"PyTorch ran {threads} threads, and {twin.name} has {cores:.0f} cores: what `mlsys calibrate` learns "
-        "of it holds for so many threads. Is it a part of that processor, as a virtual machine is?"
+        f"PyTorch ran {threads} threads, but {twin.name} has {cores:.0f} cores: the result of `mlsys calibrate` "
+        "will hold for that many threads. Is this a virtual machine with a part of that CPU?"
     )
 
 
 def _other_twin(twin: Device) -> str:
-    """Return the name of PyTorch's GPU where it is that of another twin; empty where it is not known as one."""
+    """Return the name of PyTorch's GPU if it is another device; empty if it is the same or unknown."""
     from mlsys.bench.ten import gpu_name
     from mlsys.calibration.named_devices import device_named
 
@@ -256,7 +256,7 @@ def _other_twin(twin: Device) -> str:
     return name if known is not None and known.id != twin.id else ""
 
 
-# Middle half of the samples, over their median, above which a measurement says more of its neighbours.
+# Interquartile range over the median above which a measurement mainly shows background load.
 RESTLESS = 0.25
-# Part of its threads' time that a large product has where nothing else runs: they wait for each other hardly at all.
+# CPU share of a large product's threads on an idle machine: they hardly wait for each other.
 STARVED = 0.7

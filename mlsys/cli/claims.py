@@ -1,4 +1,4 @@
-"""``mlsys claims``: what the pages state, what changed, what it depends on."""
+"""``mlsys claims``: the claims of the pages, their changes and their dependencies."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from mlsys.cli.parameters import Finite, Input
 
 @click.group()
 def claims() -> None:
-    """List the claims of the book, compare two versions, show what a claim depends on."""
+    """List the claims of the book, compare two versions, and show what a claim depends on."""
 
 
 @claims.command()
@@ -34,20 +34,19 @@ def ledger(paths: tuple[Path, ...], as_json: bool) -> None:
 @claims.command()
 @click.argument("before")
 @click.argument("after", required=False)
-@click.option("--exit-code", is_flag=True, help="Exit with 1 if anything moved.")
+@click.option("--exit-code", is_flag=True, help="Exit with 1 if anything changed.")
 @speak_plainly
 def diff(before: str, after: str | None, exit_code: bool) -> None:
-    """Print the claims that moved between two versions.
+    """Print the claims that differ between two versions.
 
-    BEFORE and AFTER are git revisions, folders or notebooks; without AFTER, the
-    notebooks as they are now.
+    BEFORE and AFTER are git revisions, folders or notebooks; AFTER defaults to the current notebooks.
     """
     from mlsys.claims import diff as compare
 
     moves = compare(_version(before), _version(after))
     for move in moves:
         say(f"{move.page}: {move.name}: {move.before or '—'} → {move.after or '—'} ({move.change})")
-    say(f"{len(moves)} claim{'' if len(moves) == 1 else 's'} moved")
+    say(f"{len(moves)} claim{'' if len(moves) == 1 else 's'} changed")
     if moves and exit_code:
         raise SystemExit(1)
 
@@ -65,17 +64,21 @@ def _version(named: str | None) -> Any:
 @click.argument("notebook", type=click.Path(exists=True, path_type=Path))
 @click.option("--step", type=Finite(), default=0.01, show_default=True, help="Relative change of each fact.")
 @click.option(
-    "--seconds", type=Finite(min=0.1), default=600.0, show_default=True, help="At most; then the facts so far."
+    "--seconds",
+    type=Finite(min=0.1),
+    default=600.0,
+    show_default=True,
+    help="Time limit; prints the facts done so far.",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="One JSON object: facts, claims, elasticities; null for infinite."
+    "--json", "as_json", is_flag=True, help="One JSON object: facts, claims, elasticities; null for infinite ones."
 )
 @speak_plainly
 def sensitivity(notebook: Path, step: float, seconds: float, as_json: bool) -> None:
     """Show which facts the claims of NOTEBOOK depend on, and how strongly.
 
-    The number is an elasticity: -1 means that the claim falls by 1 % when the fact
-    rises by 1 %. This runs the code of NOTEBOOK, once for each fact: use it on notebooks that you trust.
+    The number is an elasticity: -1 means that the claim falls by 1 % when the fact rises by 1 %. This runs the code of
+    NOTEBOOK once per fact: use it only on notebooks that you trust.
     """
     import math
     import warnings
@@ -98,6 +101,6 @@ def sensitivity(notebook: Path, step: float, seconds: float, as_json: bool) -> N
             for name, elasticity in sorted(moved.items(), key=lambda item: -abs(item[1])):
                 say(f"    {name:<24} {elasticity:+.3g}")
             if not moved:
-                say("    moves nothing")
+                say("    changes nothing")
     for text in stopped:
         say(text, err=True)

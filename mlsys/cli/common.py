@@ -1,4 +1,4 @@
-"""What the subcommands share: plain errors, amounts with units, rows in and out."""
+"""Shared parts of the subcommands: plain error messages, exit codes, rows in and out."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ Item = TypeVar("Item")
 
 EXIT_CODES = {
     0: "answered",
-    1: "refused: what was asked for cannot be done, and one line says why; claims diff --exit-code: something moved; "
-    "compile-bench: the compiled model answers something else",
-    2: "wrong usage: an option, a name of a file or their combination; compile-bench: any wrong question",
-    3: "answered, and the answer is no: plan: no placement meets the caps; explain guide: no platform is feasible; "
-    "memory --buffers: proved not to fit; compile-bench: it cannot be measured here",
-    4: "not known: memory --buffers or plan found nothing in --seconds, and no proof that there is nothing",
-    130: "stopped by Ctrl-C; a sweep or an edge run goes on when the same is run again",
+    1: "refused, and one line gives the reason; claims diff --exit-code: something changed; "
+    "compile-bench: the compiled model returns different results",
+    2: "wrong usage: an option, a file name or their combination; compile-bench: any invalid request",
+    3: "answered in the negative: plan: no placement meets the caps; explain guide: no platform is feasible; "
+    "memory --buffers: proved not to fit; compile-bench: cannot be measured here",
+    4: "unknown: memory --buffers or plan found nothing within --seconds, and no proof that nothing exists",
+    130: "stopped by Ctrl-C; a sweep or an edge run resumes when the same command is given again",
 }
-"""What a command ends with."""
+"""Exit codes of the commands."""
 
 
 _INTERRUPTED = 130
@@ -48,12 +48,12 @@ PICTURES = (".png", ".svg", ".pdf")
 
 @contextlib.contextmanager
 def kept_inputs() -> Iterator[None]:
-    """Refuse, while the current command runs, to write over any file that it reads; see ``files.inputs_kept``.
+    """Refuse, during the current command, to overwrite any file that it reads; see ``files.inputs_kept``.
 
     Raises
     ------
     WrongUsage
-        If the command line names one file as an input and an output, or for two outputs.
+        If the command line names one file as an input and an output, or as two outputs.
     """
     from mlsys.cli.parameters import named_files
 
@@ -70,13 +70,13 @@ def kept_inputs() -> Iterator[None]:
 
 
 class WrongUsage(click.ClickException):
-    """Options that do not go together, or that say nothing."""
+    """An option that conflicts with another or has no effect."""
 
     exit_code = 2
 
 
 def speak_plainly(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn the errors of the library into one line on standard error and exit code 1; see :data:`EXIT_CODES`."""
+    """Decorate a command so that library errors become one line on standard error; see :data:`EXIT_CODES`."""
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -92,7 +92,7 @@ def speak_plainly(command: Callable[..., Any]) -> Callable[..., Any]:
         except OverflowError as error:
             raise click.ClickException(f"a number is too large to compute with ({printable(str(error))})") from error
         except MemoryError as error:
-            raise click.ClickException("not enough memory for this. Ask for less, such as a smaller size") from error
+            raise click.ClickException("not enough memory. Try a smaller size") from error
 
     return wrapped
 
@@ -106,7 +106,7 @@ EXTRAS = {
 
 
 def needed_extra(missing: ModuleNotFoundError) -> str:
-    """Return in one line which part of the package is not installed, and the command that installs it.
+    """Return a line that names the missing package and the command that installs it.
 
     Examples
     --------
@@ -123,12 +123,12 @@ def needed_extra(missing: ModuleNotFoundError) -> str:
 
 
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print a text, its control characters written out; the one voice of every command."""
+    """Print a text with escaped control characters; every command prints through this function."""
     click.echo(printable(str(text)), err=err, nl=nl)
 
 
 def in_one_line(error: click.UsageError) -> click.ClickException:
-    """Return an error of the command line without the usage above it; whoever gave nothing at all gets the help.
+    """Return a command-line error without the usage text; a call without any argument gets the help.
 
     Examples
     --------
@@ -143,15 +143,15 @@ def in_one_line(error: click.UsageError) -> click.ClickException:
 
 
 class Commands(click.Group):
-    """A group of commands that ends quietly when its output is cut off, and prints on any terminal."""
+    """A command group that ends quietly on a closed pipe, and prints on terminals of any encoding."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; Ctrl-C has an exit code of its own."""
+        """Run a command; Ctrl-C has its own exit code."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
             raise in_one_line(error) from error
-        except BrokenPipeError:  # whoever reads has enough: nothing was refused
+        except BrokenPipeError:  # the reader closed the pipe: not an error
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(0) from None
@@ -160,14 +160,14 @@ class Commands(click.Group):
             raise SystemExit(_INTERRUPTED) from None
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Read the command line; what is wrong with it is said in one line."""
+        """Parse the command line; errors are reported in one line."""
         try:
             return super().make_context(*args, **kwargs)
         except click.UsageError as error:
             raise in_one_line(error) from error
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run a command; what the terminal's encoding lacks is written out."""
+        """Run a command; characters that the terminal cannot encode are escaped."""
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(AttributeError, ValueError):
                 stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -176,38 +176,38 @@ class Commands(click.Group):
             return super().main(*args, **kwargs)
         finally:
             try:
-                if sys.stdout is not None:  # there is none where the shell closed it
+                if sys.stdout is not None:  # the shell may have closed it
                     sys.stdout.flush()
-            except OSError:  # the reader has gone, or the disk is full, which was said before
+            except OSError:  # the reader is gone, or the disk is full, which was reported before
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def one_form(as_json: bool, as_csv: bool) -> None:
-    """Refuse two forms of one answer.
+    """Refuse two output formats at once.
 
     Raises
     ------
     WrongUsage
-        If both are asked for.
+        If both are requested.
     """
     if as_json and as_csv:
         raise WrongUsage("give either --json or --csv, not both")
 
 
 def refuse_unused(why: str, names: Iterable[str] | None = None, *, but: Iterable[str] = ()) -> None:
-    """Refuse options that were given and would play no part, so that nobody believes that they did.
+    """Refuse options that were given but would have no effect.
 
     Parameters
     ----------
     why
-        Said after the name of the option.
+        Reason, printed after the name of the option.
     names
-        Of the parameters that play no part; by default all of the command except those of ``but``.
+        Parameters without effect; by default all parameters of the command except those in ``but``.
 
     Raises
     ------
     WrongUsage
-        If one of them stands on the command line.
+        If one of them was given.
     """
     context = click.get_current_context()
     for option in (param for param in context.command.params if isinstance(param, click.Option)):
@@ -218,14 +218,14 @@ def refuse_unused(why: str, names: Iterable[str] | None = None, *, but: Iterable
 
 
 def checked_picture(path: Path) -> None:
-    """Refuse the name of a picture that no picture can be written under, before anything is computed for it.
+    """Refuse a file name that no figure can be written to, before anything is computed for it.
 
     Raises
     ------
     WrongUsage
         If it does not end in one of ``PICTURES``.
     ModuleNotFoundError
-        If nothing is installed that draws.
+        If no plotting library is installed.
     """
     if path.suffix.lower() not in PICTURES:
         raise WrongUsage(f"--figure must end in {', '.join(PICTURES)}, got {path.name!r}")
@@ -234,40 +234,40 @@ def checked_picture(path: Path) -> None:
 
 
 def progress(items: Iterable[Item], label: str, **more: Any) -> ProgressBar[Item]:
-    """Return a progress bar on standard error; silent where that is no terminal."""
+    """Return a progress bar on standard error; silent if that is not a terminal."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
     return click.progressbar(items, label=label, file=sys.stderr if terminal else io.StringIO(), **more)
 
 
-def print_record(data: Mapping[str, Any] | Iterable[Mapping[str, Any]], own: Sequence[str] = ()) -> None:
-    """Write a record, or a list of them, as JSON: the one form of ``--json``, with its version and its units."""
+def print_record(data: Mapping[str, Any] | Iterable[Mapping[str, Any]], overrides: Sequence[str] = ()) -> None:
+    """Write a record, or a list of them, as JSON with format version and units, for ``--json``."""
     from mlsys.models.record import with_units
 
     told = with_units(data) if isinstance(data, Mapping) else [with_units(record) for record in data]
-    say_json(told, own)
+    say_json(told, overrides)
 
 
-def say_json(answer: Mapping[str, object] | Sequence[Mapping[str, object]], own: Sequence[str] = ()) -> None:
-    """Print data as JSON, with whose numbers they rest on."""
-    from mlsys.models.own import with_own
+def say_json(answer: Mapping[str, object] | Sequence[Mapping[str, object]], overrides: Sequence[str] = ()) -> None:
+    """Print data as JSON, with the user's overrides."""
+    from mlsys.models.user_overrides import with_user_overrides
 
-    say(json.dumps(with_own(answer, own), indent=1, ensure_ascii=False))
+    say(json.dumps(with_user_overrides(answer, overrides), indent=1, ensure_ascii=False))
 
 
-def say_own(own: Sequence[str]) -> None:
-    """Print whose numbers an answer rests on, where not all are ours."""
-    if own:
-        say(f"Numbers of your own: {'; '.join(own)}")
+def say_overrides(overrides: Sequence[str]) -> None:
+    """Print the user's overrides, if there are any."""
+    if overrides:
+        say(f"User overrides: {'; '.join(overrides)}")
 
 
 def print_csv(
-    rows: Iterable[Mapping[str, object]], heads: Iterable[str] | None = None, own: Sequence[str] = ()
+    rows: Iterable[Mapping[str, object]], heads: Iterable[str] | None = None, overrides: Sequence[str] = ()
 ) -> None:
-    """Write rows to standard output, under the heads of the first row unless others are given."""
-    if own:
-        from mlsys.models.own import with_own
+    """Write rows to standard output as CSV; columns default to those of the first row."""
+    if overrides:
+        from mlsys.models.user_overrides import with_user_overrides
 
-        rows, heads = with_own(list(rows), own), None if heads is None else [*heads, "own_numbers"]
+        rows, heads = with_user_overrides(list(rows), overrides), None if heads is None else [*heads, "user_overrides"]
     say(csv_text(rows, heads), nl=False)
 
 
@@ -277,7 +277,7 @@ def read_csv(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
     Raises
     ------
     ValueError
-        If a column is missing, a row is longer or shorter than the head, or there is no row.
+        If a column is missing, a row is longer or shorter than the header, or there is no row.
     """
     records = csv_records(path)
     heads = records[0][1] if records else []
@@ -289,10 +289,10 @@ def read_csv(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
         )
     twice = sorted(name for name, times in Counter(heads).items() if times > 1)
     if twice:
-        raise ValueError(f"{path}: line 1: columns named twice: {', '.join(twice)}. Give each column a name of its own")
+        raise ValueError(f"{path}: line 1: duplicate columns: {', '.join(twice)}. Give each column its own name")
     for number, cells in records[1:]:
         if len(cells) != len(heads):
-            raise ValueError(f"{path}, line {number}: wanted {len(heads)} cells, one for each column of the first line")
+            raise ValueError(f"{path}, line {number}: expected {len(heads)} cells, one per column, got {len(cells)}")
     if not records[1:]:
-        raise ValueError(f"{path}: no rows under the first line")
+        raise ValueError(f"{path}: no rows after the first line")
     return [dict(zip(heads, cells, strict=True)) for _, cells in records[1:]]

@@ -1,4 +1,4 @@
-"""``mlsys compile-bench``: what compiling a network is worth on this machine."""
+"""``mlsys compile-bench``: speed-up of a compiled network on this machine."""
 
 import functools
 import json
@@ -14,11 +14,11 @@ from mlsys.cli.parameters import Output, Whole
 from mlsys.escaping import printable
 from mlsys.files import write_text
 
-_PROBE_ROUNDS, _STEPS = 45, 2  # of the machine's rates; the eager and the compiling call
+_PROBE_ROUNDS, _STEPS = 45, 2  # for the machine's rates; one eager and one compiled call per round
 
 
 def _with_exit_codes(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn what the library refuses into one line and the exit code of its kind."""
+    """Turn library errors into one line and the exit code of their kind."""
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -40,19 +40,19 @@ def _with_exit_codes(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Different(click.ClickException):
-    """The compiled model answers something else."""
+    """The compiled model returns different results."""
 
     exit_code = 1
 
 
 class _Wrong(click.ClickException):
-    """The question makes no sense."""
+    """The request is invalid."""
 
     exit_code = 2
 
 
 class _Impossible(click.ClickException):
-    """It cannot be measured here."""
+    """The measurement is impossible on this machine."""
 
     exit_code = 3
 
@@ -61,28 +61,28 @@ class _Impossible(click.ClickException):
 @click.argument("model")
 @click.option("--batch", type=Whole(min=1), default=1, show_default=True, help="Images or sequences.")
 @click.option("--image", type=Whole(min=1), help="Side of a square image.")
-@click.option("--sequence", type=Whole(min=1), help="Tokens; by default what is usual for the network.")
-@click.option("--freeze", is_flag=True, help="Let the compiler take the weights for constants.")
-@click.option("--passes", is_flag=True, help="Time a convolutional network under one compiler pass more at a time.")
-@click.option("--repeats", type=Whole(min=2), default=30, show_default=True, help="Rounds that are kept.")
-@click.option("--warmup", type=Whole(min=1), default=5, show_default=True, help="Calls before them.")
-@click.option("--threads", type=Whole(min=1), default=1, show_default=True, help="How many may compute.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, samples included.")
-@click.option("--output", type=Output(), help="Write that JSON object to a file.")
+@click.option("--sequence", type=Whole(min=1), help="Tokens; by default a typical number for the network.")
+@click.option("--freeze", is_flag=True, help="Let the compiler treat the weights as constants.")
+@click.option("--passes", is_flag=True, help="Time a convolutional network with one more compiler pass at a time.")
+@click.option("--repeats", type=Whole(min=2), default=30, show_default=True, help="Timed rounds.")
+@click.option("--warmup", type=Whole(min=1), default=5, show_default=True, help="Warm-up calls.")
+@click.option("--threads", type=Whole(min=1), default=1, show_default=True, help="Number of threads.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, including samples.")
+@click.option("--output", type=Output(), help="Write the JSON object to a file.")
 @_with_exit_codes
 def compile_bench(
     model: str, freeze: bool, passes: bool, as_json: bool, output: Path | None, **options: int | None
 ) -> None:
-    """Time MODEL in eager PyTorch and compiled by Inductor on this CPU, and say what was to be expected.
+    """Time MODEL on this CPU in eager PyTorch and compiled by Inductor, and compare with the prediction.
 
-    MODEL is a network that `mlsys flops` knows by name and that has PyTorch code, or a
-    `package.module:factory` that returns a torch module or (module, inputs).
+    MODEL is a network known to `mlsys flops` that has PyTorch code, or a `package.module:factory` that returns a torch
+    module or (module, inputs).
 
-    Both run in turn, round by round. Exit code 0: measured. 1: the compiled model answers something else.
-    2: the question is wrong. 3: it cannot be measured here (no C++ compiler, no memory, not compilable).
+    The two are timed alternately, round by round. Exit code 0: measured. 1: the compiled model returns different
+    results. 2: invalid request. 3: cannot be measured here (no C++ compiler, not enough memory, not compilable).
     """
     if passes and freeze:
-        raise WrongUsage("--passes times both, with the weights as inputs and frozen: leave --freeze out")
+        raise WrongUsage("--passes times both with the weights as inputs and frozen: omit --freeze")
     sizes = {name: options[name] for name in ("batch", "image", "sequence")}
     timing = {name: options[name] for name in ("batch", "repeats", "warmup", "threads")}
     with _bar(int(options["repeats"] or 0)) as tick:
@@ -94,7 +94,7 @@ def compile_bench(
 
 
 def _measured(model: str, sizes: dict[str, Any], freeze: bool, passes: bool, timing: dict[str, Any]) -> Any:
-    """Make the model and measure it."""
+    """Build the model and measure it."""
     from mlsys import bench
 
     module, inputs, name = bench.ready_model(model, **sizes)
@@ -105,7 +105,7 @@ def _measured(model: str, sizes: dict[str, Any], freeze: bool, passes: bool, tim
 
 @contextmanager
 def _bar(repeats: int) -> Iterator[Callable[[], None]]:
-    """Show how far it is on standard error; silent where that is no terminal."""
+    """Show a progress bar on standard error; silent if that is not a terminal."""
     rounds = _PROBE_ROUNDS + _STEPS + repeats
     with progress(range(rounds), "compile and time") as bar:
         yield lambda: bar.update(1)

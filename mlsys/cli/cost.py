@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from mlsys.choices import Commitment
-from mlsys.cli.common import one_form, print_csv, print_record, say, say_own, speak_plainly
+from mlsys.cli.common import one_form, print_csv, print_record, say, say_overrides, speak_plainly
 from mlsys.cli.parameters import Finite, QuantityType, Whole, complete_device
 
 if TYPE_CHECKING:
@@ -81,4 +81,4 @@ def cost(machine: str, hours: float, lifetime: Quantity | None, as_json: bool, a
         print_csv(answer.rows(), own=own)
     else:
         say(answer.explain())
-        say_own(own)
+        say_overrides(own)

@@ -1,11 +1,11 @@
-"""``mlsys device``, ``mlsys devices``, ``mlsys check``: look things up in the catalogue."""
+"""``mlsys device``, ``mlsys devices``, ``mlsys check``: queries and checks of the device catalogue."""
 
 from pathlib import Path
 from typing import Any
 
 import click
 
-from mlsys.cli.common import WrongUsage, print_csv, say, say_json, say_own, speak_plainly
+from mlsys.cli.common import WrongUsage, print_csv, say, say_json, say_overrides, speak_plainly
 from mlsys.cli.parameters import Input, QuantityType, Whole, complete_device
 from mlsys.errors import DeviceFileError
 
@@ -15,14 +15,14 @@ from mlsys.errors import DeviceFileError
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, every value with its source.")
 @speak_plainly
 def device(name: str, as_json: bool) -> None:
-    """Print what is known of the device NAME, with the source of every value."""
+    """Print every recorded value of the device NAME, with its source."""
     from mlsys.api.devices import device as known
-    from mlsys.models.own import own_numbers
+    from mlsys.models.user_overrides import user_overrides
 
     twin = known(name)
-    own = own_numbers([twin])
+    overrides = user_overrides([twin])
     if as_json:
-        say_json(twin.record(), own)
+        say_json(twin.record(), overrides)
         return
     say(f"{twin.name} ({twin.kind}, {twin.vendor}, {twin.release_year})")
     for quantity in twin.recorded():
@@ -33,7 +33,7 @@ def device(name: str, as_json: bool) -> None:
     for level in twin.memory.values():
         if not level.has_capacity:
             say(f"  {f'memory/{level.name}/capacity':<34} {'not recorded':>16}         {level.note}")
-    say_own(own)
+    say_overrides(overrides)
 
 
 @click.command()
@@ -41,8 +41,8 @@ def device(name: str, as_json: bool) -> None:
 @click.option("--text", default="", help="Part of an id, alias, name or architecture.")
 @click.option("--kind", help="GPU, TPU, NPU, CPU, MCU or SoC.")
 @click.option("--vendor", help="As written in the catalogue.")
-@click.option("--precision", help="A precision that the device has a peak for.")
-@click.option("--min-peak", type=QuantityType("FLOP/s"), help='Least dense rate, with its unit: "100 TFLOP/s".')
+@click.option("--precision", help="A precision for which the device has a peak.")
+@click.option("--min-peak", type=QuantityType("FLOP/s"), help='Least dense rate, with a unit: "100 TFLOP/s".')
 @click.option("--min-bandwidth", type=QuantityType("byte/s"), help='Least bandwidth of the main memory: "1 TB/s".')
 @click.option("--since", type=Whole(), help="First year of release.")
 @click.option("--until", type=Whole(), help="Last year of release.")
@@ -55,14 +55,14 @@ def device(name: str, as_json: bool) -> None:
     type=click.Choice(["table", "json", "csv"]),
     default="table",
     show_default=True,
-    help="Of what is printed.",
+    help="Output format.",
 )
-@click.option("--json", "as_json", is_flag=True, help="As --format json.")
+@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 @speak_plainly
 def devices(names: tuple[str, ...], sort: Any, form: str, as_json: bool, **criteria: Any) -> None:
-    """List the devices that meet every criterion, or set those called NAMES side by side."""
+    """List the devices that meet all criteria, or compare those called NAMES."""
     from mlsys.api.devices import devices as known
-    from mlsys.models.own import own_numbers
+    from mlsys.models.user_overrides import user_overrides
 
     if as_json and form == "csv":
         raise WrongUsage("give either --json or --format csv, not both")
@@ -70,31 +70,31 @@ def devices(names: tuple[str, ...], sort: Any, form: str, as_json: bool, **crite
     if names and any(criteria.values()):
         raise WrongUsage("give either NAMES to compare or criteria to filter by, not both")
     chosen = known(*names, sort=sort, **criteria)
-    own = own_numbers(chosen)
+    overrides = user_overrides(chosen)
     if form == "json":
-        say_json(chosen.record(), own)
+        say_json(chosen.record(), overrides)
     elif form == "csv":
-        print_csv(chosen.record(), None if len(chosen) else ["id"], own)
+        print_csv(chosen.record(), None if len(chosen) else ["id"], overrides)
     else:
         say(chosen.explain())
-        say_own(own)
+        say_overrides(overrides)
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=Input())
 @click.option(
-    "--json", "as_json", is_flag=True, help="One JSON object: each file with its device or system, or its faults."
+    "--json", "as_json", is_flag=True, help="One JSON object: each file with its device or system, or its errors."
 )
 @speak_plainly
 def check(files: tuple[Path, ...], as_json: bool) -> None:
-    """Check FILES of devices and systems against their schema; every fault is listed with file and line."""
+    """Check FILES of devices and systems against their schema; every error is listed with file and line."""
     from mlsys.hardware import load_device, load_system
     from mlsys.hardware.catalogue import refuse_second_file
     from mlsys.hardware.loader import is_system_file
 
     faults = []
     told: list[dict[str, object]] = []
-    first: dict[Path, dict[str, Path]] = {}  # by folder: a copy elsewhere may be meant to replace a device
+    first: dict[Path, dict[str, Path]] = {}  # by folder: a copy in another folder may be meant as a replacement
     for path in dict.fromkeys(files):
         try:
             twin = load_system(path) if is_system_file(path) else load_device(path)

@@ -1,4 +1,4 @@
-"""``mlsys edge``: make a network small enough for a device, and see what that costs."""
+"""``mlsys edge``: compress a network for a device, and measure the cost."""
 
 import json
 import re
@@ -17,9 +17,9 @@ _EXAMPLE = "mlsys edge run --example > digits.yaml"
 
 @click.group()
 def edge() -> None:
-    """Prune a network, store it in fewer bits, slow the clock: accuracy, time, energy and memory of each.
+    """Prune a network, quantise it, lower the clock: accuracy, time, energy and memory of each variant.
 
-    `mlsys edge run --example` writes a configuration to begin with.
+    `mlsys edge run --example` writes a configuration to start from.
     """
 
 
@@ -30,19 +30,19 @@ def _folder(config: Path, output: Path | None) -> Path:
 @edge.command("run")
 @click.argument("config", required=False, type=Input(example=_EXAMPLE))
 @click.option("--output", type=OutputFolder(), help="Folder of results; by default CONFIG-results.")
-@click.option("--example", is_flag=True, help="Print a configuration with every key.")
+@click.option("--example", is_flag=True, help="Print an example configuration with every key.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of configurations, with an example of each key.")
 @speak_plainly
 def run_command(config: Path | None, output: Path | None, example: bool, schema: bool) -> None:
-    """Train the network of CONFIG, a YAML file, and make, judge and time every variant of it.
+    """Train the network of CONFIG, a YAML file, and evaluate and time every variant of it.
 
-    The folder of results appears when all of it is there. A run that was stopped goes on where it was when the
-    same command is given again.
+    The folder of results appears once it is complete. A run that was stopped resumes when the same command is given
+    again.
     """
     if (config is not None) + example + schema != 1:
         raise ValueError("give one of CONFIG, --example, --schema. Write e.g. mlsys edge run --example > digits.yaml")
     if example or schema:
-        refuse_unused("is for CONFIG; --example and --schema only print", ("output",))
+        refuse_unused("applies to CONFIG; --example and --schema only print", ("output",))
         from mlsys.edge.config import example_config as data
         from mlsys.edge.schema import SCHEMA
 
@@ -55,7 +55,7 @@ def run_command(config: Path | None, output: Path | None, example: bool, schema:
 
     read, folder = Config.load(config), _folder(config, output)
     if EdgeRun(read, folder).finished:
-        say(f"{folder} holds all results of this configuration; nothing was done", err=True)
+        say(f"{folder} holds all results of this configuration already; nothing was done", err=True)
         return
     EdgeRun(read, folder).check()
     with progress(range(len(read.variants)), "variants") as bar:
@@ -70,11 +70,11 @@ def run_command(config: Path | None, output: Path | None, example: bool, schema:
 @click.option("--output", type=click.Path(path_type=Path), help="Folder of results; by default CONFIG-results.")
 @click.option(
     "--format", "kind", type=click.Choice(("text", "csv", "markdown", "html", "json")), default="text",
-    show_default=True, help="Of what is printed.",
+    show_default=True, help="Output format.",
 )  # fmt: skip
 @speak_plainly
 def report_command(config: Path, output: Path | None, kind: str) -> None:
-    """Print what a finished run of CONFIG has found; nothing is trained or timed again."""
+    """Print the results of a finished run of CONFIG; nothing is trained or timed again."""
     from mlsys.edge.config import Config
     from mlsys.edge.points import point_columns, points_of
     from mlsys.edge.run import machine_of, measured_of
@@ -102,7 +102,7 @@ def report_command(config: Path, output: Path | None, kind: str) -> None:
 
 
 def _tell(config: Any, folder: Path) -> None:
-    """Print the front of a finished run, and what stands out."""
+    """Print the Pareto front of a finished run, and its main findings."""
     from mlsys.edge.points import points_of
     from mlsys.edge.run import measured_of
     from mlsys.tables import Table
@@ -120,33 +120,33 @@ def _tell(config: Any, folder: Path) -> None:
         for point in points
         if point.pareto
     ]
-    heads = ("variant", "clock", "right, %", "time, ms", "energy, mJ", "memory, MB")
-    title = f"{config.name}: {accepted} of {len(points)} points accepted, {len(rows)} that no other beats"
-    say(str(Table(title, heads, rows)))
+    columns = ("variant", "clock", "right, %", "time, ms", "energy, mJ", "memory, MB")
+    title = f"{config.name}: {accepted} of {len(points)} points accepted, {len(rows)} of them Pareto-optimal"
+    say(str(Table(title, columns, rows)))
     causes = [point for point in points if point.measured.failed]
     for failure in dict.fromkeys(f"{point.measured.variant}: {point.measured.failed}" for point in causes):
-        say(f"not made: {failure}")
+        say(f"failed: {failure}")
 
 
 @edge.command("layers")
 @click.argument("model", shell_complete=complete_model)
-@network_options("Number format of every value; by default fp32, or what a factory or an ONNX file says.")
+@network_options("Number format of every value; by default fp32, or that of a factory or an ONNX file.")
 @click.option("--latency", type=QuantityType("s"), help="Measured time of the batch, such as '4.87 ms'.")
 @click.option(
-    "--bandwidth", type=QuantityType("byte/s"), help="Of the main memory, such as '12.8 GB/s'; with --latency."
+    "--bandwidth", type=QuantityType("byte/s"), help="Main-memory bandwidth, such as '12.8 GB/s'; with --latency."
 )
-@click.option("--peak", type=QuantityType("FLOP/s"), help="Of the machine, such as '50 GFLOP/s'; with --latency.")
-@click.option("--all", "every", is_flag=True, help="Also operators without weights, such as pooling.")
-@click.option("--csv", "as_csv", is_flag=True, help="One line a layer.")
+@click.option("--peak", type=QuantityType("FLOP/s"), help="Peak of the machine, such as '50 GFLOP/s'; with --latency.")
+@click.option("--all", "every", is_flag=True, help="Include operators without weights, such as pooling.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line per layer.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @speak_plainly
 def layers_command(
     model: str, latency: Any, bandwidth: Any, peak: Any, every: bool, as_csv: bool, as_json: bool, **options: Any
 ) -> None:
-    """Print what each layer of MODEL holds, moves and computes.
+    """Print weights, activations, traffic and operations of each layer of MODEL.
 
-    MODEL is what `mlsys flops` takes. With --latency and --bandwidth also how near a measured time comes to the
-    memory's rate, for three ways of counting the bytes.
+    MODEL is any network that `mlsys flops` accepts. With --latency and --bandwidth also the fraction of the memory
+    bandwidth that a measured time attains, for three ways of counting the bytes.
     """
     from mlsys.api.edge import edge_layers
     from mlsys.edge.layers import LAYER_COLUMNS, SUMMARY_COLUMNS
@@ -164,18 +164,18 @@ def layers_command(
         say(json.dumps(answer.record(), indent=1, ensure_ascii=False))
         return
     work, rows, summary, totals, samples = answer.network, answer.layers, answer.summary, answer.totals, answer.samples
-    heads = [name.replace("_", " ") for name in LAYER_COLUMNS]
+    columns = [name.replace("_", " ") for name in LAYER_COLUMNS]
     cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row.record().values()] for row in rows]
-    say(str(Table(f"{work.name}: {len(rows)} layers", heads, cells)))
+    say(str(Table(f"{work.name}: {len(rows)} layers", columns, cells)))
     say(
-        f"\nWeights and what layers make: {totals['bytes']:,} B; {totals['macs']:,} MAC. "
+        f"\nWeights and outputs of the layers: {totals['bytes']:,} B; {totals['macs']:,} MAC. "
         f"For each sample of {samples}: {totals['bytes'] / samples:,.6g} B, {totals['macs'] / samples:,.6g} MAC."
     )
     if summary:
-        heads = [name.replace("_", " ") for name in SUMMARY_COLUMNS]
+        columns = [name.replace("_", " ") for name in SUMMARY_COLUMNS]
         shown = [[f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row.record().values()]
                  for row in summary]  # fmt: skip
-        say("\n" + str(Table("Bytes counted in three ways, over the time", heads, shown)))
+        say("\n" + str(Table("Bytes counted in three ways, over the time", columns, shown)))
     say(f"\n{sizes_in_words(work)}")
 
 
@@ -185,21 +185,21 @@ def layers_command(
     "points",
     multiple=True,
     metavar="CLOCK,TIME,ENERGY[,VOLTAGE]",
-    help="One inference at one clock, such as '168 MHz, 145 ms, 18 mJ'; twice at least.",
+    help="One inference at one clock, such as '168 MHz, 145 ms, 18 mJ'; give it at least twice.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @speak_plainly
 def clock_command(points: tuple[str, ...], as_json: bool) -> None:
-    """Tell static from dynamic energy by the same inference at several clocks, and find the clock of least energy.
+    """Separate static from dynamic energy by timing one inference at several clocks, and find the best clock.
 
-    The voltage is that of the point over that at the highest clock; by default the supply is the same at all.
+    The voltage is relative to that at the highest clock; by default it is the same at all clocks.
     """
     from mlsys.api.edge import edge_clock
 
     read = [_power_point(text) for text in points]
     if len(read) < 2:
         raise ValueError(
-            "give --point twice at least. Write e.g. mlsys edge clock --point '168 MHz, 145 ms, 18 mJ' "
+            "give --point at least twice. Write e.g. mlsys edge clock --point '168 MHz, 145 ms, 18 mJ' "
             "--point '80 MHz, 305 ms, 24 mJ'"
         )
     answer = edge_clock(read)
@@ -207,14 +207,14 @@ def clock_command(points: tuple[str, ...], as_json: bool) -> None:
         say(json.dumps(answer.record(), indent=1))
         return
     split, best, law, top = answer.split, answer.best, answer.law, answer.top
-    say(f"static {split.static:.4g~P}, dynamic {split.dynamic:.4g~P} an inference")
+    say(f"static {split.static:.4g~P}, dynamic {split.dynamic:.4g~P} per inference")
     for point in read:
         leak = (split.static * point.time).to("mJ")
         say(
             f"{point.clock.to('MHz'):.4g~P}: {point.time.to('ms'):.4g~P}, {point.energy.to('mJ'):.4g~P}, "
             f"{point.power:.3g~P}; static {leak:.3g~P}, {float(leak / point.energy):.0%}"
         )
-    say(f"least energy of these: {best.scale * top.to('MHz'):.4g~P}, {law.energy(best):.4g~P}")
+    say(f"least energy among these: {best.scale * top.to('MHz'):.4g~P}, {law.energy(best):.4g~P}")
 
 
 def _power_point(text: str) -> Any:
@@ -236,7 +236,7 @@ def _power_point(text: str) -> Any:
             voltage = parsed_number(parts[3])
         except ValueError:
             raise ValueError(
-                f"--point: the voltage over that at the highest clock must be a number, got {parts[3][:60]!r}"
+                f"--point: the voltage relative to that at the highest clock must be a number, got {parts[3][:60]!r}"
             ) from None
     try:
         clock, time, energy = (amount(part, unit) for part, unit in zip(parts, ("Hz", "s", "J"), strict=False))

@@ -1,4 +1,4 @@
-"""``mlsys edge arena``: the memory of a network on a microcontroller, before there is one."""
+"""``mlsys edge arena``: estimated memory of a network on a microcontroller."""
 
 from typing import Any
 
@@ -10,23 +10,25 @@ from mlsys.cli.parameters import complete_model
 
 @click.command("arena")
 @click.argument("model", required=False, shell_complete=complete_model)
-@click.option("--device", "name", help="A device whose memories should hold it, such as STM32H7A3.")
-@click.option("--macs", type=click.Choice(("128", "256")), default="128", show_default=True, help="Of the Ethos-U55.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a network.")
-@click.option("--csv", "as_csv", is_flag=True, help="One line a network.")
+@click.option("--device", "name", help="A device to check the memory of, such as STM32H7A3.")
+@click.option(
+    "--macs", type=click.Choice(("128", "256")), default="128", show_default=True, help="Multipliers of the Ethos-U55."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per network.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line per network.")
 @speak_plainly
 def arena_command(model: str | None, name: str | None, macs: str, as_json: bool, as_csv: bool) -> None:
-    """Say how much RAM and flash MODEL needs in INT8 on a microcontroller, before there is one.
+    """Estimate the RAM and flash that MODEL needs in INT8 on a microcontroller, without running it.
 
-    Without MODEL, the reference networks of MLPerf Tiny beside what TensorFlow Lite for Microcontrollers and Arm's
-    compiler Vela have recorded of them, each with the error of the estimate.
+    Without MODEL, the reference networks of MLPerf Tiny are compared with the records of TensorFlow Lite for
+    Microcontrollers and of Arm's compiler Vela, with the error of each estimate.
     """
     from mlsys.tables import Table
 
     one_form(as_json, as_csv)
     if model is None:
         if name is not None:
-            raise ValueError("--device goes with a MODEL. Write e.g. mlsys edge arena ds-cnn --device STM32H7A3")
+            raise ValueError("--device needs a MODEL. Write e.g. mlsys edge arena ds-cnn --device STM32H7A3")
         rows = _beside_recorded(int(macs))
         if as_json:
             say_json(rows)
@@ -48,11 +50,11 @@ def arena_command(model: str | None, name: str | None, macs: str, as_json: bool,
     plain, npu = answer.row(), answer.npu
     say(
         f"{answer.network} in INT8: RAM {plain['total']:,} B, "
-        f"of it {plain['activations']:,} B for inputs and activations "
-        f"(the least found: {plain['least']:,} B) and about {plain['persistent']:,} B for the runtime.\n"
-        f"Flash about {plain['flash']:,} B, of it {plain['weights']:,} B of weights and biases.\n"
+        f"of which {plain['activations']:,} B for inputs and activations "
+        f"(best found: {plain['least']:,} B) and about {plain['persistent']:,} B for the runtime.\n"
+        f"Flash about {plain['flash']:,} B, of which {plain['weights']:,} B are weights and biases.\n"
         f"On an Ethos-U55 with {macs} multipliers at {npu.clock / 1e6:g} MHz: {plain['npu_cycles']:,} cycles, "
-        f"{npu.milliseconds:.3g} ms; SRAM {plain['npu_sram']:,} B. Assumed: one byte fetched for each "
+        f"{npu.milliseconds:.3g} ms; SRAM {plain['npu_sram']:,} B. Assumed: one byte fetched per "
         f"weight; Vela's recorded networks fetch {_ratios()}."
     )
     if name is not None:
@@ -60,7 +62,7 @@ def arena_command(model: str | None, name: str | None, macs: str, as_json: bool,
 
 
 def _ratios() -> str:
-    """Return how many bytes a weight took where Vela compiled trained networks, in words."""
+    """Return the range of bytes per weight in networks compiled by Vela, as text."""
     from mlsys.edge.arena import recorded
 
     known = [network.weight_ratio for network in recorded()]
@@ -68,7 +70,7 @@ def _ratios() -> str:
 
 
 def _beside_recorded(macs: int) -> list[dict[str, Any]]:
-    """Return one row for each reference network: ours, the record, and how far ours is off."""
+    """Return one row per reference network: estimate, record and error."""
     from mlsys.edge.arena import arena, recorded
     from mlsys.edge.npu import ethos_u55
     from mlsys.workloads import load
@@ -95,9 +97,9 @@ def _beside_recorded(macs: int) -> list[dict[str, Any]]:
 
 def _beside_in_words(rows: list[dict[str, Any]], macs: int) -> tuple[str, list[str], list[list[str]]]:
     kinds = ("activations", "ram", "flash", "npu_cycles", "npu_sram")
-    heads = [
+    columns = [
         "network",
-        *(f"{kind.replace('_', ' ')}: ours, recorded, error" for kind in kinds),
+        *(f"{kind.replace('_', ' ')}: estimated, recorded, error" for kind in kinds),
         "least, declared arena",
     ]
     cells = []
@@ -105,4 +107,4 @@ def _beside_in_words(rows: list[dict[str, Any]], macs: int) -> tuple[str, list[s
         said = [f"{row[kind]:,} {row[f'{kind}_recorded']:,} {row[f'{kind}_error']:+.1%}" for kind in kinds]
         declared = "—" if row["declared_arena"] is None else f"{row['declared_arena']:,}"
         cells.append([row["network"], *said, f"{row['least_activations']:,} {declared}"])
-    return f"INT8 networks of MLPerf Tiny: byte, and cycles of an Ethos-U55 with {macs} multipliers", heads, cells
+    return f"INT8 networks of MLPerf Tiny: byte, and cycles of an Ethos-U55 with {macs} multipliers", columns, cells

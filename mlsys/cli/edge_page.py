@@ -1,4 +1,4 @@
-"""The reports of an edge run: CSV files, three pictures, Markdown, and one HTML file that needs nothing beside it."""
+"""Reports of an edge run: CSV files, three figures, Markdown, and one self-contained HTML file."""
 
 import html
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from mlsys.files import write_bytes
 
 
 def report_files(config: Config, measured: Sequence[Measured], machine: str) -> dict[str, bytes]:
-    """Return every file of the report by name, so that nothing is written before all of it is there.
+    """Return every file of the report by name; nothing is written until all of them are complete.
 
     Parameters
     ----------
     config, measured
-        What was run, and what came of it.
+        Configuration of the run, and its results.
     machine
-        Where, in words.
+        Description of the machine.
     """
     import io
 
@@ -50,7 +50,7 @@ def report_files(config: Config, measured: Sequence[Measured], machine: str) -> 
 
 
 def write_reports(config: Config, measured: Sequence[Measured], folder: Path) -> None:
-    """Write every file of the report into a folder, each whole or not at all."""
+    """Write every file of the report into a folder, each atomically."""
     from mlsys.edge.run import machine_of
 
     for name, content in report_files(config, measured, machine_of(folder)).items():
@@ -82,14 +82,14 @@ def edge_page(
     ]
     parts = ["<dl>" + "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in facts) + "</dl>"]
     parts.append(f"<p class='first'>{told}</p>")
-    parts.append(_figure(inline_svg, figures["precision_tradeoffs.png"], "What each variant is worth"))
+    parts.append(_figure(inline_svg, figures["precision_tradeoffs.png"], "Trade-offs of each variant"))
     front = [_row(point) for point in points if point.pareto]
-    parts.append(_wide("Among the accepted, no other point is as good in all four and better in one.", front))
+    parts.append(_wide("Pareto-optimal among the accepted points.", front))
     parts.append("<h2>By number format</h2>")
     means = [[_text(row[name]) for name in TRADEOFF_COLUMNS] for row in tradeoffs(points)]
     parts.append(wide_table("Means over all points of a format, all clocks.", TRADEOFF_COLUMNS, means))
     parts.append("<h2>All points</h2>")
-    parts.append(_wide("Accepted, or the reason why not.", [_row(point) for point in points]))
+    parts.append(_wide("Accepted, or the reason for rejection.", [_row(point) for point in points]))
     parts.append(_figure(inline_svg, figures["layerwise_activation_memory.png"], "Layers"))
     parts.append(f"<figure>{inline_svg(*figures['layerwise_macs.png'])}</figure>")
     rows = [[_text(asdict(row)[name]) for name in LAYER_COLUMNS] for row in layers]
@@ -98,9 +98,7 @@ def edge_page(
     rates = [[_text(asdict(row)[name]) for name in SUMMARY_COLUMNS] for row in summary]
     caption = "Three ways of counting the bytes, for a batch and for one sample."
     parts.append("<h2>Rates</h2>" + wide_table(caption, SUMMARY_COLUMNS, rates))
-    parts.append(
-        "<h2>What is left out</h2><ul>" + "".join(f"<li>{html.escape(text)}</li>" for text in LIMITS) + "</ul>"
-    )
+    parts.append("<h2>Limitations</h2><ul>" + "".join(f"<li>{html.escape(text)}</li>" for text in LIMITS) + "</ul>")
     return whole_page(config.name, parts)
 
 
@@ -109,8 +107,8 @@ def _figure(inline_svg: Any, figure: tuple[Any, str], head: str) -> str:
 
 
 def _wide(caption: str, rows: list[list[str]]) -> str:
-    heads = ("variant", "clock", "right, %", "time, ms", "p95, ms", "p99, ms", "energy, mJ", "memory, MB", "accepted")
-    return wide_table(caption, heads, rows)
+    columns = ("variant", "clock", "right, %", "time, ms", "p95, ms", "p99, ms", "energy, mJ", "memory, MB", "accepted")
+    return wide_table(caption, columns, rows)
 
 
 def _row(point: EdgePoint) -> list[str]:

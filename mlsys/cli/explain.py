@@ -1,4 +1,4 @@
-"""``mlsys explain``: measure a network in several ways, keep the samples, and say why it is slow."""
+"""``mlsys explain``: measure a network with several backends, store the samples, and explain its time."""
 
 import json
 import sys
@@ -22,29 +22,37 @@ _PATH, _MADE, _LOG = click.Path(path_type=Path), Output(folders=True), Input(sto
 
 @click.group(cls=Commands)
 def explain() -> None:
-    """Measure, keep every sample, and say where the time and the energy went.
+    """Measure a network, store every sample, and attribute time and energy to causes.
 
-    `run` measures, `import` reads what a board sent, `report` explains logs, `compare` lays platforms side by side,
-    `guide` chooses a platform for a requirement.
+    `run` measures, `import` reads the output of a board, `report` explains logs, `compare` compares platforms, `guide`
+    chooses a platform for a requirement.
     """
 
 
 @explain.command()
 @click.argument("model", default="ds-cnn")
-@click.option("--backend", "names", default="all", show_default=True, help="With commas; `all` is those on this CPU.")
+@click.option(
+    "--backend",
+    "names",
+    default="all",
+    show_default=True,
+    help="Names separated by commas; `all` is those on this CPU.",
+)
 @click.option("--format", "formats", default="fp32", show_default=True, help="fp32, int8, or both with a comma.")
-@click.option("--iterations", type=Whole(min=1), default=100, show_default=True, help="Of a run; 100 at least.")
-@click.option("--warmup", type=Whole(min=1), default=10, show_default=True, help="Before each run.")
-@click.option("--runs", type=Whole(min=1), default=3, show_default=True, help="Repetitions of all of it.")
-@click.option("--threads", type=Whole(min=1), default=1, show_default=True, help="How many may compute.")
-@click.option("--cores", help="Numbers with commas; by default one core where one thread computes.")
-@click.option("--batch", type=Whole(min=1), default=1, show_default=True, help="Of a PyTorch module.")
-@click.option("--port", help="Of a serial device: /dev/ttyACM0, COM3, or socket://host:port.")
-@click.option("--baud", type=Whole(min=300), default=115200, show_default=True, help="Of the port.")
-@click.option("--wait", type=Finite(min=0.1), default=30.0, show_default=True, help="Seconds for an answer.")
+@click.option(
+    "--iterations", type=Whole(min=1), default=100, show_default=True, help="Inferences per run; at least 100."
+)
+@click.option("--warmup", type=Whole(min=1), default=10, show_default=True, help="Warm-up inferences before each run.")
+@click.option("--runs", type=Whole(min=1), default=3, show_default=True, help="Number of runs.")
+@click.option("--threads", type=Whole(min=1), default=1, show_default=True, help="Number of threads.")
+@click.option("--cores", help="Core numbers separated by commas; by default one core for one thread.")
+@click.option("--batch", type=Whole(min=1), default=1, show_default=True, help="Batch of a PyTorch module.")
+@click.option("--port", help="Serial port: /dev/ttyACM0, COM3, or socket://host:port.")
+@click.option("--baud", type=Whole(min=300), default=115200, show_default=True, help="Baud rate of the port.")
+@click.option("--wait", type=Finite(min=0.1), default=30.0, show_default=True, help="Seconds to wait for an answer.")
 @click.option("--out", type=_PATH, default=Path("explain-logs"), show_default=True, help="Folder for the logs.")
-@click.option("--no-rates", is_flag=True, help="Do not measure the machine's rates; then nothing can be attributed.")
-@click.option("--trace", type=_MADE, help="Also write a Chrome trace of PyTorch's operators into this file.")
+@click.option("--no-rates", is_flag=True, help="Skip measuring the machine's rates; the time is then not attributed.")
+@click.option("--trace", type=_MADE, help="Also write a Chrome trace of PyTorch's operators to this file.")
 @click.option("--flame", type=_MADE, help="Also write a flame graph of PyTorch eager, sampled by py-spy, as SVG.")
 @click.option("--json", "as_json", is_flag=True, help="Summaries as JSON.")
 @speak_plainly
@@ -55,10 +63,10 @@ def run(
 ) -> None:  # fmt: skip
     """Measure MODEL: ds-cnn, tiny-cnn, an .onnx or .tflite file, a network with PyTorch code, or a module:factory.
 
-    Each backend is loaded, its first inference kept apart, warmed up and run 100 times or more, three times over. One
-    log a backend and format, JSON lines, is written, under a new name where --out has one already. Ctrl-C keeps the
-    samples taken so far. A backend that cannot run is named with its reason; one whose INT8 kernels saturate on this
-    CPU is labelled, with the difference from exact sums in steps of the output grid.
+    Each backend is loaded, its first inference timed separately, warmed up and run at least 100 times, in three runs.
+    One log (JSON lines) per backend and format is written, under a new name if --out has one already. Ctrl-C keeps the
+    samples taken so far. A backend that cannot run is listed with the reason; a backend whose INT8 kernels saturate on
+    this CPU is labelled, with the difference from exact sums in steps of the output grid.
     """
     from mlsys.explain.backends import BackendMissingError
     from mlsys.explain.protocol import LEAST, measure_backend
@@ -68,9 +76,9 @@ def run(
     faults: list[str] = []
     serial = "serial" in names or (names == "all" and port)
     if not serial:
-        refuse_unused("is of a board: write --backend serial --port /dev/ttyACM0", ("port", "baud", "wait"))
+        refuse_unused("applies to a board: write --backend serial --port /dev/ttyACM0", ("port", "baud", "wait"))
     if iterations < LEAST:
-        faults.append(f"--iterations: at least {LEAST}, got {iterations}")
+        faults.append(f"--iterations: must be at least {LEAST}, got {iterations}")
     chosen, asked = _backends(names, port, baud, wait, faults), [part.strip() for part in formats.split(",")]
     numbers = _cores(cores, faults)
     try:
@@ -120,13 +128,13 @@ def run(
 
 
 def _free(path: Path) -> Path:
-    """Return a name that no log has yet: a second measurement does not replace the first."""
+    """Return an unused file name, so that a second measurement does not replace the first."""
     names = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
     return next(name for name in chain([path], names) if not name.exists())
 
 
 def _backends(names: str, port: str | None, baud: int, wait: float, faults: list[str]) -> list[Any]:
-    """Return what makes each backend, and note names that there are none of."""
+    """Return a constructor for each backend, and record unknown names as errors."""
     from mlsys.errors import did_you_mean
     from mlsys.explain.backends import BACKENDS
 
@@ -135,10 +143,10 @@ def _backends(names: str, port: str | None, baud: int, wait: float, faults: list
     if names == "all" and port:
         listed = ["serial"]
     if not listed:
-        faults.append(f"--backend: names none. Known: {', '.join((*BACKENDS, 'serial'))}")
+        faults.append(f"--backend: no name given. Known: {', '.join((*BACKENDS, 'serial'))}")
     for index, name in enumerate(listed):
         if name in listed[:index]:
-            faults.append(f"--backend: {name!r} is there twice")
+            faults.append(f"--backend: duplicate {name!r}")
         elif name == "serial":
             if port is None:
                 faults.append("--backend serial: needs --port, e.g. --port /dev/ttyACM0")
@@ -148,7 +156,7 @@ def _backends(names: str, port: str | None, baud: int, wait: float, faults: list
             backends.append(lambda: SerialDevice(port, baud, wait))
         elif name not in BACKENDS:
             known = (*BACKENDS, "serial")
-            faults.append(f"--backend: there is no {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}")
+            faults.append(f"--backend: unknown {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}")
         else:
             backends.append(BACKENDS[name])
     return backends
@@ -163,7 +171,7 @@ def _cores(text: str | None, faults: list[str]) -> list[int] | None:
     counts = []
     for part in text.split(","):
         if not part.strip().isdigit():
-            faults.append(f"--cores: {part.strip()!r} is no number of a core")
+            faults.append(f"--cores: {part.strip()!r} is not a core number")
         elif allowed and int(part) not in allowed:
             faults.append(f"--cores: this process may not use core {part.strip()}, only {sorted(allowed)}")
         else:
@@ -172,7 +180,7 @@ def _cores(text: str | None, faults: list[str]) -> list[int] | None:
 
 
 def _trace(subject: Any, path: Path) -> None:
-    """Write PyTorch's own profile of five inferences, for chrome://tracing or Perfetto."""
+    """Write PyTorch's profile of five inferences, for chrome://tracing or Perfetto."""
     import torch
 
     from mlsys.explain.backends.pytorch import Eager
@@ -203,56 +211,56 @@ def _tell(logs: list[tuple[Any, Path]], absent: list[dict[str, str]], as_json: b
             say(summary_text(log))
             say(f"  written: {path}\n")
         for first, second, apart in pairs:
-            say(f"outputs of {first} and {second} differ by at most {apart:.2g} of the largest")
+            say(f"outputs of {first} and {second} differ by at most {apart:.2g} of the largest output")
         for missing in absent:
             say(f"absent: {missing['reason']}")
 
 
 @explain.command("import")
 @click.argument("capture", type=Input())
-@click.option("--model", required=True, help="The network: ds-cnn, tiny-cnn, or any name for one of your own.")
+@click.option("--model", required=True, help="The network: ds-cnn, tiny-cnn, or any name for your own network.")
 @click.option("--platform", required=True, help="Name of the board.")
-@click.option("--clock", type=Finite(), help="Ticks a second, where the capture does not say m-clock-[...].")
+@click.option("--clock", type=Finite(), help="Ticks per second, if the capture does not contain m-clock-[...].")
 @click.option("--power", type=Input(), help="CSV of power: time_s,power_w, over all inferences of the capture.")
-@click.option("--idle", type=Finite(), default=0.0, show_default=True, help="Power of the idle board, W, for --power.")
-@click.option("--skip-malformed", is_flag=True, help="Leave out lines that cannot be read; they stay in the log.")
-@click.option("--out", type=_MADE, required=True, help="The log to write.")
+@click.option("--idle", type=Finite(), default=0.0, show_default=True, help="Idle power of the board, W, for --power.")
+@click.option("--skip-malformed", is_flag=True, help="Skip lines that cannot be read; they stay in the log.")
+@click.option("--out", type=_MADE, required=True, help="The log file to write.")
 @speak_plainly
 def import_(
     capture: Path, model: str, platform: str, clock: float | None, power: Path | None, idle: float,
     skip_malformed: bool, out: Path,
 ) -> None:  # fmt: skip
-    """Make a log of CAPTURE, the text that a board sent over its serial line.
+    """Convert CAPTURE, the text that a board sent over its serial line, to a log.
 
-    Rows are i,layer,start,end,misses,accesses,ms,mJ with the raw 32-bit counter; its turns are followed. Lines that
-    cannot be read are listed by number.
+    Rows are i,layer,start,end,misses,accesses,ms,mJ with the raw 32-bit counter, whose wrap-around is handled. Lines
+    that cannot be read are listed by number.
     """
     from mlsys.explain.imported import imported
 
     if power is None:
-        refuse_unused("is for --power", ("idle",))
+        refuse_unused("applies to --power", ("idle",))
 
     log = imported(
         capture, model=model, platform=platform, clock=clock, power=power, idle=idle, skip_malformed=skip_malformed
     )
     log.write(out)
     for words in log.malformed:
-        say(f"left out: {words}", err=True)
+        say(f"skipped: {words}", err=True)
     _tell([(log, out)], [], False)
 
 
 @explain.command()
 @click.argument("logs", nargs=-1, required=True, type=_LOG)
-@click.option("--html", "page_file", type=_MADE, help="One HTML file with pictures, tables and raw data.")
+@click.option("--html", "page_file", type=_MADE, help="One HTML file with figures, tables and raw data.")
 @click.option(
     "--pictures",
     type=OutputFolder(),
-    help="Folder for PNG pictures, operators.csv and a sunburst to click.",
+    help="Folder for PNG figures, operators.csv and an interactive sunburst.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Summaries as JSON.")
 @speak_plainly
 def report(logs: tuple[Path, ...], page_file: Path | None, pictures: Path | None, as_json: bool) -> None:
-    """Explain LOGS, the first one layer by layer: causes, doubts, gains, claims. `stored:NAME` reads a shipped log."""
+    """Explain LOGS, the first one by layer: causes, doubts, gains, claims. `stored:NAME` reads a shipped log."""
     asked = asked_logs(logs)
     if page_file is not None:
         from mlsys.cli.explain_page import explain_page

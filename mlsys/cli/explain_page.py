@@ -1,4 +1,4 @@
-"""An explained measurement as one HTML file that needs nothing beside it, with its pictures and its raw data."""
+"""HTML report of an explained measurement, self-contained, with figures and raw data."""
 
 import html
 import json
@@ -16,26 +16,26 @@ from mlsys.explain.whatif import what_ifs
 from mlsys.files import atomically
 
 OPERATOR_COLUMNS = (
-    "layer", "kind", "time_ms", "share_percent", "compute_ms", "memory_ms", "launch_ms", "residual_ms", "held_by",
+    "layer", "kind", "time_ms", "share_percent", "compute_ms", "memory_ms", "launch_ms", "residual_ms", "limited_by",
     "macs", "weight_bytes", "read_bytes", "write_bytes", "ops_per_byte", "giga_ops_per_s",
 )  # fmt: skip
 
 
 class Drawing:
-    """A picture that can be drawn, or the reason why it cannot.
+    """A figure that can be drawn, or the reason why it cannot.
 
     Parameters
     ----------
     file
-        Its name, without an ending.
+        File name without extension.
     title
-        Above it.
+        Title of the figure.
     draw
-        Returns the figure.
+        Function that returns the figure.
     alt
-        What it shows, in words.
+        Alternative text.
     absent
-        Why it cannot be drawn; then ``draw`` is never called.
+        Reason why it cannot be drawn; ``draw`` is then never called.
     """
 
     def __init__(self, file: str, title: str, draw: Callable[[], Any], alt: str, absent: str = "") -> None:
@@ -66,12 +66,12 @@ def _figure(draw: Callable[[Any], object], size: tuple[float, float], polar: boo
 
 
 def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Drawing]:
-    """Return every picture, those of the first log first; one that the data do not allow says why.
+    """Return every figure, those of the first log first; figures without data carry a reason.
 
     Parameters
     ----------
     logs
-        At least one; the first is the one that is explained.
+        At least one; the first is explained.
     rows
         Platforms to compare.
     """
@@ -95,7 +95,7 @@ def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Drawing]:
         return lambda: _figure(lambda ax: chart(ax, *given), size, polar, panels)
 
     return [
-        Drawing("waterfall", "Layer after layer", drawn(explain.layer_waterfall, (8, 4.5), attribution),
+        Drawing("waterfall", "Layers in order", drawn(explain.layer_waterfall, (8, 4.5), attribution),
                 f"Waterfall of the layers of {log.name}: {shares}.", why),
         Drawing("attribution_sunburst", "By cause, then by layer", drawn(explain.sunburst, (6.5, 5), attribution),
                 f"Two rings, causes inside and layers outside: {shares}.", why),
@@ -108,7 +108,7 @@ def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Drawing]:
         Drawing("memory_access_patterns", "Misses", drawn(explain_logs.miss_rates, (8, 3.6), log),
                 f"Share of accesses that missed, by layer of {log.name}.",
                 "" if counted else f"no accesses were counted: {log.counters['reason']}"),
-        Drawing("optimization_timeline", "From one way of running it to the next",
+        Drawing("optimization_timeline", "From one variant to the next",
                 drawn(explain_logs.step_timeline, (9, 4), same),
                 f"Medians: {told}.", "" if len(same) > 1 else "only one log of this network was given"),
         Drawing("hardware_comparison_radar", "Platforms, normalised to the best",
@@ -121,7 +121,7 @@ def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Drawing]:
 
 
 def operator_table(attribution: Attribution, log: Log) -> list[dict[str, Any]]:
-    """Return one row for each layer, as ``operators.csv`` has them."""
+    """Return one row per layer, as in ``operators.csv``."""
     works = {work.name: work for work in log.works}
     rows = []
     for layer in attribution.layers:
@@ -136,16 +136,16 @@ def operator_table(attribution: Attribution, log: Log) -> list[dict[str, Any]]:
 
 
 def explain_page(logs: Sequence[Log], extra: Sequence[Platform] = (), command: str = "") -> str:
-    """Return the page: what was measured, where the time went, what could help, claims, platforms, and an appendix.
+    """Return the page: measurement, attribution, possible gains, claims, platforms, and an appendix.
 
     Parameters
     ----------
     logs
-        At least one; the first is explained layer by layer.
+        At least one; the first is explained by layer.
     extra
-        Further platforms for the comparison, beside the logs and the published microcontrollers.
+        Further platforms to compare with the logs and the published microcontrollers.
     command
-        What made the page, for the appendix.
+        Command that made the page, for the appendix.
     """
     from mlsys.viz.analysis import inline_svg
 
@@ -154,7 +154,7 @@ def explain_page(logs: Sequence[Log], extra: Sequence[Platform] = (), command: s
         rows += [row for row in published() if row.platform.startswith("STM32")]
     attribution, why = _attributed(log)
     parts = [_totals(log), _paragraph(log, attribution, why)]
-    parts += [_table("Doubts", ("found by itself",), [(text,) for text in doubts(log)], "Nothing speaks against it.")]
+    parts += [_table("Doubts", ("detected automatically",), [(text,) for text in doubts(log)], "No doubts.")]
     for picture in pictures(logs, rows):
         parts.append(f"<h2>{html.escape(picture.title)}</h2>")
         if picture.absent:
@@ -187,7 +187,7 @@ def _totals(log: Log) -> str:
         ("Where, when", f"{log.platform}, {log.day}"),
         ("Median", f"{latency['p50']:.4g} ms (95 %: {latency['low']:.4g} to {latency['high']:.4g})"),
         ("p95", f"{latency['p95']:.4g} ms"),
-        ("p99", f"{latency['p99']:.4g} ms" if latency["p99"] else f"not told: {told['p99_reason']}"),
+        ("p99", f"{latency['p99']:.4g} ms" if latency["p99"] else f"not reported: {told['p99_reason']}"),
         ("Samples", f"{told['samples']} in {told['runs']} runs after {log.protocol['warmup']} warm-up inferences each"),
         ("Between runs", "one run only" if told["between_runs"] is None else f"{told['between_runs']:.1%}"),
         ("Cold start", f"load {load}, first inference {cold['first_ms']:.4g} ms" if cold else "not measured"),
@@ -204,23 +204,23 @@ def _paragraph(log: Log, attribution: Attribution | None, why: str) -> str:
     return "<p class='first'>" + "<br>".join(map(html.escape, text.splitlines())) + "</p>"
 
 
-def _table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[object]], none: str) -> str:
-    return wide_table(caption, heads, rows) if rows else f"<p>{caption}: {none}</p>"
+def _table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[object]], none: str) -> str:
+    return wide_table(caption, columns, rows) if rows else f"<p>{caption}: {none}</p>"
 
 
 def _gains(attribution: Attribution, log: Log) -> str:
-    heads = ("change", "touches, %", "whole, times as fast at most", "limit by Amdahl", "why")
+    columns = ("change", "affected, %", "speed-up of the whole, at most", "limit by Amdahl", "why")
     rows = [
         (gain.change, f"{100 * gain.share:.1f}", f"{gain.speedup:.2f}", f"{gain.limit:.2f}", gain.why)
         if gain.applies
         else (gain.change, "—", "not applicable", "—", gain.why)
         for gain in what_ifs(attribution, log)
     ]
-    return wide_table("Bounds, not promises", heads, rows)
+    return wide_table("Upper bounds, not predictions", columns, rows)
 
 
 def _platforms(rows: Sequence[Platform]) -> str:
-    heads = ("platform", "latency, ms", "energy, mJ", "mean power, mW", "memory, kB", "between runs", "source")
+    columns = ("platform", "latency, ms", "energy, mJ", "mean power, mW", "memory, kB", "between runs", "source")
     cells = [
         (
             row.platform, *(("not known" if value is None else f"{value:.4g}") for value in
@@ -229,12 +229,14 @@ def _platforms(rows: Sequence[Platform]) -> str:
         )
         for row in rows
     ]  # fmt: skip
-    return wide_table("Measured here, and published", heads, cells)
+    return wide_table("Measured here, and published", columns, cells)
 
 
 def _agreements(logs: Sequence[Log]) -> str:
     rows = [(first, other, f"{apart:.2g}") for first, other, apart in agreement(logs)]
-    return _table("Outputs compared, over the largest output", ("of", "and", "differ by"), rows, "one log only.")
+    return _table(
+        "Differences of outputs, relative to the largest output", ("of", "and", "differ by"), rows, "one log only."
+    )
 
 
 def _appendix(logs: Sequence[Log], command: str) -> str:
@@ -259,7 +261,7 @@ def _appendix(logs: Sequence[Log], command: str) -> str:
 
 
 def write_pictures(logs: Sequence[Log], folder: Path) -> tuple[list[Path], list[str]]:
-    """Write every picture that the data allow as PNG of 300 dots an inch; return the files, and why others lack."""
+    """Write every figure that the data allow as a 300-dpi PNG; return the files, and reasons for the missing ones."""
     rows = [*map(platform_of, logs), *(row for row in published() if row.platform.startswith("STM32"))]
     written, absent = [], []
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""``mlsys explain compare`` and ``guide``: platforms side by side, and which one a requirement leaves."""
+"""``mlsys explain compare`` and ``guide``: compare platforms, and choose one for a requirement."""
 
 import json
 import statistics
@@ -22,7 +22,7 @@ _LOG = Input(stored=True)
 
 
 def asked_logs(paths: tuple[Path, ...]) -> list[Any]:
-    """Return logs, of files and of those that are shipped; every fault of all is told."""
+    """Return logs from files and from the shipped ones; all errors are reported together."""
     from mlsys.errors import LogFileError, did_you_mean
     from mlsys.explain import read_log, stored_logs
 
@@ -36,7 +36,7 @@ def asked_logs(paths: tuple[Path, ...]) -> list[Any]:
             elif text.startswith("stored:"):
                 name = text.removeprefix("stored:")
                 if name not in stored_logs():
-                    faults.append(f"{text}: there is no such log.{did_you_mean(name, stored_logs())}")
+                    faults.append(f"{text}: unknown log.{did_you_mean(name, stored_logs())}")
                     continue
                 read.append(stored_logs()[name])
             else:
@@ -45,7 +45,7 @@ def asked_logs(paths: tuple[Path, ...]) -> list[Any]:
             faults.append(str(error))
     names = [(log.name, log.platform) for log in read]
     faults += [
-        f"{name} on {platform} is there twice"
+        f"duplicate: {name} on {platform}"
         for name, platform in dict.fromkeys(names)
         if names.count((name, platform)) > 1
     ]
@@ -56,22 +56,24 @@ def asked_logs(paths: tuple[Path, ...]) -> list[Any]:
 
 @click.command()
 @click.argument("logs", nargs=-1, type=_LOG)
-@click.option("--published/--no-published", default=True, show_default=True, help="Microcontrollers on DS-CNN.")
+@click.option(
+    "--published/--no-published", default=True, show_default=True, help="Include published microcontrollers on DS-CNN."
+)
 @click.option("--rows", type=Input(), help="CSV of further platforms.")
 @click.option("--portability", is_flag=True, help="Predict each published platform from the others.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@click.option("--csv", "as_csv", is_flag=True, help="One line for each platform.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line per platform.")
 @speak_plainly
 def compare(
     logs: tuple[Path, ...], published: bool, rows: Path | None, portability: bool, as_json: bool, as_csv: bool
 ) -> None:
-    """Lay platforms side by side: LOGS, published microcontrollers, rows of your own; name the best of each column."""
+    """Compare platforms: LOGS, published microcontrollers, your own rows; print the best of each column."""
     from mlsys.cli.common import print_csv
     from mlsys.explain.platforms import COLUMNS, winners
 
     one_form(as_json, as_csv)
     if portability and (logs or rows is not None or as_csv):
-        raise WrongUsage("--portability is of the published platforms: leave LOGS, --rows and --csv out")
+        raise WrongUsage("--portability uses the published platforms only: omit LOGS, --rows and --csv")
     if portability:
         _tell_portability(as_json)
         return
@@ -116,7 +118,7 @@ def _platforms(logs: tuple[Path, ...], with_published: bool, rows: Path | None) 
     if with_published:
         platforms += published()
     names = [row.platform for row in platforms]
-    faults += [f"{name!r} is there twice" for name in dict.fromkeys(names) if names.count(name) > 1]
+    faults += [f"duplicate {name!r}" for name in dict.fromkeys(names) if names.count(name) > 1]
     if not platforms and not faults:
         faults.append("nothing to compare: give LOGS, --rows, or --published")
     if faults:
@@ -144,15 +146,17 @@ def _tell_portability(as_json: bool) -> None:
 
 @click.command()
 @click.argument("logs", nargs=-1, type=_LOG)
-@click.option("--within", "latency_ms", type=Finite(), help="Milliseconds at most.")
-@click.option("--energy", "energy_mj", type=Finite(), help="mJ at most.")
-@click.option("--memory", "memory_kb", type=Finite(), help="kB at most.")
-@click.option("--accuracy", type=Finite(), help="Percent at least.")
-@click.option("--cost", "cost_usd", type=Finite(), help="US dollars at most.")
-@click.option("--published/--no-published", default=True, show_default=True, help="Microcontrollers on DS-CNN.")
+@click.option("--within", "latency_ms", type=Finite(), help="Latency limit, ms.")
+@click.option("--energy", "energy_mj", type=Finite(), help="Energy limit, mJ.")
+@click.option("--memory", "memory_kb", type=Finite(), help="Memory limit, kB.")
+@click.option("--accuracy", type=Finite(), help="Least accuracy, percent.")
+@click.option("--cost", "cost_usd", type=Finite(), help="Cost limit, US dollars.")
+@click.option(
+    "--published/--no-published", default=True, show_default=True, help="Include published microcontrollers on DS-CNN."
+)
 @click.option("--rows", type=Input(), help="CSV of platforms.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@click.option("--markdown", type=Output(folders=True), help="Also write tree and table into this file.")
+@click.option("--markdown", type=Output(folders=True), help="Also write tree and table to this file.")
 @speak_plainly
 def guide(
     logs: tuple[Path, ...],

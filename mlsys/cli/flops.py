@@ -1,4 +1,4 @@
-"""``mlsys flops``: the work, the weights and the bytes of a network."""
+"""``mlsys flops``: operations, weights and memory traffic of a network."""
 
 from typing import Any
 
@@ -11,22 +11,22 @@ from mlsys.cli.parameters import complete_model
 
 @click.command()
 @click.argument("model", shell_complete=complete_model)
-@network_options("Number format of every value; by default fp32, or what a factory, config.json or ONNX file says.")
+@network_options("Number format of every value; by default fp32, or that of a factory, config.json or ONNX file.")
 @format_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@click.option("--csv", "as_csv", is_flag=True, help="One line for each kind of operator.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line per kind of operator.")
 @speak_plainly
 def flops(model: str, as_json: bool, as_csv: bool, **options: Any) -> None:
-    """Count the work, the weights and the traffic of MODEL; nothing is computed, no weight is loaded.
+    """Count operations, weights and memory traffic of MODEL, without running it or loading weights.
 
     MODEL is the name of a network, a `package.module:factory` that returns a torch module or
     (module, example_inputs), the config.json of a transformers model, or an ONNX file.
 
-    `flops` are all floating-point work. `product_flops` are those of matrix products, convolutions
-    and attention, two for each MAC, as torch.utils.flop_counter counts them.
+    `flops` counts all floating-point operations; `product_flops` counts those of matrix products, convolutions and
+    attention, two per MAC, as torch.utils.flop_counter does.
 
-    Which axis of a module's inputs is the batch, the sequence or the image is found by running it without data; a size
-    that the inputs do not have is refused. Notes say how masked attention and products of three tensors are counted.
+    The batch, sequence and image axes of a module's inputs are found by running it without data; a size that the inputs
+    do not have is refused. Notes explain the counting of masked attention and of products of three tensors.
     """
     from mlsys.api.flops import flops as counted
 

@@ -1,4 +1,4 @@
-"""Commands that other distributions add: those that are installed, and what to install for the others."""
+"""Commands from other distributions: the installed ones, and what to install for the others."""
 
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
@@ -8,10 +8,10 @@ import click
 from mlsys.cli.common import Commands
 
 COMMANDS = "mlsys.commands"
-"""Entry points of this group are commands of ``mlsys``."""
+"""Entry-point group of commands of ``mlsys``."""
 
-# Commands that a distribution of ours has, and what each is for.
-_ELSEWHERE = {"validate": ("mlsys-evidence", "Say how wrong the models are, against published measurements.")}
+# Commands of our other distributions, with their purpose.
+_ELSEWHERE = {"validate": ("mlsys-evidence", "Report the errors of the models against published measurements.")}
 
 
 @lru_cache(maxsize=1)
@@ -24,8 +24,7 @@ def _missing(name: str) -> click.Command:
 
     def tell(**_: object) -> None:
         raise click.ClickException(
-            f"{name}: the measurements are a distribution of their own, which is not installed. "
-            f"Type: pip install {distribution}"
+            f"{name}: needs a separate distribution, which is not installed. Type: pip install {distribution}"
         )
 
     return click.Command(
@@ -38,14 +37,14 @@ def _missing(name: str) -> click.Command:
 
 
 class InstalledCommands(Commands):
-    """The commands of this package, and those that installed distributions add to them."""
+    """Commands of this package, and those that installed distributions add."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
         return sorted({*super().list_commands(ctx), *_found(), *_ELSEWHERE})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command by its name; one of another distribution is loaded when it is asked for."""
+        """Return a command by its name; commands of other distributions are loaded on first use."""
         own = super().get_command(ctx, cmd_name)
         if own is not None:
             return own

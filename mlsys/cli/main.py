@@ -1,4 +1,4 @@
-"""The ``mlsys`` command, one subcommand a question."""
+"""The ``mlsys`` command and its subcommands."""
 
 import atexit
 import contextlib
@@ -32,24 +32,25 @@ from mlsys.cli.systolic import systolic
 from mlsys.cli.tiles import tiles
 from mlsys.cli.train import train
 
-# A command is short: what it makes is seldom garbage, and looking for cycles is a fifth of it, a last time at its end.
+# A command is short and leaves little cyclic garbage, yet the collector takes a fifth of its time, including a pass at
+# exit.
 _SELDOM = 100_000, 50, 50
-_PATIENCE = 10.0  # seconds for threads that outlive the command
+_PATIENCE = 10.0  # seconds to wait for threads that outlive the command
 
 
 @click.group(cls=InstalledCommands)
 @click.version_option(package_name="mlsys")
 def main() -> None:
-    """Hardware acceleration for machine learning, in numbers with a pedigree.
+    """Hardware acceleration for machine learning, in numbers with sources.
 
-    The shell completes commands, options, devices and networks after
+    Completion of commands, options, devices and networks is enabled by
 
     \b
         eval "$(_MLSYS_COMPLETE=bash_source mlsys)"    # in ~/.bashrc; zsh_source in zsh
         _MLSYS_COMPLETE=fish_source mlsys | source     # in fish
 
-    Exit codes: 0 answered, 1 refused, 2 wrong usage, 3 the answer is no, 4 not known, 130 stopped;
-    `mlsys COMMAND --help` says where a command has its own meaning for one.
+    Exit codes: 0 answered, 1 refused, 2 wrong usage, 3 negative answer, 4 unknown, 130 stopped;
+    `mlsys COMMAND --help` describes codes with a meaning of their own.
     """  # noqa: D301
     gc.set_threshold(*_SELDOM)
     atexit.register(gc.disable)
@@ -84,13 +85,13 @@ for command in (
 
 
 def _end_soon(code: int) -> None:
-    """End the process after a while, whatever threads are alive then: a factory may leave one that never ends."""
+    """End the process after a while even if threads are still running: a user's factory may never return."""
 
     def end() -> None:
         sleep(_PATIENCE)
         own = threading.current_thread()
         names = [t.name for t in threading.enumerate() if not t.daemon and t not in (own, threading.main_thread())]
-        say(f"ended while threads were still at work, {_PATIENCE:g} s later: {', '.join(names)}", err=True)
+        say(f"ended while threads were still running, {_PATIENCE:g} s later: {', '.join(names)}", err=True)
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(AttributeError, OSError, ValueError):
                 stream.flush()
@@ -100,10 +101,10 @@ def _end_soon(code: int) -> None:
 
 
 def run_and_end() -> None:
-    """Run the command, and end the process without taking its memory apart piece by piece.
+    """Run the command, and end the process without freeing its memory object by object.
 
-    A long answer leaves millions of small objects, and to free each of them takes longer than many a command. What was
-    asked to happen at the end does happen, and so does an end that is no plain number, or one that threads wait for.
+    A long answer leaves millions of small objects, and freeing them takes longer than many a command. Exit handlers
+    still run, and so do exits with a non-integer code or with threads to wait for.
     """
     try:
         main()

@@ -1,4 +1,4 @@
-"""``mlsys mapper``: the best tiles and loop order, for a file of matrix products or for one layer."""
+"""``mlsys mapper``: the best tiling and loop order of a layer, or of each matrix product in a file."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ from mlsys.cli.common import (
     read_csv,
     refuse_unused,
     say,
-    say_own,
+    say_overrides,
     speak_plainly,
 )
 from mlsys.cli.networks import network_arguments, network_options
@@ -27,41 +27,40 @@ _COLUMNS = ("M", "N", "K", "S", "tile_set")
 @click.command()
 @click.argument("layer", required=False)
 @click.option("--rows", type=FILE, help="CSV with M,N,K,S,tile_set.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print one line for each layer or row, as CSV.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print one line per layer or row, as CSV.")
 @click.option("--device", "name", help="Device to map LAYER to.")
 @click.option(
     "--objective",
     type=click.Choice(get_args(Objective)),
     default="energy",
     show_default=True,
-    help="What is made least; traffic is that of the main memory.",
+    help="Quantity to minimise; traffic is that of the main memory.",
 )
 @network_options("Number format; by default the headline format of the device.")
-@click.option("--levels", type=Whole(min=1), default=2, show_default=True, help="Memories on the chip to use.")
-@click.option("--seconds", type=Finite(min=0, min_open=True), help="At most, for all layers; then the best found.")
-@click.option("--cache/--no-cache", default=False, show_default=True, help="Keep results in the user's cache folder.")
+@click.option("--levels", type=Whole(min=1), default=2, show_default=True, help="Number of on-chip memories to use.")
+@click.option("--seconds", type=Finite(min=0, min_open=True), help="Time limit for all layers; then the best found.")
+@click.option("--cache/--no-cache", default=False, show_default=True, help="Store results in the user's cache folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything, as JSON.")
 @speak_plainly
 def mapper(
     layer: str | None, rows: Path | None, as_csv: bool, name: str | None, objective: Objective,
     levels: int, seconds: float | None, cache: bool, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
-    """Find the best tiles and loop order of LAYER on a device, or of every row of a file.
+    """Find the best tiling and loop order of LAYER on a device, or of every row of a file.
 
-    LAYER is a matrix product, gemm:512x256x32, or a layer of a network that `mlsys flops` takes, by its
-    name or its number, resnet50:conv3_1b; resnet50:all maps every product.
-    A row asks for the least words that C[M,N] += A[M,K] B[K,N]
-    moves through a fast memory of S words, over divisors (div) or all tile sizes (all).
+    LAYER is a matrix product, gemm:512x256x32, or a layer of a network that `mlsys flops` accepts, by name or number,
+    resnet50:conv3_1b; resnet50:all maps every product. For a row, the least number of words is found that C[M,N] +=
+    A[M,K] B[K,N] moves through a fast memory of S words, over divisors (div) or all tile sizes (all).
     """
     one_form(as_json, as_csv)
     if (layer is None) == (rows is None):
         raise WrongUsage("give either LAYER, such as gemm:512x256x32, or --rows FILE.csv")
     if rows is not None:
-        refuse_unused("is of LAYER; the rows of a file say all", but=("rows", "as_csv", "as_json"))
+        refuse_unused("applies to LAYER; the rows of a file specify everything", but=("rows", "as_csv", "as_json"))
         _rows(rows, as_csv, as_json)
         return
     if name is None:
-        raise WrongUsage("say which device LAYER runs on: --device A100")
+        raise WrongUsage("no device for LAYER. Write --device A100")
     _layers(str(layer), name, objective, options, levels, seconds, cache, as_csv, as_json)
 
 
@@ -127,25 +126,25 @@ def _layers(
 ) -> None:  # fmt: skip
     from mlsys.api.mapper import mapper as mapped
     from mlsys.cli.parameters import asked_device
-    from mlsys.models.own import own_numbers
+    from mlsys.models.user_overrides import user_overrides
 
     if layer.startswith("gemm:"):
-        refuse_unused("is of a network; gemm:MxNxK says its sizes itself", {*options} - {"precision"})
+        refuse_unused("applies to a network; gemm:MxNxK specifies its own sizes", {*options} - {"precision"})
     device = asked_device(name)
     watch = _watch if sys.stderr.isatty() else None
     answer = mapped(
         device, layer, objective=objective, levels=levels, seconds=seconds, disk_cache=cache, progress=watch,
         **network_arguments(options),
     )  # fmt: skip
-    own = own_numbers([device])
+    overrides = user_overrides([device])
     if as_json:
-        print_record(answer.record(), own)
+        print_record(answer.record(), overrides)
         return
     if as_csv:
-        print_csv(answer.rows(), own=own)
+        print_csv(answer.rows(), overrides=overrides)
         return
     say(answer.explain())
-    say_own(own)
+    say_overrides(overrides)
     say(answer.sizes, err=True)
 
 

@@ -1,4 +1,4 @@
-"""What every command that takes a network shares: its options, and the network they describe."""
+"""Shared options of commands that take a network, and the arguments that they stand for."""
 
 from collections.abc import Callable
 from typing import Any, get_args
@@ -8,21 +8,21 @@ import click
 from mlsys.choices import Phase
 from mlsys.cli.parameters import Whole
 
-_LONGEST = 200  # letters of --shape
+_LONGEST = 200  # characters of --shape
 
 
 def network_options(precision: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that adds the options of a network; ``precision`` is the help of --precision."""
     options = (
         click.option("--batch", type=Whole(), help="Images or sequences; by default 1."),
-        click.option("--sequence", type=Whole(), help="Tokens; by default what is usual for the network."),
+        click.option("--sequence", type=Whole(), help="Tokens; by default a typical number for the network."),
         click.option("--image", type=Whole(), help="Side of a square image."),
-        click.option("--shape", help="Shape of the one input of a factory's module: 1,3,224,224."),
+        click.option("--shape", help="Shape of the only input of a factory's module: 1,3,224,224."),
         click.option("--precision", help=precision),
         click.option(
             "--phase",
             type=click.Choice(get_args(Phase)),
-            help="Of a decoder language model of the catalogue or of a config.json.",
+            help="Phase of a decoder language model of the catalogue or of a config.json.",
         ),
         click.option(
             "--size", "sizes", multiple=True, metavar="NAME=NUMBER", help="A size that an ONNX model leaves open."
@@ -51,7 +51,7 @@ def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def network_arguments(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an everyday call, such as :func:`mlsys.analyze`, that the network options stand for."""
+    """Return the arguments of a call such as :func:`mlsys.analyze` for the given network options."""
     return {
         **{name: options[name] for name in ("batch", "sequence", "image", "phase", "precision")},
         "sizes": _open_sizes(options["sizes"]) or None,
@@ -78,5 +78,5 @@ def _shape(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.strip("()[] ").removesuffix(",").split(",")]
     if not text.isascii() or not all(part.isdecimal() and len(part) < 19 and int(part) for part in parts):
         shown = text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
-        raise ValueError(f"--shape must be whole numbers with commas, such as 1,3,224,224, got {shown!r}")
+        raise ValueError(f"--shape must be whole numbers separated by commas, such as 1,3,224,224, got {shown!r}")
     return tuple(map(int, parts))

@@ -1,4 +1,4 @@
-"""What every report in HTML shares: one file that needs nothing beside it, light or dark as its reader has it."""
+"""Shared parts of HTML reports: one self-contained file, light or dark as the reader prefers."""
 
 import html
 from collections.abc import Iterable, Sequence
@@ -7,20 +7,20 @@ from mlsys.inputs import shipped_text
 from mlsys.tables import html_table
 
 STYLE = shipped_text("mlsys.cli", "page.css")
-"""Pictures are turned round in the dark as in the book; on a telephone they and wide tables move in their own box."""
+"""Figures are inverted in dark mode, as in the book; on a phone they and wide tables scroll in their own box."""
 
 
 def whole_page(title: str, parts: Iterable[str], look: str = "") -> str:
-    r"""Return a page from its title, which may hold any characters, and the markup of its parts.
+    r"""Return a page from its title, which may contain any characters, and the markup of its parts.
 
     Parameters
     ----------
     title
-        Of the window, and the heading over the parts.
+        Title of the window, and heading of the page.
     parts
         Markup, in order.
     look
-        Further style.
+        Additional CSS.
 
     Examples
     --------
@@ -37,8 +37,8 @@ def whole_page(title: str, parts: Iterable[str], look: str = "") -> str:
     )
 
 
-def wide_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table in a box of its own, which scrolls, by the keys too, where the window is narrower.
+def wide_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table in its own box, which scrolls, also by keyboard, in narrow windows.
 
     Examples
     --------
@@ -46,4 +46,6 @@ def wide_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[objec
     "<div class='wide' tabindex='0' role='region' aria-label='Ridges'><table"
     """
     label = html.escape(caption, quote=True)
-    return f"<div class='wide' tabindex='0' role='region' aria-label='{label}'>{html_table(caption, heads, rows)}</div>"
+    return (
+        f"<div class='wide' tabindex='0' role='region' aria-label='{label}'>{html_table(caption, columns, rows)}</div>"
+    )

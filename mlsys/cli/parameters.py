@@ -1,4 +1,4 @@
-"""What options and arguments take: numbers, amounts with units, places to write to, devices and networks."""
+"""Parameter types of the command line: numbers, quantities with units, output files, devices and networks."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from mlsys.units import Quantity
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-"""The type of an argument that names a file to read."""
+"""Type of an argument that names an input file."""
 
 
 class Input(click.Path):
-    """A file to read, or ``stored:NAME`` where the package ships some: one that is not there is wrong usage.
+    """A file to read, or ``stored:NAME`` for data shipped with the package; a missing file is wrong usage.
 
     Parameters
     ----------
     stored
-        Whether ``stored:NAME`` is taken.
+        Whether ``stored:NAME`` is accepted.
     example
-        The line that writes such a file, for whom it is missing.
+        Command that writes such a file, shown if the file is missing.
     """
 
     def __init__(self, *, stored: bool = False, example: str = "") -> None:
@@ -35,14 +35,14 @@ class Input(click.Path):
         self._stored, self._example = stored, example
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path, or fail in one line."""
+        """Return the path, or fail with a one-line message."""
         if not (self._stored and str(value).startswith("stored:")):
             try:
                 there = Path(value).exists()
-            except (OSError, ValueError):  # no name of a file at all
+            except (OSError, ValueError):  # not a valid file name
                 there = False
             if not there:
-                hint = f" Write one to begin with: {self._example}" if self._example else ""
+                hint = f" Write one to start from: {self._example}" if self._example else ""
                 self.fail(f"there is no file {printable(str(value)[:200])!r}.{hint}", param, ctx)
         return super().convert(value, param, ctx)
 
@@ -51,13 +51,13 @@ _DIGITS = re.compile(r"[+-]?[0-9]+")
 
 
 class Finite(click.FloatRange):
-    """A finite number within limits, as the package reads numbers: ``nan``, ``1_0`` and other digits are none."""
+    """A finite number within limits, in the package's number syntax: without ``nan``, ``1_0`` or non-ASCII digits."""
 
     def _describe_range(self) -> str:
         return "" if self.min is None and self.max is None else super()._describe_range()
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number, or fail in one line."""
+        """Return the number, or fail with a one-line message."""
         if isinstance(value, str):
             from mlsys.amounts import parsed_number
 
@@ -69,25 +69,25 @@ class Finite(click.FloatRange):
 
 
 class Whole(click.IntRange):
-    """A whole number within limits, written in plain digits: ``int`` would also take ``1_0`` and other digits."""
+    """A whole number within limits, in plain digits: ``int`` would also accept ``1_0`` and non-ASCII digits."""
 
     def _describe_range(self) -> str:
         return "" if self.min is None and self.max is None else super()._describe_range()
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number, or fail in one line."""
+        """Return the number, or fail with a one-line message."""
         if isinstance(value, str) and not _DIGITS.fullmatch(value.strip()):
             self.fail(f"{value[:60]!r} is not a valid integer", param, ctx)
         return super().convert(value, param, ctx)
 
 
 class Output(click.Path):
-    """Where a file is to be written: a place where none can be is refused before anything is computed.
+    """An output file; a path that cannot be written is refused before anything is computed.
 
     Parameters
     ----------
     folders
-        Whether folders that are missing will be made.
+        Whether missing folders will be created.
     """
 
     def __init__(self, *, folders: bool = False) -> None:
@@ -95,7 +95,7 @@ class Output(click.Path):
         self._folders = folders
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path, or fail in one line."""
+        """Return the path, or fail with a one-line message."""
         from mlsys.files import check_place
 
         try:
@@ -106,13 +106,13 @@ class Output(click.Path):
 
 
 class OutputFolder(click.Path):
-    """A folder for files to be written; it is made where there is none."""
+    """An output folder; it is created if it does not exist."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path, or fail in one line."""
+        """Return the path, or fail with a one-line message."""
         from mlsys.files import check_folder
 
         try:
@@ -123,7 +123,7 @@ class OutputFolder(click.Path):
 
 
 def named_files(context: click.Context) -> tuple[list[Path], list[Path]]:
-    """Return the files that a command line names: those that it may read, and its outputs."""
+    """Return the files that a command line names: possible inputs, and outputs."""
     inputs: list[Path] = []
     outputs: list[Path] = []
     for param in context.command.params:
@@ -142,12 +142,12 @@ def named_files(context: click.Context) -> tuple[list[Path], list[Path]]:
 
 
 class QuantityType(click.ParamType):
-    """An amount with its unit, such as ``"100 TFLOP/s"``.
+    """A quantity with its unit, such as ``"100 TFLOP/s"``.
 
     Parameters
     ----------
     unit
-        What it must convert to.
+        Unit that it must convert to.
     """
 
     name = "quantity"
@@ -156,24 +156,24 @@ class QuantityType(click.ParamType):
         self.unit = unit
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Quantity:
-        """Return the quantity that ``value`` writes, or fail in one line."""
+        """Return the quantity that ``value`` describes, or fail with a one-line message."""
         from mlsys.amounts import amount
 
         try:
             return amount(str(value), self.unit)
         except ValueError as error:
-            self.fail(f"not an amount with a unit, such as '100 {self.unit}': {error}", param, ctx)
+            self.fail(f"not a quantity with a unit, such as '100 {self.unit}': {error}", param, ctx)
 
 
 def asked_device(name: str) -> Device:
-    """Return the device of the catalogue that was asked for, or say which names are near."""
+    """Return a device of the catalogue by name; an unknown name is an error with suggestions."""
     from mlsys.api.arguments import device_of
 
     return device_of(name)
 
 
 def complete_device(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of devices that begin so, for the shell to complete."""
+    """Return the names of devices with this prefix, for shell completion."""
     from mlsys.hardware import Hardware
 
     names = {name for group in (*Hardware.groups, Hardware.Generic) for name in dir(group)}
@@ -181,13 +181,13 @@ def complete_device(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 
 def complete_devices(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the same for the last of several names with commas."""
+    """Return completions for the last of several names separated by commas."""
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in complete_device(ctx, param, last)]
 
 
 def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """Return the names of networks that begin so, and leave paths to the shell."""
+    """Return the names of networks with this prefix; the shell completes paths."""
     from click.shell_completion import CompletionItem
 
     from mlsys.workloads import zoo

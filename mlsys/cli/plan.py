@@ -1,4 +1,4 @@
-"""``mlsys plan``: which device runs which stage of a pipeline, or which operator of a published instance."""
+"""``mlsys plan``: placement of the stages of a pipeline, or of the operators of a published instance, on devices."""
 
 import json
 import sys
@@ -24,46 +24,46 @@ _INFEASIBLE, _UNKNOWN = 3, 4
     type=click.Choice(get_args(Goal)),
     default="latency",
     show_default=True,
-    help="Least time, least energy, both by --weight, or the least time of the busiest device.",
+    help="Minimise time, energy, both by --weight, or the time of the busiest device.",
 )
 @click.option("--top-k", "top", type=Whole(min=1, max=1000), default=1, show_default=True, help="Placements listed.")
-@click.option("--weight", type=Finite(0, 1), default=0.5, show_default=True, help="Of time, if balanced.")
+@click.option("--weight", type=Finite(0, 1), default=0.5, show_default=True, help="Weight of time, if balanced.")
 @click.option("--switch-penalty", type=Finite(min=0), default=0.0, help="Added to the score for every switch.")
 @click.option(
     "--strategy",
     type=click.Choice(get_args(Strategy)),
     default="auto",
     show_default=True,
-    help="exact proves that nothing is better, beam does not; auto tries exact first.",
+    help="exact proves optimality, beam does not; auto tries exact first.",
 )
-@click.option("--width", type=Whole(min=1), default=64, show_default=True, help="Of the beam.")
+@click.option("--width", type=Whole(min=1), default=64, show_default=True, help="Width of the beam.")
 @click.option(
     "--max-exact-states",
     type=Whole(min=1),
     default=1_000_000,
     show_default=True,
-    help="Partial placements that a proof may take.",
+    help="Number of partial placements that a proof may visit.",
 )
+@click.option("--format", "kind", type=click.Choice(_FORMATS), default="text", show_default=True, help="Output format.")
 @click.option(
-    "--format", "kind", type=click.Choice(_FORMATS), default="text", show_default=True, help="Of what is printed."
+    "--output", type=Output(folders=True), help="Write to this file, creating folders, instead of the screen."
 )
-@click.option("--output", type=Output(folders=True), help="Write there, folders included, not to the screen.")
-@click.option("--figure", type=Output(folders=True), help="Write when what runs where: .png, .svg, .pdf.")
+@click.option("--figure", type=Output(folders=True), help="Write a Gantt chart: .png, .svg, .pdf.")
 @click.option("--example", is_flag=True, help="Print the scenario of a mobile vision pipeline.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of scenarios, with an example of each field.")
-@click.option("--profiles-from", "network", help="Make a scenario of this network from our models; needs --devices.")
-@click.option("--devices", help="Names of the catalogue with commas, for --profiles-from.")
+@click.option("--profiles-from", "network", help="Build a scenario of this network from our models; needs --devices.")
+@click.option("--devices", help="Devices of the catalogue separated by commas, for --profiles-from.")
 @click.option("--batch", type=Whole(min=1), help="For --profiles-from; by default 1.")
-@click.option("--precision", help="For --profiles-from; by default fp16, or what a config.json says.")
+@click.option("--precision", help="For --profiles-from; by default fp16, or that of a config.json.")
 @click.option("--profiles", "measured", type=FILE, help="CSV of measured profiles for SCENARIO.")
-@click.option("--save-scenario", type=Output(folders=True), help="Write the scenario that was made.")
+@click.option("--save-scenario", type=Output(folders=True), help="Write the scenario that was built.")
 @click.option("--instance", type=FILE, help="A published instance, format mlsys-placement-1.")
 @click.option(
     "--seconds",
     type=Finite(min=0.1),
-    help="At most, then the best so far with its gap; by default 60, and 300 for --instance.",
+    help="Time limit; then the best so far with its gap; by default 60, and 300 for --instance.",
 )
-@click.option("--rounds", type=Whole(min=1), default=12, show_default=True, help="Of search, for --instance.")
+@click.option("--rounds", type=Whole(min=1), default=12, show_default=True, help="Rounds of search, for --instance.")
 @click.option("--seed", type=Whole(min=0, max=10**6), default=0, show_default=True, help="For --instance.")
 @speak_plainly
 def plan(
@@ -88,9 +88,9 @@ def plan(
 ) -> None:
     """Place the stages of SCENARIO, a JSON or YAML file, on its devices.
 
-    A stage runs on one device that it has a profile for. Between two devices its input is carried over a link,
-    which costs time and energy, billed to the stage that receives. Exit code 3 says that no placement meets
-    the caps; the report then names those that bar all of them. Exit code 4: none was found in --seconds.
+    A stage runs on one device for which it has a profile. Between two devices its input is transferred over a link,
+    which costs time and energy, attributed to the receiving stage. Exit code 3: no placement meets the caps, and the
+    report names the caps that rule out all of them. Exit code 4: none was found in --seconds.
     """
     given = [name for name, value in (("SCENARIO", scenario), ("--example", example), ("--schema", schema),
                                       ("--profiles-from", network), ("--instance", instance)) if value]  # fmt: skip
@@ -103,16 +103,16 @@ def plan(
     if figure is not None:
         checked_picture(figure)
     if example or schema:
-        refuse_unused("goes with a question; --example and --schema only print", but=("example", "schema", "output"))
+        refuse_unused("needs a SCENARIO; --example and --schema only print", but=("example", "schema", "output"))
     elif instance is not None:
         known = ("instance", "seconds", "rounds", "seed", "kind", "output")
-        refuse_unused("is of a SCENARIO; an instance says all", but=known)
+        refuse_unused("applies to a SCENARIO; an instance specifies everything", but=known)
     else:
-        refuse_unused("is for --instance", ("rounds", "seed"))
+        refuse_unused("applies to --instance", ("rounds", "seed"))
     if scenario is not None:
-        refuse_unused("is for --profiles-from; a SCENARIO says it itself", ("devices", "batch", "precision"))
+        refuse_unused("applies to --profiles-from; a SCENARIO specifies it itself", ("devices", "batch", "precision"))
     elif network is not None:
-        refuse_unused("is for SCENARIO", ("measured",))
+        refuse_unused("applies to a SCENARIO", ("measured",))
     if example or schema:
         from mlsys.planner.placement import example as data
         from mlsys.planner.placement.schema import SCHEMA
@@ -123,11 +123,11 @@ def plan(
         _write(_instance(instance, kind, seconds or 300.0, rounds, seed), output)
         return
     from mlsys.api.plan import plan as best
-    from mlsys.models.own import with_own
+    from mlsys.models.user_overrides import with_user_overrides
     from mlsys.planner.placement.plan import SECONDS
     from mlsys.planner.placement.report import as_csv
 
-    own = _own_of(network, devices)
+    overrides = _overrides_of(network, devices)
     result = best(
         _scenario(scenario, network, devices, batch, precision, measured, save_scenario),
         goal,  # type: ignore[arg-type]
@@ -138,15 +138,15 @@ def plan(
     if kind == "html":
         from mlsys.cli.plan_page import plan_page
 
-        text = plan_page(result, own)
+        text = plan_page(result, overrides)
     else:
         writers: dict[str, Callable[[Any], str]] = {
             "text": lambda plan_result: "\n".join(
-                [plan_result.explain(), *([f"Numbers of your own: {'; '.join(own)}"] if own else [])]
+                [plan_result.explain(), *([f"User overrides: {'; '.join(overrides)}"] if overrides else [])]
             ),
-            "csv": lambda plan_result: as_csv(plan_result, own),
+            "csv": lambda plan_result: as_csv(plan_result, overrides),
             "json": lambda plan_result: json.dumps(
-                with_own(plan_result.record(), own), indent=1, ensure_ascii=False, allow_nan=False
+                with_user_overrides(plan_result.record(), overrides), indent=1, ensure_ascii=False, allow_nan=False
             ),
         }
         text = writers[kind](result)
@@ -168,14 +168,14 @@ def _shown(best: float, bound: float) -> None:
         say(f"searching: best {best:.6g}, none below {max(bound, 0.0):.6g}", err=True)
 
 
-def _own_of(network: str | None, devices: str | None) -> tuple[str, ...]:
-    """Return whose numbers the profiles are, where they are made from our models."""
+def _overrides_of(network: str | None, devices: str | None) -> tuple[str, ...]:
+    """Return the user overrides behind the profiles, if they come from our models."""
     if network is None or not devices:
         return ()
     from mlsys.hardware import Hardware
-    from mlsys.models.own import own_numbers
+    from mlsys.models.user_overrides import user_overrides
 
-    return own_numbers([Hardware[name.strip()] for name in devices.split(",") if name.strip()], estimates=True)
+    return user_overrides([Hardware[name.strip()] for name in devices.split(",") if name.strip()], estimates=True)
 
 
 def _scenario(
@@ -220,10 +220,10 @@ def _instance(path: Path, kind: str, seconds: float, rounds: int, seed: int) -> 
     if kind == "json":
         return json.dumps(plan.record(), indent=1)
     if plan.placement is None:
-        known = "it is proven that there is none" if plan.impossible else "whether there is one is not known"
-        return f"{read.name}: no placement that is allowed was found; {known}"
+        known = "none exists (proved)" if plan.impossible else "whether one exists is unknown"
+        return f"{read.name}: no feasible placement was found; {known}"
     known = "proven optimal" if plan.proven else f"none is below {plan.lower_bound_ms:.6g} ms"
-    end = "" if plan.complete else "; stopped by the clock, so another machine may answer otherwise"
+    end = "" if plan.complete else "; stopped by the time limit, so another machine may return another answer"
     used = len({device for device in plan.placement if device})
     return (
         f"{read.name}: {read.objective} {plan.objective_ms:.6g} ms ({known}), {len(read.ids)} operators on {used} of "
@@ -233,7 +233,7 @@ def _instance(path: Path, kind: str, seconds: float, rounds: int, seed: int) -> 
 
 
 def _write(text: str, output: Path | None) -> None:
-    """Write a text to the screen, or to a file that is there whole or not at all."""
+    """Write a text to the screen, or to a file atomically."""
     if output is None:
         say(text, nl=not text.endswith("\n"))
         return

@@ -1,4 +1,4 @@
-"""A plan as one HTML file that needs nothing beside it."""
+"""HTML report of a plan, in one self-contained file."""
 
 import html
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from mlsys.planner.placement.report import COLUMNS, stage_rows
 from mlsys.planner.placement.words import decimal_text
 
 
-def plan_page(result: PlanResult, own: Sequence[str] = ()) -> str:
-    """Return the page: totals, reasons, the Gantt chart of the best placement, and a table of each."""
+def plan_page(result: PlanResult, overrides: Sequence[str] = ()) -> str:
+    """Return the page: totals, reasons, a Gantt chart of the best placement, and a table of each."""
     from mlsys.viz.analysis import inline_svg
     from mlsys.viz.placement import plan_alt_text, plan_figure
 
@@ -35,7 +35,7 @@ def plan_page(result: PlanResult, own: Sequence[str] = ()) -> str:
             f"#{rank}: score {placement.score:.6g}, {decimal_text(placement.placed.latency)} ms, "
             f"{decimal_text(placement.placed.energy)} mJ, "
             f"{placement.placed.switches} switch{'es' * (placement.placed.switches != 1)}. "
-            "Transfers are billed to the stage that receives."
+            "Transfers are attributed to the receiving stage."
         )
         table = [[row[name] for name in COLUMNS[1:]] for row in listed if row["rank"] == rank]
         parts.append(wide_table(caption, COLUMNS[1:], table))
@@ -44,6 +44,6 @@ def plan_page(result: PlanResult, own: Sequence[str] = ()) -> str:
             for device in result.scenario.devices
         ]
         parts.append(wide_table("Memory held", ("device", "held, MB", "budget, MB"), held))
-    if own:
-        parts.append(f"<p><b>Numbers of your own</b>: {html.escape('; '.join(own))}</p>")
+    if overrides:
+        parts.append(f"<p><b>User overrides</b>: {html.escape('; '.join(overrides))}</p>")
     return whole_page(title, parts)

@@ -9,7 +9,16 @@ import click
 
 from mlsys.choices import Phase
 from mlsys.cli.calibrate import calibration_option
-from mlsys.cli.common import WrongUsage, one_form, print_csv, print_record, refuse_unused, say, say_own, speak_plainly
+from mlsys.cli.common import (
+    WrongUsage,
+    one_form,
+    print_csv,
+    print_record,
+    refuse_unused,
+    say,
+    say_overrides,
+    speak_plainly,
+)
 from mlsys.cli.parameters import Finite, Output, QuantityType, Whole, complete_model
 from mlsys.files import together
 
@@ -126,7 +135,7 @@ def size(
         print_csv(sizing.layout_rows(), own=own)
     else:
         say(sizing.explain())
-        say_own(own)
+        say_overrides(own)
         if page_file is not None:
             say(f"written: {page_file}", err=True)
 

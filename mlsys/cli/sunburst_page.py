@@ -1,4 +1,4 @@
-"""Where the time of a log went, as one interactive HTML file: causes inside, layers outside, a click looks closer."""
+"""Interactive HTML sunburst of a log's time: causes inside, layers outside, click to zoom."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def sunburst_parts(attribution: Attribution) -> list[dict[str, Any]]:
-    """Return the causes with their time, each with its layers, largest first; what is nothing is left out.
+    """Return the causes with their times, each with its layers, largest first; zero entries are omitted.
 
     Parameters
     ----------
     attribution
-        Where the time went; the layers of a cause sum to it, and the causes to the whole.
+        Attribution of the time; the layers of a cause sum to it, and the causes to the whole.
     """
     from mlsys.explain.attribution import CAUSES
     from mlsys.viz.explain import LOOKS
@@ -39,12 +39,12 @@ def sunburst_parts(attribution: Attribution) -> list[dict[str, Any]]:
 
 
 def sunburst_page(attribution: Attribution, log: Log) -> str:
-    """Return the page: picture, what is pointed at in words, and the same as a table; nothing is fetched.
+    """Return the page: sunburst, a description of the selected part, and the data as a table; nothing is downloaded.
 
     Parameters
     ----------
     attribution, log
-        Where the time of the log went.
+        The log, and the attribution of its time.
     """
     title = f"Where the time of {log.name} goes"
     causes = sunburst_parts(attribution)
@@ -54,12 +54,14 @@ def sunburst_page(attribution: Attribution, log: Log) -> str:
         for cause in causes
         for layer in cause["layers"]
     ]
-    table = wide_table("The same as a table, largest first in each cause.", ("cause", "layer", "ms", "share, %"), rows)
+    table = wide_table(
+        "The same data as a table, largest first in each cause.", ("cause", "layer", "ms", "share, %"), rows
+    )
     look, script = (shipped_text("mlsys.cli", f"sunburst.{kind}") for kind in ("css", "js"))
     data = json.dumps(causes).replace("<", "\\u003c")
     parts = [
-        "<p>Causes inside, layers outside. Point at a part, or go there with the tabulator key; "
-        "a click or Enter looks closer.</p>",
+        "<p>Causes inside, layers outside. Point at a part, or select it with the Tab key; "
+        "click it or press Enter to zoom in.</p>",
         "<figure><svg id='picture' viewBox='-155 -155 310 310' role='group' "
         "aria-label='Two rings, causes inside and layers outside; the table below says the same'></svg></figure>",
         f"<p id='told' aria-live='polite'></p>\n{table}",

@@ -1,4 +1,4 @@
-"""``mlsys sweep``: every combination of networks, devices, batches and number formats."""
+"""``mlsys sweep``: all combinations of networks, devices, batches and number formats."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,16 @@ from typing import Any
 
 import click
 
-from mlsys.cli.common import PICTURES, WrongUsage, checked_picture, one_form, progress, say, say_own, speak_plainly
+from mlsys.cli.common import (
+    PICTURES,
+    WrongUsage,
+    checked_picture,
+    one_form,
+    progress,
+    say,
+    say_overrides,
+    speak_plainly,
+)
 from mlsys.cli.parameters import FILE, Finite, Output, OutputFolder, Whole
 
 _INTERRUPTED = 130
@@ -15,14 +24,16 @@ _INTERRUPTED = 130
 @click.command()
 @click.argument("spec", required=False, type=FILE)
 @click.option("--out", type=OutputFolder(), help="Folder of results; by default SPEC.sweep.")
-@click.option("--jobs", type=Whole(min=1), help="Processes; by default as many as are worth their start.")
-@click.option("--scheduler", metavar="ADDRESS", help="Let the workers of this Dask scheduler do it.")
-@click.option("--seconds", type=Finite(min=0.1), help="At most; then the points so far. The same again goes on.")
+@click.option("--jobs", type=Whole(min=1), help="Number of processes; by default as many as pay off.")
+@click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler.")
+@click.option("--seconds", type=Finite(min=0.1), help="Time limit; prints the points done so far. Repeat to resume.")
 @click.option(
-    "--show", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Summary of a finished folder."
+    "--show",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Print the summary of a finished folder.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object with every point.")
-@click.option("--csv", "as_csv", is_flag=True, help="One line for each point.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line per point.")
 @click.option("--figure", type=Output(), help=f"Rates and Pareto fronts: {', '.join(PICTURES)}.")
 @speak_plainly
 def sweep(
@@ -36,7 +47,7 @@ def sweep(
     as_csv: bool,
     figure: Path | None,
 ) -> None:
-    """Evaluate every point of the sweep that the YAML file SPEC describes, and keep them in a folder.
+    """Evaluate every point of the sweep described by the YAML file SPEC, and store the results in a folder.
 
     \b
     models: [resnet50, {model: llama-3-8b, phase: [prefill, decode], sequence: 1024}]
@@ -46,20 +57,20 @@ def sweep(
     fusion: [on, off]
     settings: [eager network]
 
-    Models are what `mlsys flops` takes, devices are names or criteria of `mlsys devices` (with
-    class: cloud, cpu, edge, mobile, tiny or generic), the rest may be left out. A device that
-    cannot run a point has a row that says why.
+    Models are networks that `mlsys flops` accepts, devices are names or criteria of `mlsys devices` (with class: cloud,
+    cpu, edge, mobile, tiny or generic); the other keys are optional. A device that cannot run a point has a row with
+    the reason.
 
-    The folder gets results.parquet and results.csv. A sweep that was stopped, by Ctrl-C (exit code
-    130) or by anything else, goes on where it was when the same command is given again.
+    The folder contains results.parquet and results.csv. A sweep that was stopped, by Ctrl-C (exit code 130) or
+    otherwise, resumes when the same command is given again.
     """  # noqa: D301
     if (spec is None) == (show is None):
         raise WrongUsage("give either SPEC.yaml or --show FOLDER")
     one_form(as_json, as_csv)
     if jobs and scheduler:
-        raise WrongUsage("--jobs is for this machine; with --scheduler its workers decide. Give one of them")
+        raise WrongUsage("--jobs is for this machine; a --scheduler uses its workers. Give one of them")
     if show is not None and (out or jobs or scheduler or seconds):
-        raise WrongUsage("--show only reads: leave --out, --jobs, --scheduler and --seconds out")
+        raise WrongUsage("--show only reads: omit --out, --jobs, --scheduler and --seconds")
     if figure is not None:
         checked_picture(figure)
     table = _shown(show) if show is not None else _swept(spec, out, jobs, scheduler, seconds)
@@ -69,14 +80,14 @@ def sweep(
 
         save_figure(sweep_figure(table), figure)
         say(f"written: {figure}", err=True)
-    own = table.provenance.get("own_numbers", "")
+    overrides = table.provenance.get("user_overrides", "")
     if as_json:
         say(json.dumps(table.record(), indent=1, ensure_ascii=False))
     elif as_csv:
         say(table.csv(), nl=False)
     else:
         say(table.explain())
-        say_own([own] if own else [])
+        say_overrides([overrides] if overrides else [])
     if len(table) and not any(error is None for error in table.columns["error"]):
         raise ValueError(f"none of the {len(table):,} points has an answer. The first: {table.columns['error'][0]}")
 
@@ -111,7 +122,7 @@ def _swept(path: Path | None, out: Path | None, jobs: int | None, scheduler: str
                 seconds=seconds,
             )
         except KeyboardInterrupt:
-            say(f"\nstopped at {bar.pos:,} of {bar.length or 0:,} points; run the same again to go on", err=True)
+            say(f"\nstopped at {bar.pos:,} of {bar.length or 0:,} points; repeat the command to resume", err=True)
             raise SystemExit(_INTERRUPTED) from None
     if "stopped" not in table.provenance:
         say(f"written: {folder / 'results.parquet'}, {folder / 'results.csv'}", err=True)

@@ -30,10 +30,10 @@ _LARGEST = 10**12
     type=click.Choice(get_args(FoldOverlap)),
     default="none",
     show_default=True,
-    help="How folds follow each other.",
+    help="How consecutive folds overlap.",
 )
 @click.option(
-    "--sram", type=Whole(), default=_SRAM_KB, show_default=True, help="KiB of each buffer, where a row names none."
+    "--sram", type=Whole(), default=_SRAM_KB, show_default=True, help="KiB of each buffer, for rows that give none."
 )
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -51,9 +51,9 @@ def systolic(
 ) -> None:
     """Count cycles and accesses of an (M × K) by (K × N) product, or of every row of a file.
 
-    A file must have the columns name, M, N, K, array_rows, array_cols and dataflow. It may have
-    ifmap_sram_kb, filter_sram_kb, ofmap_sram_kb and word_bytes, and, for convolutions, kind and
-    dims ("ih,iw,kh,kw,cin,cout,stride", padding included). What was counted is added to its rows.
+    A file must have the columns name, M, N, K, array_rows, array_cols and dataflow. It may have ifmap_sram_kb,
+    filter_sram_kb, ofmap_sram_kb and word_bytes, and, for convolutions, kind and dims ("ih,iw,kh,kw,cin,cout,stride",
+    padding included). The counts are added to its rows.
     """
     from mlsys.api.systolic import systolic as counted
 
@@ -103,7 +103,7 @@ def _whole(row: dict[str, str], name: str) -> int:
 
 
 def _counted(row: dict[str, str], convention: Convention, fold_overlap: FoldOverlap, sram: int) -> Any:
-    """Return what is counted of the product of a row."""
+    """Return the counts of the product of a row."""
     from mlsys.models.systolic import DATAFLOWS, count_systolic
     from mlsys.unit_checks import checked_choice
 
@@ -120,7 +120,7 @@ def _counted(row: dict[str, str], convention: Convention, fold_overlap: FoldOver
 
 
 def _window(row: dict[str, str], k: int) -> Any:
-    """Return how a convolution repeats its input; None for a plain product."""
+    """Return how a convolution reuses its input; None for a plain product."""
     from mlsys.models.systolic import Window
 
     kind, parts = row.get("kind", "").strip(), row.get("dims", "").split(",")
@@ -129,7 +129,7 @@ def _window(row: dict[str, str], k: int) -> Any:
     if len(parts) != 7 or not all(part.strip().isdigit() for part in parts):
         raise ValueError(f"`dims` of a convolution must be 'ih,iw,kh,kw,cin,cout,stride', got {row.get('dims')!r}")
     height, width, kernel_height, kernel_width, _, _, stride = map(int, parts)
-    # A depthwise row is one channel, whatever its layer has: K says how many channels a filter reads.
+    # A depthwise row is one channel, whatever its layer has: K is the number of input channels of a filter.
     return Window(height, width, k // (kernel_height * kernel_width), kernel_height, kernel_width, stride)
 
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import click
 
 from mlsys.choices import AttentionKernel, GradientFormat, Optimizer, Overlap, Recompute
-from mlsys.cli.common import one_form, print_csv, print_record, say, say_own, speak_plainly
+from mlsys.cli.common import one_form, print_csv, print_record, say, say_overrides, speak_plainly
 from mlsys.cli.parameters import QuantityType, Whole, complete_device, complete_model
 
 _AXES = ("tp", "pp", "ep", "dp", "cp")
@@ -124,4 +124,4 @@ def train(
         print_csv(plan.rows(), own=own)
     else:
         say(plan.explain())
-        say_own(own)
+        say_overrides(own)

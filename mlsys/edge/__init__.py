@@ -1,6 +1,6 @@
-"""Make a network small enough: prune it, store it in fewer bits, slow the clock, and see what that costs.
+"""Network compression for small devices: pruning, quantisation and clock scaling, with their cost.
 
-Importing it loads no torch; training, pruning and measuring do.
+Importing this package does not load torch; training, pruning and measuring do.
 """
 
 from mlsys.edge.budgets import memory_violations

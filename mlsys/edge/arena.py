@@ -1,4 +1,4 @@
-"""Memory of a network on a microcontroller before there is one: arena and flash, beside what others have recorded."""
+"""Memory of a network on a microcontroller: estimated arena and flash, and published records to compare with."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ if TYPE_CHECKING:
     from mlsys.workloads.workload import Workload
 
 _BYTE = ureg.Unit("byte")
-# What TensorFlow Lite for Microcontrollers keeps beside tensors, byte: fitted to its records of four networks of
-# MLPerf Tiny on a 64-bit host. Structures with pointers are about half as large on a 32-bit core.
+# Memory that TensorFlow Lite for Microcontrollers needs in addition to tensors, byte: fitted to its records of four
+# networks of MLPerf Tiny on a 64-bit host. Structures with pointers are about half as large on a 32-bit core.
 _FIXED, _PER_TENSOR, _PER_OPERATOR, _PER_CHANNEL = 707, 33.4, 136, 8
-# In a .tflite file: a scale (4) and a zero point (8) for each channel, a bias (4); and for each tensor its name,
-# shape and offsets, fitted to the same four files.
+# In a .tflite file: a scale (4) and a zero point (8) per channel, a bias (4); and per tensor its name, shape and
+# offsets, fitted to the same four files.
 _SCALE, _BIAS, _ENTRY = 12, 4, 500
 
 
 @dataclass(frozen=True)
 class ArenaEstimate:
-    """What an INT8 network needs on a microcontroller.
+    """Memory of an INT8 network on a microcontroller.
 
     Attributes
     ----------
     network
         Its name.
     activations
-        Block of inputs and activations as the runtime's greedy planner lays them out.
+        Block of inputs and activations, placed by the runtime's greedy planner.
     least
-        The smallest block that we found for the same tensors.
+        The smallest block found for the same tensors.
     persistent
-        What the runtime keeps beside them: structures of tensors and operators, and constants of channels.
+        The runtime's persistent data: structures of tensors and operators, and per-channel constants.
     weights
         Weights, one byte each, and biases, four.
     flash
-        The model file: weights, biases, scales, and an entry for each tensor.
+        The model file: weights, biases, scales, and an entry per tensor.
     """
 
     network: str
@@ -52,13 +52,13 @@ class ArenaEstimate:
 
     @property
     def total(self) -> Quantity:
-        """Bytes of RAM: the block and what lies beside it."""
+        """Bytes of RAM: the block and the persistent data."""
         total: Quantity = self.activations + self.persistent
         return total
 
 
 def weighted(operator: Operator) -> tuple[int, int] | None:
-    """Return how many weights and output channels a product has; None of an operator without weights.
+    """Return the numbers of weights and output channels of a product; None for an operator without weights.
 
     Examples
     --------
@@ -76,17 +76,17 @@ def weighted(operator: Operator) -> tuple[int, int] | None:
 
 
 def arena(work: Workload) -> ArenaEstimate:
-    """Return what a captured network needs in INT8, normalisation folded and activations fused.
+    """Return the memory of a captured network in INT8, with normalisation folded and activations fused.
 
     Parameters
     ----------
     work
-        Captured, at the batch that is deployed; any number format.
+        A captured network, at the deployed batch; any number format.
 
     Raises
     ------
     ArgumentError
-        If the network was written down by hand and has no graph.
+        If the network was built by hand and has no graph.
 
     Examples
     --------
@@ -121,30 +121,30 @@ def arena(work: Workload) -> ArenaEstimate:
 
 
 def _is_step(operator: Operator) -> bool:
-    """Tell whether an operator without weights is one of its own once activations are fused."""
+    """Return whether an operator without weights remains a separate operator once activations are fused."""
     return operator.kind in ("pooling", "elementwise", "softmax")
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What others say of one reference network, byte and cycles; None where nothing is known.
+    """Published values of one reference network, bytes and cycles; None if unknown.
 
     Attributes
     ----------
     network
-        Name in our catalogue, or factory.
+        Name in our catalogue, or a factory.
     file, file_bytes
         The INT8 model in mlcommons/tiny at commit 1afd2c9, and its size.
     declared_arena
-        Arena that the reference submission sets aside, a round number above the need.
+        Arena declared by the reference submission, a round number above the need.
     head, tail
-        Block of activations, and what is kept beside it, recorded by tflite-micro 0.dev20261023182759 on a 64-bit
-        host.
+        Block of activations, and persistent data, recorded by tflite-micro 0.dev20261023182759 on a 64-bit host.
     cycles, sram
         By the number of multipliers: total cycles of Arm's compiler Vela 5.2.0 for an Ethos-U55 in its High-End
         Embedded system with shared SRAM, and the SRAM that it plans.
     weight_ratio
-        Bytes of weights that Vela has fetched over one byte a weight: trained weights compress differently.
+        Weight bytes fetched according to Vela, relative to one byte per weight: compression depends on the trained
+        weights.
     """
 
     network: str
@@ -160,7 +160,7 @@ class Recorded:
 
 @functools.lru_cache(maxsize=1)
 def recorded() -> tuple[Recorded, ...]:
-    """Return the six reference networks of MLPerf Tiny with what others record of them.
+    """Return the six reference networks of MLPerf Tiny with their published values.
 
     Examples
     --------

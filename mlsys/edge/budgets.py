@@ -1,4 +1,4 @@
-"""Budgets: which of them a variant exceeds, and whether it is accepted."""
+"""Memory budgets: violations of a variant, and acceptance."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from mlsys.units import Quantity
 
 
 def violation_name(budget: Quantity) -> str:
-    """Return the name of the column that says whether a budget is exceeded, the budget in the shortest decimals.
+    """Return the column name for violations of a budget, with the budget in the shortest decimal form.
 
     Examples
     --------
@@ -19,19 +19,19 @@ def violation_name(budget: Quantity) -> str:
 
 
 def memory_violations(memory: Quantity, budgets: Iterable[Quantity]) -> dict[str, bool]:
-    """Return for each budget whether the memory exceeds it; equal is no violation.
+    """Return, for each budget, whether the memory exceeds it; using a budget exactly is allowed.
 
     Parameters
     ----------
     memory
-        What is needed, in bytes or a multiple.
+        Memory needed, in bytes or a multiple.
     budgets
-        Each above zero, in bytes or a multiple, decimal or binary as its unit says.
+        Positive budgets, in bytes or a multiple, decimal or binary according to the unit.
 
     Raises
     ------
     ArgumentError, ArgumentUnitError
-        If the memory is negative, a budget is not above zero, or one has no unit of memory.
+        If the memory is negative, a budget is not positive, or one has no unit of memory.
 
     Examples
     --------

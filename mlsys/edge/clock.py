@@ -1,4 +1,4 @@
-"""What a slower clock does to time and energy: memory does not wait for the clock, and leakage waits for nothing."""
+"""Effect of clock scaling on time and energy: memory time does not scale, and leakage power is always drawn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCALE = Argument("", low=0.0, low_is_allowed=False, high=1.0)
 
 @dataclass(frozen=True)
 class Clock:
-    """A clock and its supply voltage, each over that of the reference.
+    """A clock and its supply voltage, both relative to the reference.
 
     Attributes
     ----------
@@ -42,31 +42,31 @@ class Clock:
 
 @dataclass(frozen=True)
 class ClockLaw:
-    r"""Time and energy of one inference at any clock.
+    r"""Model of the time and energy of one inference at any clock.
 
     Attributes
     ----------
     core
-        Time that the core computes at the reference clock.
+        Compute time of the core at the reference clock.
     memory
-        Time that the main memory takes, whatever the clock.
+        Main-memory time, independent of the clock.
     static
-        Power that flows as long as the inference lasts.
+        Power drawn for the duration of the inference.
     dynamic
-        Energy that the core's cycles take at the reference voltage, :math:`C V_0^2` times their number.
+        Energy of the core's cycles at the reference voltage, :math:`C V_0^2` times their number.
 
     Notes
     -----
-    At a clock :math:`f` of the reference :math:`f_0` and a voltage :math:`V` of :math:`V_0`,
+    At a clock :math:`f` relative to the reference :math:`f_0` and a voltage :math:`V` relative to :math:`V_0`,
 
     .. math:: t = t_\text{core} f_0/f + t_\text{mem}, \qquad E = P_\text{static} t + E_\text{dyn} (V/V_0)^2 .
 
-    Assumed: the memory keeps its clock, and a core that waits switches nothing.
+    Assumed: the memory keeps its clock, and a waiting core has no dynamic power.
 
     Raises
     ------
     ArgumentError, ArgumentUnitError
-        If something is negative, not finite or of another unit, or both times are zero.
+        If a value is negative, not finite or of another unit, or both times are zero.
 
     References
     ----------
@@ -92,16 +92,16 @@ class ClockLaw:
 
     @classmethod
     def of(cls, time: Quantity, moved: Quantity, bandwidth: Quantity, static: Quantity, dynamic: Quantity) -> ClockLaw:
-        """Return the law of an inference that was timed at the reference clock.
+        """Return the model of an inference timed at the reference clock.
 
         Parameters
         ----------
         time
-            Measured.
+            Measured time.
         moved, bandwidth
-            Bytes that it moves, and the bandwidth of the main memory: no more than ``time`` is spent there.
+            Bytes moved, and the bandwidth of the main memory: the memory time, at most ``time``.
         static, dynamic
-            Power that does not follow the clock, and power of the core at the reference clock.
+            Power that does not depend on the clock, and power of the core at the reference clock.
         """
         whole = checked_number("ClockLaw.of", "time", time, positive("s"), {})
         size = checked_number("ClockLaw.of", "moved", moved, nonnegative("byte"), {})
@@ -116,7 +116,7 @@ class ClockLaw:
         return *seconds, float(self.static.m_as("W")), float(self.dynamic.m_as("J"))
 
     def plain(self, clock: Clock) -> tuple[float, float, float]:
-        """Return time, s, and static and dynamic energy, J, as bare numbers: for many points."""
+        """Return time, s, and static and dynamic energy, J, as floats, for evaluating many points."""
         core, memory, static, dynamic = self._plain
         time = core / clock.scale + memory
         return time, static * time, dynamic * clock.voltage**2
@@ -126,11 +126,11 @@ class ClockLaw:
         return Q_(self.plain(clock)[0], "s").to("ms")
 
     def static_energy(self, clock: Clock) -> Quantity:
-        """Return the energy that flows because time passes."""
+        """Return the static energy: that of leakage and idle power over the time."""
         return Q_(self.plain(clock)[1], "J").to("mJ")
 
     def dynamic_energy(self, clock: Clock) -> Quantity:
-        """Return the energy that the core's cycles take."""
+        """Return the dynamic energy: that of the core's cycles."""
         return Q_(self.plain(clock)[2], "J").to("mJ")
 
     def energy(self, clock: Clock) -> Quantity:
@@ -140,9 +140,9 @@ class ClockLaw:
 
 
 def best_clock(law: ClockLaw, clocks: Sequence[Clock]) -> Clock:
-    """Return the clock of least energy, of equal ones the highest.
+    """Return the clock of least energy; of equal ones the highest.
 
-    At one voltage that is the highest clock: the cycles cost the same, and leakage has less time.
+    At constant voltage that is the highest clock: the cycles cost the same, and leakage has less time.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def best_clock(law: ClockLaw, clocks: Sequence[Clock]) -> Clock:
 
 @dataclass(frozen=True)
 class PowerPoint:
-    """Time and energy of one inference, measured at one clock; ``voltage`` is over that at the highest clock."""
+    """Time and energy of one inference at one clock; ``voltage`` is relative to that at the highest clock."""
 
     clock: Quantity
     time: Quantity
@@ -169,7 +169,7 @@ class PowerPoint:
             checked_number("PowerPoint", name, getattr(self, name), positive(unit), {})
         if checked_number("PowerPoint", "voltage", self.voltage, positive(), {}) > 1:
             raise ArgumentError(
-                f"PowerPoint(): `voltage` is over that at the highest clock, so at most 1, got {self.voltage!r}. "
+                f"PowerPoint(): `voltage` is relative to the highest clock, so at most 1, got {self.voltage!r}. "
                 "Write e.g. voltage=0.9"
             )
 
@@ -182,20 +182,20 @@ class PowerPoint:
 
 @dataclass(frozen=True)
 class SplitEnergy:
-    """What measurements at several clocks say of one inference.
+    """Static and dynamic energy of one inference, from measurements at several clocks.
 
     Attributes
     ----------
     static
-        Power that does not follow the clock.
+        Power that does not depend on the clock.
     dynamic
         Energy of the core's cycles, at a voltage of 1.
     core_cycles
-        Cycles that the core computes.
+        Compute cycles of the core.
     memory
-        Time that does not follow the clock.
+        Time that does not depend on the clock.
     residual
-        Largest difference of a measured energy from the fit, over it; zero for two points.
+        Largest relative residual of a measured energy; zero for two points.
     """
 
     static: Quantity
@@ -205,7 +205,7 @@ class SplitEnergy:
     residual: float
 
     def law(self, reference: Quantity) -> ClockLaw:
-        """Return time and energy at any clock up to ``reference``."""
+        """Return the model of time and energy at any clock up to ``reference``."""
         seconds = self.core_cycles.m_as("cycle") / reference.m_as("Hz")
         return ClockLaw(Q_(seconds, "s").to("ms"), self.memory, self.static, self.dynamic)
 
@@ -216,17 +216,17 @@ def split_energy(points: Sequence[PowerPoint]) -> SplitEnergy:
     Parameters
     ----------
     points
-        Two at least, at different clocks. More are fitted by least squares, none of the parts below zero.
+        At least two, at different clocks. More points are fitted by least squares with non-negative parameters.
 
     Raises
     ------
     ArgumentError
-        If there are fewer than two clocks, or energy does not follow the law: static power or dynamic energy
-        would be negative.
+        If there are fewer than two clocks, or the energies do not fit the model: static power or dynamic energy would
+        be negative.
 
     Notes
     -----
-    Each point says :math:`E = P_\text{static} t + E_\text{dyn} V^2`: two of them determine both parts.
+    Each point satisfies :math:`E = P_\text{static} t + E_\text{dyn} V^2`; two points determine both parameters.
 
     Examples
     --------
@@ -238,7 +238,7 @@ def split_energy(points: Sequence[PowerPoint]) -> SplitEnergy:
     """
     clocks = np.array([point.clock.m_as("Hz") for point in points])
     if len(set(clocks.tolist())) < 2:
-        raise ArgumentError(f"split_energy(): `points` must be at two clocks at least, got {len(set(clocks.tolist()))}")
+        raise ArgumentError(f"split_energy(): `points` must have at least two clocks, got {len(set(clocks.tolist()))}")
     times = np.array([point.time.m_as("s") for point in points])
     energies = np.array([point.energy.m_as("J") for point in points])
     squares = np.array([point.voltage**2 for point in points])
@@ -250,7 +250,7 @@ def split_energy(points: Sequence[PowerPoint]) -> SplitEnergy:
             "such as the voltage. Give `voltage` of each point"
         )
     (memory, cycles), _ = _parts(np.stack([np.ones_like(clocks), 1 / clocks], 1), times)
-    if memory < 0:  # time grows faster than the clock falls: all of it is the core's
+    if memory < 0:  # time grows faster than the clock falls: all of it is compute time
         memory, cycles = 0.0, float(np.sum(times / clocks) / np.sum(1 / clocks**2))
     return SplitEnergy(
         Q_(float(static), "W").to("mW"),
@@ -262,11 +262,11 @@ def split_energy(points: Sequence[PowerPoint]) -> SplitEnergy:
 
 
 def _parts(terms: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return two factors of two terms, exactly from two rows, else by least squares above zero."""
+    """Return the coefficients of two terms: exactly from two rows, else by non-negative least squares."""
     from scipy.optimize import nnls
 
     if np.linalg.matrix_rank(terms / np.abs(terms).max(axis=0)) < 2:
-        raise ArgumentError("split_energy(): `points` say the same twice. Give points of another time or voltage")
+        raise ArgumentError("split_energy(): `points` are linearly dependent. Give points of another time or voltage")
     if len(values) == 2:
         return np.linalg.solve(terms, values), 0.0
     scale = np.abs(terms).max(axis=0)

@@ -1,4 +1,4 @@
-"""A configuration of the edge optimiser, read from YAML with every fault told."""
+"""Configuration of the edge optimiser, read from YAML; all errors are reported together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mlsys.units import Q_, Quantity
 
 
 class EdgeVariant(NamedTuple):
-    """One network to make: how it is pruned, how much, and the number format it is stored in."""
+    """One variant of a network: pruning method and level, and number format."""
 
     method: str
     level: float
@@ -32,24 +32,24 @@ class EdgeVariant(NamedTuple):
 
 
 def example_config() -> dict[str, Any]:
-    """Return an example: the digits that scikit-learn ships, on the small network of the exercises."""
+    """Return an example: scikit-learn's digits, on the small network of the exercises."""
     config: dict[str, Any] = yaml_of(shipped_text("mlsys.edge", "example.yaml"))
     return config
 
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that a run depends on.
+    """Configuration of a run.
 
     Attributes
     ----------
     data
-        What a file would say; all else is read from it.
+        Contents of a configuration file; all properties are read from it.
 
     Raises
     ------
     EdgeFileError
-        If anything is wrong; every fault is listed, with its place.
+        If anything is wrong; every error is listed, with its place.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Config:
         Raises
         ------
         EdgeFileError
-            If the file is unreadable or has faults; every fault is told with its line and place.
+            If the file is unreadable or invalid; every error is listed with its line and place.
         """
         return cls(read_faultless(Path(path), "configuration", EdgeFileError, faults))
 
@@ -85,7 +85,7 @@ class Config:
 
     @property
     def name(self) -> str:
-        """What the report is headed with."""
+        """Title of the report."""
         return str(self.data.get("name", self.network))
 
     @property
@@ -100,7 +100,7 @@ class Config:
 
     @property
     def seed(self) -> int:
-        """Seed of everything that is drawn."""
+        """Seed of all random numbers."""
         return int(self.data.get("seed", 0))
 
     @property
@@ -116,7 +116,7 @@ class Config:
 
     @cached_property
     def variants(self) -> tuple[EdgeVariant, ...]:
-        """Networks to make: the one as trained first, then methods and levels in order, formats innermost."""
+        """Variants: the trained network first, then methods and levels in order, formats innermost."""
         pruning = self.data.get("pruning") or {"structured": [0]}
         cuts = [
             (method, float(level))
@@ -137,7 +137,7 @@ class Config:
 
     @cached_property
     def clocks(self) -> tuple[Clock, ...]:
-        """Clocks over the reference clock, with their voltages; a bare number keeps the voltage."""
+        """Clocks relative to the reference clock, with their voltages; a bare number keeps the voltage."""
         return tuple(
             Clock(entry["scale"], entry["voltage"]) if isinstance(entry, Mapping) else Clock(entry)
             for entry in self.data.get("clocks", (1.0,))
@@ -145,38 +145,38 @@ class Config:
 
     @property
     def device(self) -> str | None:
-        """Device whose latency is modelled; None where it is measured here."""
+        """Device whose latency is modelled; None if it is measured here."""
         device: str | None = self._of("latency", "device", None)
         return device
 
     @property
     def samples(self) -> int:
-        """Inferences of one window of timing."""
+        """Inferences per timing window."""
         return int(self._of("latency", "samples", 200))
 
     @property
     def warmup(self) -> int:
-        """Inferences before each window."""
+        """Warm-up inferences before each window."""
         return int(self._of("latency", "warmup", 10))
 
     @property
     def threads(self) -> int:
-        """Threads of PyTorch while it is timed."""
+        """PyTorch threads during timing."""
         return int(self._of("latency", "threads", 1))
 
     @property
     def repeats(self) -> int:
-        """Windows of timing."""
+        """Number of timing windows."""
         return int(self.data.get("benchmark_repeats", 5))
 
     @property
     def backend(self) -> str:
-        """Kernels of PyTorch for INT8."""
+        """PyTorch's quantisation backend for INT8."""
         return str(self.data.get("quantization_backend", "fbgemm"))
 
     @property
     def bandwidth(self) -> Quantity:
-        """Bandwidth of the main memory: as given, of the device whose latency is modelled, or a usual one."""
+        """Main-memory bandwidth: as given, that of the modelled device, or a typical one."""
         given = self.data.get("memory_bandwidth_gb_s")
         if given is None and self.device is not None:
             of_device: Quantity = Hardware[self.device].memory_bw.to("GB/s")
@@ -185,12 +185,12 @@ class Config:
 
     @cached_property
     def _at_work(self) -> WorkPower | None:
-        """What the device draws, where its latency is modelled and no power is given."""
+        """Power of the device, if its latency is modelled and no power is given."""
         return work_power(Hardware[self.device]) if self.device is not None and not self.data.get("power") else None
 
     @property
     def power_rests_on(self) -> str:
-        """Where static and dynamic power come from, in words."""
+        """Source of static and dynamic power, in words."""
         if self._at_work is not None:
             return f"{self.device}: {self._at_work.why}"
         if self._of("power", "measured", None) is not None:
@@ -219,11 +219,11 @@ class Config:
 
     @property
     def static_power(self) -> Quantity:
-        """Power that does not follow the clock."""
+        """Power that does not depend on the clock."""
         return Q_(self._split[0] if self._split else float(self._of("power", "static_w", 0.5)), "W")
 
     def dynamic_power(self, precision: str) -> Quantity:
-        """Power that follows the clock, at the reference clock and voltage."""
+        """Power that depends on the clock, at the reference clock and voltage."""
         if self._split:
             return Q_(self._split[1], "W")
         given = self._of("power", "dynamic_w", 1.5)
@@ -231,31 +231,31 @@ class Config:
 
     @property
     def reserve(self) -> Quantity:
-        """Memory that something else needs."""
+        """Memory reserved for other uses."""
         return Q_(float(self.data.get("reserve_mb", 0.0)), "MB")
 
     @property
     def budgets(self) -> tuple[Quantity, ...]:
-        """Budgets of memory that are reported."""
+        """Memory budgets that are reported."""
         return tuple(Q_(float(budget), "MB") for budget in self.data.get("memory_budgets_mb", (0.5, 1.0, 2.0, 5.0)))
 
     @property
     def active_budget(self) -> Quantity:
-        """The budget of memory that a variant must meet."""
+        """The memory budget that a variant must meet."""
         return Q_(float(self.data.get("active_memory_budget_mb", 1.0)), "MB")
 
     @cached_property
     def active_bytes(self) -> float:
-        """The same in bytes: of a budget with a decimal point the whole bytes nearest to it, so that equal is equal."""
+        """The active budget in bytes, rounded to whole bytes, so that using it exactly is allowed."""
         exact = float(self.data.get("active_memory_budget_mb", 1.0)) * 1e6
         return float(round(exact)) if abs(exact - round(exact)) < 1e-3 else exact
 
     def advice(self, key: str) -> float:
-        """Return from where on the report gives advice."""
+        """Return the threshold of a piece of advice in the report."""
         usual = {"least_sram_share": 0.6, "most_sram_share": 0.8, "least_accepted": 0.5}
         return float(self._of("advice", key, usual[key]))
 
     def limit(self, key: str) -> float | None:
-        """Return another budget that a variant must meet, in the unit of its name; None without one."""
+        """Return another limit that a variant must meet, in the unit of its name; None if there is none."""
         value = self._of("limits", key, None)
         return None if value is None else float(value)

@@ -1,4 +1,4 @@
-"""One variant of a network: made, judged, timed or estimated, and how much memory it plans for."""
+"""Evaluation of one variant: building, accuracy, measured or estimated time, and memory."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ _STORED = {"int8-static": "int8", "int8-dynamic": "fp32"}
 
 @dataclass(frozen=True)
 class Measured:
-    """What is known of one variant before any clock is chosen; plain data that a file holds.
+    """Results of one variant, before any clock is chosen; plain data for a file.
 
     Attributes
     ----------
     method, level, precision
         The variant.
     accuracy
-        Share of the test samples that it gets right; None where making it failed.
+        Accuracy on the test samples, 0 to 1; None if building failed.
     samples_ms
-        Raw times of single inferences; empty where they are modelled.
+        Raw times of single inferences; empty if modelled.
     core_ms, memory_ms
-        Modelled time that follows the clock, and that does not; None where it is measured.
+        Modelled time that scales with the clock, and time that does not; None if measured.
     weight_bytes, sparse_bytes, buffer_bytes
-        Weights and biases as they lie in memory, and with zeros left out; statistics and counters.
+        Weights and biases as stored in memory, and without zeros; statistics and counters.
     activation_bytes, moved_bytes
-        Planned block of activations and inputs, and bytes that fused operators move.
+        Planned block of activations and inputs, and bytes moved by fused operators.
     macs, parameters, nonzero
         Multiply-accumulates of one inference, parameters, and those that are not zero.
     failed
-        Why there is nothing; empty where there is.
+        Reason of failure; empty on success.
     """
 
     method: str
@@ -64,26 +64,26 @@ class Measured:
 
     @property
     def variant(self) -> EdgeVariant:
-        """Which one it is."""
+        """The variant."""
         return EdgeVariant(self.method, self.level, self.precision)
 
     def record(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the results as plain data."""
         return asdict(self)
 
 
 class Workbench:
-    """Makes the variants of a configuration; what several share is made once.
+    """Builder of the variants of a configuration; shared parts are built once.
 
     Parameters
     ----------
     config
-        What to make.
+        Configuration to build.
 
     Raises
     ------
     ArgumentError
-        If the network, the data, or kernels that a format needs are not there.
+        If the network, the data, or kernels for a format are missing.
     """
 
     def __init__(self, config: Config) -> None:
@@ -99,7 +99,7 @@ class Workbench:
 
     @functools.cached_property
     def trained(self) -> torch.nn.Module:
-        """The network as trained; a state that was kept can be put in its place."""
+        """The trained network; a stored state can be loaded into it."""
         module = self.fresh()
         plan = self.config.training
         train(
@@ -113,12 +113,12 @@ class Workbench:
         return module
 
     def fresh(self) -> torch.nn.Module:
-        """Return the network before training, checked to take the data.
+        """Return the untrained network, checked to accept the data.
 
         Raises
         ------
         ArgumentError
-            If it does not give a score for each class.
+            If it does not return a score for each class.
         """
         import torch
 
@@ -126,21 +126,21 @@ class Workbench:
         try:
             with torch.no_grad():
                 scores = module(self.task.test_x[:2])
-        except Exception as error:  # whatever a network of the reader's own raises
+        except Exception as error:  # a user's network may raise anything
             raise ArgumentError(
-                f"{self.config.network} does not take the data {self.task.name}, whose samples have shape "
+                f"{self.config.network} does not accept the data {self.task.name}, whose samples have shape "
                 f"{tuple(self.task.test_x.shape[1:])}: {str(error).splitlines()[0]}"
             ) from error
         classes = int(self.task.train_y.max()) + 1
         if getattr(scores, "ndim", 0) != 2 or scores.shape[1] < classes:
             raise ArgumentError(
-                f"{self.config.network} must give a score for each of {classes} classes, got shape "
+                f"{self.config.network} must return a score for each of {classes} classes, got shape "
                 f"{tuple(getattr(scores, 'shape', ()))} for 2 samples of {self.task.name}"
             )
         return module
 
     def cut(self, variant: EdgeVariant) -> torch.nn.Module:
-        """Return the network in FP32, pruned as the variant says."""
+        """Return the network in FP32, pruned as in the variant."""
         key = (variant.method, variant.level)
         if key not in self._cut:
             config = self.config
@@ -148,7 +148,7 @@ class Workbench:
         return self._cut[key]
 
     def workload(self, variant: EdgeVariant) -> Workload:
-        """Return the pruned network as captured, every value in FP32, at the batch of one inference."""
+        """Return the pruned network as captured, in FP32, at the batch of one inference."""
         from mlsys.workloads import Workload
 
         module = self.cut(variant)
@@ -160,9 +160,9 @@ class Workbench:
         return self._captured[shapes]
 
     def measure(self, variant: EdgeVariant) -> Measured:
-        """Return everything that is known of one variant.
+        """Return all results of one variant.
 
-        What cannot be made here, or not estimated on the device, says why in ``failed``.
+        If it cannot be built here, or not estimated on the device, ``failed`` holds the reason.
         """
         try:
             made = in_format(self.cut(variant), self.task, variant.precision, self.config.backend)
@@ -210,7 +210,7 @@ class Workbench:
 
 
 def base_workload(config: Config) -> Workload:
-    """Return the network before any pruning, captured at the batch of one inference."""
+    """Return the unpruned network, captured at the batch of one inference."""
     from mlsys.workloads import Workload
 
     bench = Workbench(config)
@@ -232,16 +232,16 @@ def _moved(work: Workload) -> int:
 
 
 def modelled_times(device: str, work: Workload, precision: str, batch: int = 1) -> tuple[float, float]:
-    """Return the time on a device that follows its clock, and the time that its memory holds, ms.
+    """Return the time on a device that scales with its clock, and the memory time, ms.
 
     Parameters
     ----------
     device
         Name in the catalogue.
     work
-        Captured in FP32.
+        A network captured in FP32.
     precision
-        One of :data:`mlsys.edge.schema.FORMATS`; of dynamic INT8 only matrix products run in 8 bits.
+        One of :data:`mlsys.edge.schema.FORMATS`; in dynamic INT8 only matrix products run in 8 bits.
     batch
         Samples of one inference.
 
@@ -265,5 +265,5 @@ def modelled_times(device: str, work: Workload, precision: str, batch: int = 1) 
         assert form is not None
         traced = analyses[form].operators[index]
         time = float(traced.estimate.m_as("ms"))
-        core, memory = (core, memory + time) if traced.held_by == "memory" else (core + time, memory)
+        core, memory = (core, memory + time) if traced.limited_by == "memory" else (core + time, memory)
     return core, memory

@@ -1,4 +1,4 @@
-"""Raw times of single inferences, and what may be said of so many."""
+"""Raw times of single inferences, and their statistics."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,21 +9,21 @@ from mlsys.errors import ArgumentError
 from mlsys.unit_checks import checked_number, count, nonnegative
 
 LEAST_FOR = {50: 1, 95: 20, 99: 1000}
-"""Samples that a percentile asks for at least: ten beyond it for the 99th, one for the 95th."""
+"""Least number of samples for each percentile: ten beyond it for the 99th, one for the 95th."""
 
 
 @dataclass(frozen=True)
 class LatencyStatistics:
-    """What raw samples say, ms.
+    """Statistics of raw samples, ms.
 
     Attributes
     ----------
     count
-        How many samples.
+        Number of samples.
     mean, std
-        Their mean and unbiased standard deviation; no deviation of a single one.
+        Mean and unbiased standard deviation; zero deviation for a single sample.
     p50, p95, p99
-        Percentiles, on the line between two samples; None where there are too few samples to say.
+        Percentiles with linear interpolation; None if there are too few samples.
     """
 
     count: int
@@ -35,17 +35,17 @@ class LatencyStatistics:
 
 
 def latency_statistics(samples: Sequence[float]) -> LatencyStatistics:
-    """Return the statistics of raw samples, each one inference.
+    """Return the statistics of raw samples, each of one inference.
 
     Parameters
     ----------
     samples
-        Times of single inferences, ms, above zero.
+        Times of single inferences, ms, positive.
 
     Raises
     ------
     ArgumentError
-        If there is none, or one is not a finite number above zero.
+        If there are none, or one is not a positive finite number.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def latency_statistics(samples: Sequence[float]) -> LatencyStatistics:
     values = np.asarray(samples, dtype=float)
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all() or (values <= 0).any():
         raise ArgumentError(
-            "latency_statistics(): `samples` must be finite times above 0 ms, one at least. Write e.g. samples=[1.2]"
+            "latency_statistics(): `samples` must be finite times > 0 ms, at least one. Write e.g. samples=[1.2]"
         )
     percentiles = {
         percent: float(np.percentile(values, percent)) if len(values) >= least else None
@@ -80,13 +80,13 @@ def raw_samples(
     Parameters
     ----------
     run
-        One inference.
+        Function that runs one inference.
     samples, repeats
-        Calls of a window, and windows.
+        Calls per window, and number of windows.
     warmup
-        Calls before each window that are not kept.
+        Calls before each window that are dropped.
     threads
-        Of PyTorch meanwhile.
+        PyTorch threads during timing.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def raw_samples(
         with torch.inference_mode():
             for _ in range(warmup):
                 run()
-            # no duration is too short: each sample is one call, never the mean of several
+            # no minimum duration: each sample is one call, never the mean of several
             (timing,) = measure({"run": run}, repeats=samples * repeats, warmup=1, shortest=Q_(1.0, "ns"), tick=window)
     finally:
         torch.set_num_threads(before)

@@ -1,4 +1,4 @@
-"""What each layer of a network holds, moves and computes, and how near a measured time comes to a machine's rates."""
+"""Weights, activations, traffic and operations of each layer, and the attained rates for a measured time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUMMARY_COLUMNS = (
     *("traffic", "scope", "total_bytes", "macs", "latency_ms", "achieved_gb_per_s", "configured_gb_per_s"),
     *("utilisation", "gmac_per_s", "gflop_per_s", "bound_by"),
 )
-_HELD = 0.5  # a machine's rate explains a time from this share on
+_HELD = 0.5  # least fraction of a time that a machine's rate must explain
 _SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
 
 
@@ -31,15 +31,15 @@ class LayerRow:
     Attributes
     ----------
     layer, kind
-        What the capture calls it, and what it does.
+        Name in the captured graph, and kind.
     output_elements, activation_bytes
-        Of the tensors that it makes.
+        Size of the output tensors.
     parameter_bytes, input_bytes
-        Of weights and biases, and of the other tensors that it reads.
+        Sizes of weights and biases, and of the other inputs.
     macs, flops
-        Multiply-accumulates, and all floating-point work: twice those and what is done to single elements.
+        Multiply-accumulates, and all floating-point operations: two per MAC, plus element-wise work.
     dtype
-        Number format of what it makes.
+        Number format of the outputs.
     """
 
     layer: str
@@ -53,25 +53,25 @@ class LayerRow:
     kind: str
 
     def record(self) -> dict[str, Any]:
-        """Return the row by :data:`LAYER_COLUMNS`."""
+        """Return the row with the keys of :data:`LAYER_COLUMNS`."""
         row = asdict(self)
         return {name: row[name] for name in LAYER_COLUMNS}
 
 
 def layer_stats(workload: Workload, *, every: bool = False) -> tuple[LayerRow, ...]:
-    """Return the layers of a captured network, sizes read from its graph.
+    """Return the layers of a captured network, with sizes from its graph.
 
     Parameters
     ----------
     workload
-        Captured, so that it knows which operator makes which tensor.
+        A captured network, with the tensors of each operator.
     every
-        Also the operators without parameters, such as activations and pooling.
+        Whether to include operators without parameters, such as activations and pooling.
 
     Raises
     ------
     ArgumentError
-        If the network was written down by hand and has no graph.
+        If the network was built by hand and has no graph.
 
     Examples
     --------
@@ -125,24 +125,24 @@ def _elements(shape: Iterable[int]) -> int:
 
 @dataclass(frozen=True)
 class HardwareSummary:
-    """A measured time beside what a way of counting bytes makes of it.
+    """A measured time, and the rates that one way of counting bytes implies.
 
     Attributes
     ----------
     traffic
-        ``"once"``: weights and what layers with weights make, each once. ``"operators"``: all that every operator
-        reads and writes. ``"fused"``: the same after fusion, with intermediates kept on the chip.
+        ``"once"``: weights and outputs of layers with weights, each once. ``"operators"``: all reads and writes of
+        every operator. ``"fused"``: the same after fusion, with intermediates kept on the chip.
     scope
         ``"batch"`` or ``"sample"``.
     total_bytes, macs, latency_ms
-        Of the scope.
+        Values for the scope.
     achieved_gb_per_s, configured_gb_per_s, utilisation
-        Bytes over time, the bandwidth that was given, and the one over the other.
+        Bytes over time, the given bandwidth, and their ratio.
     gmac_per_s, gflop_per_s
         Multiply-accumulates over time, and twice as many floating-point operations.
     bound_by
-        ``"memory"`` or ``"compute"`` where that rate explains half of the time at least, ``"overhead"`` where
-        neither does, and ``"not memory"`` where no peak was given to tell the others apart.
+        ``"memory"`` or ``"compute"`` if that rate explains at least half of the time, ``"overhead"`` if neither does,
+        and ``"not memory"`` if no peak was given to distinguish the others.
     """
 
     traffic: str
@@ -158,7 +158,7 @@ class HardwareSummary:
     bound_by: str
 
     def record(self) -> dict[str, Any]:
-        """Return the row by :data:`SUMMARY_COLUMNS`."""
+        """Return the row with the keys of :data:`SUMMARY_COLUMNS`."""
         row = asdict(self)
         return {name: row[name] for name in SUMMARY_COLUMNS}
 
@@ -171,25 +171,25 @@ def summarize_hardware(
     batch: int = 1,
     peak: Quantity | None = None,
 ) -> tuple[HardwareSummary, ...]:
-    """Return what a measured time says, for three ways of counting bytes, for the batch and for one sample.
+    """Return the attained rates for three ways of counting bytes, for the batch and for one sample.
 
     Parameters
     ----------
     workload
-        Captured, at the batch that was timed.
+        A network captured at the timed batch.
     latency
         Time of the batch.
     bandwidth
-        Of the main memory.
+        Bandwidth of the main memory.
     batch
         Samples of the batch.
     peak
-        Floating-point rate of the machine, FLOP/s, to tell compute from overhead.
+        Floating-point peak of the machine, FLOP/s, to distinguish compute from overhead.
 
     Raises
     ------
     ArgumentError, ArgumentUnitError
-        If the time, the bandwidth, the batch or the peak is not above zero or has another unit.
+        If the time, the bandwidth, the batch or the peak is not positive or has another unit.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def summarize_hardware(
 
 
 def _bound_by(in_memory: float, in_units: float | None) -> str:
-    """Return what explains a time, from the shares of it that memory and arithmetic need at least."""
+    """Return the cause of a time, from the fractions that memory traffic and arithmetic account for."""
     if max(in_memory, in_units or 0.0) < _HELD:
         return "overhead" if in_units is not None else "not memory"
     return "memory" if in_memory >= (in_units or 0.0) else "compute"

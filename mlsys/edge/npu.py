@@ -1,4 +1,4 @@
-"""Cycles and SRAM of an INT8 network on an Ethos-U55: blocks of outputs, and weights that come from flash."""
+"""Cycles and SRAM of an INT8 network on an Ethos-U55: output blocks, and weights fetched from flash."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from mlsys.workloads.operator import Operator
     from mlsys.workloads.workload import Workload
 
-_DOT = 8  # multipliers that share one output
-_BRICK = 16  # channels of a feature map are stored in groups of so many
-_SCALE = 10  # byte of bias and scale for each output channel
-_SLICE, _ONCE = 32, 64  # channels of a slice of weights; pixels that are done with weights fetched once
+_DOT = 8  # multipliers per output
+_BRICK = 16  # channels per group of a stored feature map
+_SCALE = 10  # bytes of bias and scale per output channel
+_SLICE, _ONCE = 32, 64  # channels of a weight slice; pixels that need weights to be fetched only once
 _FLASH = 0.5e9  # byte/s of the off-chip flash in the High-End Embedded system of vela.ini
-# Least cycles of a block of outputs, cycles that a block adds to its dot products, cycles of an element of an
-# addition, and of an input of a pooling; read off Vela's layers of ResNet-8 and the pooling of DS-CNN alone.
+# Least cycles of an output block, cycles that a block adds to its dot products, cycles per element of an addition, and
+# per input of a pooling; from Vela's layers of ResNet-8 and the pooling of DS-CNN alone.
 _BLOCK = {128: (8.5, 5.0, 1.5, 0.675), 256: (12.0, 8.7, 0.75, 0.675)}
 
 
 @dataclass(frozen=True)
 class NpuStep:
-    """One operator: cycles of arithmetic, of the SRAM and of the flash; the longest of them counts."""
+    """One operator: cycles of arithmetic, of the SRAM and of the flash; the largest determines its time."""
 
     name: str
     compute: float
@@ -38,29 +38,29 @@ class NpuStep:
 
     @property
     def cycles(self) -> float:
-        """Cycles that it takes."""
+        """Cycles of the operator."""
         return max(self.compute, self.sram, self.flash)
 
     @property
     def bound_by(self) -> str:
-        """What it waits for."""
+        """The limiting resource."""
         return max(("compute", "sram", "flash"), key=lambda name: getattr(self, name))
 
 
 @dataclass(frozen=True)
 class NpuEstimate:
-    """A network on an Ethos-U55.
+    """Estimate of a network on an Ethos-U55.
 
     Attributes
     ----------
     network, macs
-        Name, and multipliers of the NPU.
+        Name, and number of multipliers of the NPU.
     steps
-        Operators that run on it.
+        Operators that run on the NPU.
     sram_bytes
-        Activations at the fullest operator, with the weights that are fetched for it.
+        Activations at the peak operator, including the weights fetched for it.
     clock
-        Cycles a second.
+        Cycles per second.
     """
 
     network: str
@@ -86,22 +86,23 @@ def ethos_u55(work: Workload, macs: int = 128, *, weight_ratio: float = 1.0) -> 
     Parameters
     ----------
     work
-        Captured; any number format, as only shapes count.
+        A captured network in any number format, since only shapes matter.
     macs
         128 or 256 multipliers.
     weight_ratio
-        Bytes fetched for weights over one byte a weight: below 1 where they compress, as many zeros do.
+        Weight bytes fetched relative to one byte per weight: below 1 for compressible weights, such as those with many
+        zeros.
 
     Notes
     -----
-    Outputs come in blocks of ``macs / 8``; each takes a dot product of 8 a cycle, so a layer with few input
-    channels leaves multipliers idle, and a depthwise one seven of eight. Assumed: softmax runs elsewhere,
+    Outputs are computed in blocks of ``macs / 8``, each with a dot product of 8 per cycle, so a layer with few input
+    channels leaves multipliers idle, and a depthwise layer seven of eight. Assumed: softmax runs elsewhere,
     normalisation is folded and activations are fused.
 
     Raises
     ------
     ArgumentError
-        If there is no such version, the ratio is not above zero, or the network has no graph.
+        If there is no such version, the ratio is not positive, or the network has no graph.
 
     Examples
     --------
@@ -129,7 +130,7 @@ def ethos_u55(work: Workload, macs: int = 128, *, weight_ratio: float = 1.0) -> 
         if operator.kind in ("conv2d", "gemm", "pooling", "elementwise")
     ]
     _ = machine.clock
-    if any(step.cycles == step.sram for step in steps):  # else it is only compared with the arithmetic
+    if any(step.cycles == step.sram for step in steps):  # otherwise it is only compared with the arithmetic
         _ = machine.main.bandwidth
     return NpuEstimate(work.name, macs, tuple(steps), _sram(work), clock)
 
@@ -152,7 +153,7 @@ def _compute(operator: Operator, macs: int) -> float:
 
 
 def _elements(operator: Operator) -> tuple[int, int]:
-    """Return values read and written."""
+    """Return the number of values read and written."""
     shape = operator.shape
     if operator.kind == "conv2d":
         read = shape["in_channels"] * shape["in_height"] * shape["in_width"]
@@ -175,7 +176,7 @@ def _fetched(operator: Operator, weight_ratio: float = 1.0) -> float:
 
 
 def _staged(operator: Operator) -> float:
-    """Return the bytes of weights that wait in SRAM: two slices of channels, where weights are used more than once."""
+    """Return the weight bytes staged in SRAM: two slices of channels, if weights are used more than once."""
     shape = operator.shape
     if operator.kind != "conv2d" or shape["out_height"] * shape["out_width"] <= _ONCE:
         return 0.0
@@ -183,9 +184,9 @@ def _staged(operator: Operator) -> float:
 
 
 def _sram(work: Workload) -> int:
-    """Return the bytes in use at the fullest operator, feature maps in bricks, and the weights fetched for it.
+    """Return the peak SRAM, with feature maps in bricks and staged weights.
 
-    Weights that are used once pass through; of others two slices wait, one in use and one on its way.
+    Weights that are used once are streamed; of others two slices are staged, one in use and one being fetched.
     """
     from mlsys.mapping.fusion import fuse
 
@@ -208,7 +209,7 @@ def _sram(work: Workload) -> int:
 
 
 def _bricks(size: int, shape: tuple[int, ...]) -> float:
-    """Return what a feature map takes with its channels, axis 1 of four, rounded up to groups; inputs are packed."""
+    """Return the size of a feature map with channels (axis 1 of four) rounded up to groups; inputs are packed."""
     if len(shape) != 4 or shape[1] < _DOT:
         return float(size)
     return size / shape[1] * _BRICK * math.ceil(shape[1] / _BRICK)

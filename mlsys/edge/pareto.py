@@ -1,4 +1,4 @@
-"""Which points no other point beats."""
+"""Pareto-optimal points."""
 
 from collections.abc import Sequence
 
@@ -11,17 +11,17 @@ _BLOCK = 4_000_000  # comparisons held at a time
 
 
 def unbeaten_rows(values: ArrayLike, largest: Sequence[bool] | None = None) -> NDArray[np.bool_]:
-    """Return which rows are beaten by no other row.
+    """Return which rows are Pareto-optimal.
 
-    A row beats another if it is as good in every column and better in one. Equal rows beat neither each other nor
-    differ in what beats them: both stay or both go.
+    A row dominates another if it is as good in every column and better in one. Equal rows do not dominate each other:
+    either all of them are Pareto-optimal or none.
 
     Parameters
     ----------
     values
         Array of shape (points, objectives), finite.
     largest
-        For each objective whether large is good; by default small is good in all.
+        For each objective whether it is maximised; by default all are minimised.
 
     Returns
     -------
@@ -31,7 +31,7 @@ def unbeaten_rows(values: ArrayLike, largest: Sequence[bool] | None = None) -> N
     Raises
     ------
     ArgumentError
-        If the shape is another, or a value is not finite.
+        If the shape is wrong, or a value is not finite.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def unbeaten_rows(values: ArrayLike, largest: Sequence[bool] | None = None) -> N
     if rows.ndim != 2 or not rows.shape[1]:
         raise ArgumentError(f"unbeaten_rows(): `values` must be points × objectives, got shape {rows.shape}")
     if not np.isfinite(rows).all():
-        raise ArgumentError("unbeaten_rows(): `values` must be finite. Leave out the points that have no value")
+        raise ArgumentError("unbeaten_rows(): `values` must be finite. Remove points without a value")
     if largest is not None:
         if len(largest) != rows.shape[1]:
             raise ArgumentError(f"unbeaten_rows(): `largest` must have {rows.shape[1]} entries, got {len(largest)}")

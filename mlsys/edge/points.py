@@ -1,4 +1,4 @@
-"""Every variant at every clock: time, energy, memory, budgets, and which points no other beats."""
+"""Variants at all clocks: time, energy, memory, budgets, and Pareto-optimality."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -30,19 +30,19 @@ class EdgePoint:
     Attributes
     ----------
     measured, clock
-        Which.
+        The variant and the clock.
     statistics
-        Of the times at this clock; of modelled times there is one.
+        Statistics of the times at this clock; of a single time if modelled.
     law
-        Time and energy of one inference at any clock; None where the variant failed.
+        Model of time and energy at any clock; None if the variant failed.
     memory
         Planned activations, weights, statistics and the reserve, byte.
     violations
-        By budget.
+        Violation of each budget.
     reasons
-        Why it is not accepted; none where it is.
+        Reasons for rejection; empty if accepted.
     pareto
-        Whether no accepted point is as good in accuracy, time, energy and memory and better in one.
+        Whether the point is Pareto-optimal in accuracy, time, energy and memory among accepted points.
     """
 
     measured: Measured
@@ -61,7 +61,7 @@ class EdgePoint:
 
     @cached_property
     def energies(self) -> tuple[float, float]:
-        """Static and dynamic energy of one inference, mJ; zeros where the variant failed."""
+        """Static and dynamic energy of one inference, mJ; zeros if the variant failed."""
         if self.law is None:
             return 0.0, 0.0
         _, static, dynamic = self.law.plain(self.clock)
@@ -74,7 +74,7 @@ class EdgePoint:
         return float(self.measured.accuracy or 0.0), self.statistics.p50, sum(self.energies), self.memory
 
     def record(self, config: Config) -> dict[str, Any]:
-        """Return the row of the table, by :func:`point_columns`."""
+        """Return the row of the table, with the keys of :func:`point_columns`."""
         measured, times, law, clock = self.measured, self.statistics, self.law, self.clock
         row: dict[str, Any] = dict.fromkeys(point_columns(config)) | self.violations
         row |= {
@@ -126,14 +126,14 @@ def point_columns(config: Config) -> tuple[str, ...]:
 
 
 def points_of(config: Config, measured: Iterable[Measured]) -> tuple[EdgePoint, ...]:
-    """Return every variant at every clock, the front among the accepted ones marked.
+    """Return every variant at every clock, with the Pareto front of accepted points marked.
 
     Parameters
     ----------
     config
-        Clocks, power, budgets.
+        Configuration with clocks, power and budgets.
     measured
-        Variants.
+        Results of the variants.
 
     Returns
     -------
@@ -172,12 +172,12 @@ def _at_each_clock(config: Config, measured: Measured) -> list[EdgePoint]:
 
 
 def _slowed(samples: Sequence[float], memory: float, scale: float) -> list[float]:
-    """Return each raw time at a slower clock; the part that memory takes stays as it is."""
+    """Return each raw time at a slower clock; the memory part is unchanged."""
     return [(time - min(time, memory)) / scale + min(time, memory) for time in samples]
 
 
 def _reasons(config: Config, measured: Measured, memory: float, latency: float, energy: float) -> tuple[str, ...]:
-    """Return which budgets are exceeded; equal is not."""
+    """Return the limits that are exceeded; using one exactly is allowed."""
     reasons = []
     if memory > config.active_bytes:
         reasons.append(f"memory {memory / 1e6:.6g} MB is above {config.active_bytes / 1e6:g} MB")

@@ -1,4 +1,4 @@
-"""Run a configuration: piece by piece beside the folder of results, which appears when all of it is there."""
+"""Resumable run of a configuration; the folder of results appears once it is complete."""
 
 import hashlib
 import io
@@ -23,9 +23,9 @@ class EdgeRun:
     Parameters
     ----------
     config
-        What is run.
+        Configuration to run.
     folder
-        Where the results are to lie.
+        Folder of the results.
     """
 
     def __init__(self, config: Config, folder: str | Path) -> None:
@@ -34,12 +34,12 @@ class EdgeRun:
 
     @property
     def key(self) -> str:
-        """What tells this configuration from every other: all that it says, in any order."""
+        """Key that identifies a configuration: a hash of its contents, independent of order."""
         return _hashed(self.config.data)
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What the finished folder says of itself; empty where there is none."""
+        """Manifest of the finished folder; empty if there is none."""
         return _read_manifest(self.folder)
 
     @property
@@ -48,24 +48,26 @@ class EdgeRun:
         return self.manifest.get("key") == self.key
 
     def check(self) -> None:
-        """Refuse a folder that holds something else, before anything is computed.
+        """Refuse a folder with other contents, before anything is computed.
 
         Raises
         ------
         ArgumentError
-            If the name is taken by a file, by another configuration's results, or by something that is not ours.
+            If the name is a file, or the folder holds another configuration's results or other files.
         """
-        for path, what in ((self.folder, "it"), (self.part, f"{self.part.name}, where it would be made,")):
+        for path, what in ((self.folder, "it"), (self.part, f"{self.part.name}, the working folder,")):
             if path.exists() and not path.is_dir():
                 raise ArgumentError(f"{path}: {what} is a file; results go into a folder. Choose another --output")
         if self.folder.is_dir() and not self.finished and any(self.folder.iterdir()):
-            whose = "results of another configuration" if self.manifest else "files that no run has made"
+            whose = "results of another configuration" if self.manifest else "files that are not from a run"
             raise ArgumentError(f"{self.folder} holds {whose}. Choose another --output, or remove it")
         if self.part.is_dir() and any(self.part.iterdir()) and not _read_manifest(self.part):
-            raise ArgumentError(f"{self.part} holds files that no run has made. Choose another --output, or remove it")
+            raise ArgumentError(
+                f"{self.part} holds files that are not from a run. Choose another --output, or remove it"
+            )
 
     def prepare(self) -> None:
-        """Make the folder of the run, and clear away what a killed program left half-written."""
+        """Create the working folder, and remove incomplete files of a killed process."""
         self.check()
         (self.part / _PIECES).mkdir(parents=True, exist_ok=True)
         for left in (*self.part.glob(".*.part"), *(self.part / _PIECES).glob(".*.part")):
@@ -80,7 +82,7 @@ class EdgeRun:
         write_text(self.part / _MANIFEST, text + "\n")
 
     def piece(self, variant: EdgeVariant) -> Measured | None:
-        """Return what an earlier start of this run has found of a variant; None if nothing that is whole."""
+        """Return the stored results of a variant from an earlier start; None if there are none or they are damaged."""
         try:
             kept = read_json(self.part / _PIECES / self._name(variant))
             return Measured(**kept["found"]) if kept["sha256"] == _sum(kept["found"]) else None
@@ -88,7 +90,7 @@ class EdgeRun:
             return None
 
     def keep(self, variant: EdgeVariant, measured: Measured) -> None:
-        """Keep what was found of a variant."""
+        """Store the results of a variant."""
         kept = {"found": measured.record(), "sha256": _sum(measured.record())}
         text = json.dumps(kept, ensure_ascii=False, allow_nan=False)
         write_text(self.part / _PIECES / self._name(variant), text + "\n")
@@ -97,7 +99,7 @@ class EdgeRun:
         return f"{_hashed([_training_part(self.config), _timing_part(self.config), list(variant)])}.json"
 
     def trained(self, bench: Workbench) -> None:
-        """Give a workbench the weights that an earlier start has trained, or train and keep them."""
+        """Load weights trained by an earlier start into a workbench, or train and store them."""
         import torch
 
         path = self.part / f"{_hashed(_training_part(self.config))}-{_WEIGHTS}"
@@ -105,7 +107,7 @@ class EdgeRun:
             module = bench.fresh()
             try:
                 module.load_state_dict(torch.load(path, weights_only=True))
-            except Exception:  # a file of another version of PyTorch, or of another network: trained anew
+            except Exception:  # a file of another version of PyTorch, or of another network: train again
                 path.unlink()
             else:
                 bench.trained = module.eval()
@@ -115,17 +117,17 @@ class EdgeRun:
         write_bytes(path, stream.getvalue())
 
     def finish(self) -> None:
-        """Give the finished folder its name."""
+        """Rename the working folder to its final name."""
         for left in self.part.glob(f"*-{_WEIGHTS}"):
             write_bytes(self.part / _WEIGHTS, read_bytes(left))
             left.unlink()
         if self.folder.is_dir():
-            self.folder.rmdir()  # empty, as `check` has seen
+            self.folder.rmdir()  # empty, as checked by `check`
         os.replace(self.part, self.folder)
 
 
 def _sum(record: Any) -> str:
-    """Return the checksum of a piece, by which a damaged one is told and made again."""
+    """Return the checksum of a piece, by which damage is detected."""
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
@@ -157,7 +159,7 @@ def _machine(config: Config) -> str:
 
 
 def machine_of(folder: Path) -> str:
-    """Return on which machine, with what software and when a folder's run was begun."""
+    """Return the machine, software and start date of a folder's run."""
     return str(_read_manifest(folder).get("machine", ""))
 
 
@@ -176,18 +178,18 @@ def run(
     write: Callable[[Config, tuple[Measured, ...], Path], None],
     told: Callable[[int, int, EdgeVariant], object] = lambda done, count, variant: None,
 ) -> tuple[Measured, ...]:
-    """Make, judge and time every variant, and write the results; a run that was stopped goes on where it was.
+    """Build, evaluate and time every variant, and write the results; a stopped run resumes.
 
     Parameters
     ----------
     config
-        What to run.
+        Configuration to run.
     folder
-        Where the results lie afterwards, all of them; until then a folder of that name and ``.part`` holds the work.
+        Folder of the complete results; until then, a folder of that name with ``.part`` holds the work.
     write
-        Writes the reports into a folder.
+        Function that writes the reports into a folder.
     told
-        Called before each variant with how many are done, how many there are, and which is next.
+        Called before each variant with the number done, the total, and the next variant.
 
     Returns
     -------
@@ -197,14 +199,14 @@ def run(
     Raises
     ------
     ArgumentError
-        If the folder holds something else, or network, data or kernels are missing.
+        If the folder has other contents, or network, data or kernels are missing.
     """
     files = EdgeRun(config, folder)
     if files.finished:
         return measured_of(config, folder)
     bench = Workbench(config)
     files.check()
-    bench.fresh()  # what does not fit together is found before anything is written
+    bench.fresh()  # incompatible settings are found before anything is written
     files.prepare()
     files.trained(bench)
     finished = []
@@ -221,22 +223,22 @@ def run(
 
 
 def measured_of(config: Config, folder: str | Path) -> tuple[Measured, ...]:
-    """Return what a finished run has found.
+    """Return the results of a finished run.
 
     Raises
     ------
     ArgumentError
-        If the folder holds no finished run of this configuration, or a piece of it is missing or broken.
+        If the folder holds no finished run of this configuration, or a piece of it is missing or damaged.
     """
     files = EdgeRun(config, folder)
     if not files.finished:
-        hint = f" {files.part} holds an unfinished run: run it again to go on." if files.part.is_dir() else ""
+        hint = f" {files.part} holds an unfinished run: run it again to resume." if files.part.is_dir() else ""
         raise ArgumentError(f"{folder} holds no finished run of this configuration.{hint} Write mlsys edge run CONFIG")
     files.part = files.folder
     parts = [files.piece(variant) for variant in config.variants]
     missing = [str(variant) for variant, part in zip(config.variants, parts, strict=True) if part is None]
     if missing:
         raise ArgumentError(
-            f"{folder}: pieces missing or broken: {', '.join(missing)}. Remove the folder and run again"
+            f"{folder}: pieces missing or damaged: {', '.join(missing)}. Remove the folder and run again"
         )
     return tuple(part for part in parts if part is not None)

@@ -1,4 +1,4 @@
-"""What a configuration of the edge optimiser may say (JSON Schema), and every fault of one that says something else."""
+"""JSON Schema of edge configurations, and validation with all errors reported."""
 
 import functools
 from collections.abc import Iterator, Mapping
@@ -17,12 +17,12 @@ def _validator() -> Any:
 
 
 def faults(data: object) -> list[tuple[Place, str]]:
-    """Return every fault of a configuration, each with its place.
+    """Return every error of a configuration, each with its place.
 
     Parameters
     ----------
     data
-        What the file says.
+        Contents of the file.
 
     Examples
     --------
@@ -73,32 +73,30 @@ def _twice(data: Mapping[str, Any]) -> list[tuple[Place, str]]:
         for index, entry in enumerate(entries if isinstance(entries, list) else ()):
             text = repr(float(entry)) if is_number(entry) else repr(entry)
             if text in seen:
-                complaints.append(
-                    ((*where, index), f"is there twice, first as {'.'.join(map(str, where))}.{seen[text]}")
-                )
+                complaints.append(((*where, index), f"is a duplicate of {'.'.join(map(str, where))}.{seen[text]}"))
             seen.setdefault(text, index)
     return complaints
 
 
 def _together(data: Mapping[str, Any]) -> list[tuple[Place, str]]:
-    """Return what does not go together."""
+    """Return conflicts between keys."""
     complaints: list[tuple[Place, str]] = []
     latency, power = _inner(data, "latency"), _inner(data, "power")
     if latency.get("source") == "modelled" and "device" not in latency:
         complaints.append((("latency",), "`device` is missing: modelled latency is that of a device of the catalogue"))
     if latency.get("source", "measured") == "measured" and "device" in latency:
         complaints.append(
-            (("latency", "device"), "goes with `source: modelled`; measured latency is that of this machine")
+            (("latency", "device"), "applies to `source: modelled`; measured latency is that of this machine")
         )
     if not power and isinstance(latency.get("device"), str) and not _device_faults(latency["device"]):
         complaints += _power_faults(latency["device"])
     if "measured" in power:
         for key in ("static_w", "dynamic_w"):
             if key in power:
-                complaints.append((("power", key), "does not go with `measured`, which it would follow from"))
+                complaints.append((("power", key), "conflicts with `measured`, from which it would be computed"))
         if isinstance(power["measured"], list) and len(power["measured"]) == 1:
             complaints.append(
-                (("power", "measured"), "two clocks at least are needed to tell static from dynamic energy")
+                (("power", "measured"), "at least two clocks are needed to separate static from dynamic energy")
             )
     dynamic, formats = power.get("dynamic_w"), data.get("precisions", list(FORMATS))
     if isinstance(dynamic, Mapping) and isinstance(formats, list):
@@ -118,7 +116,7 @@ def _network_faults(name: str) -> list[str]:
     if entry is None:
         return [str(unknown_network(name))]
     if not entry.has_graph:
-        return [f"{name!r} is only counted, not drawn, and cannot be trained. Give package.module:factory"]
+        return [f"{name!r} has counts but no graph, and cannot be trained. Give package.module:factory"]
     return []
 
 
@@ -129,7 +127,7 @@ def _power_faults(device: str) -> list[tuple[Place, str]]:
     if work_power(Hardware[device]) is not None:
         return []
     return [
-        (("power",), f"is missing: no power at work is known of {device} or its class. Give static_w and dynamic_w")
+        (("power",), f"is missing: no power under load is known for {device} or its class. Give static_w and dynamic_w")
     ]
 
 

@@ -1,4 +1,4 @@
-"""A run that ships with the package, with the machine it was made on: what the page and the lab read."""
+"""The run shipped with the package, with its machine, as shown by the page and the lab."""
 
 import gzip
 import json
@@ -17,12 +17,12 @@ _FILE, _DIGITS = "digits.json.gz", 4
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A finished run: what was asked, what came of it, and where.
+    """A finished run: configuration, results and machine.
 
     Attributes
     ----------
     config, measured, machine
-        As :func:`mlsys.edge.run.run` took and returned them; samples in four significant digits.
+        As for :func:`mlsys.edge.run.run`; samples in four significant digits.
     """
 
     config: Config
@@ -35,14 +35,14 @@ class StoredRun:
         Parameters
         ----------
         changes
-            Keys of the configuration that only count what was measured: budgets, limits, clocks, power, reserve.
+            Keys of the configuration that only re-evaluate the measurements: budgets, limits, clocks, power, reserve.
         """
         return points_of(Config({**self.config.data, **changes}), self.measured)
 
 
 @lru_cache(maxsize=1)
 def stored_run() -> StoredRun:
-    """Return the example configuration as it was run when this version was made.
+    """Return the shipped run of the example configuration.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def stored_run() -> StoredRun:
 
 
 def packed(run: StoredRun) -> bytes:
-    """Return the bytes of the file that :func:`stored_run` reads."""
+    """Return the contents of the file read by :func:`stored_run`."""
     rounded = [
         replace(measurement, samples_ms=[float(f"{time:.{_DIGITS}g}") for time in measurement.samples_ms])
         for measurement in run.measured

@@ -1,4 +1,4 @@
-"""What a run says: tables for CSV files, advice in words, and a report in Markdown."""
+"""Results of a run as tables for CSV files, advice in words, and a report in Markdown."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -18,21 +18,21 @@ TRADEOFF_COLUMNS = (
 )
 LIMITS = (
     "Memory is planned, not measured: live activations and inputs, weights, statistics and the reserve; a runtime "
-    "may keep more. Only weights are stored, no gradients.",
-    "A zero that unstructured pruning leaves is computed and stored like any other weight: operations, time and "
-    "memory stay. What a sparse format would store stands in a column of its own.",
-    "Of a slower clock only the core slows: its memory keeps its bandwidth, and the voltage is what was given.",
-    "Bytes to memory are those of fused operators, each tensor once: caches, re-use within an operator, dispatch, "
-    "heat and other programs are not in the model.",
-    "Power is given, not measured: energies rank variants on one machine and are no measurement.",
-    "On a GPU, measure the peak instead: torch.cuda.max_memory_allocated counts what PyTorch holds.",
+    "may need more. Only weights are stored, no gradients.",
+    "Zeros from unstructured pruning are computed and stored like any other weight: operations, time and "
+    "memory stay the same. The size in a sparse format is listed in a column of its own.",
+    "A lower clock slows only the core: the memory keeps its bandwidth, and the voltage is as given.",
+    "Memory traffic is that of fused operators, each tensor once: caches, re-use within an operator, dispatch, "
+    "heat and other programs are not modelled.",
+    "Power is given, not measured: energies rank variants on one machine and are not measurements.",
+    "On a GPU, measure the peak instead: torch.cuda.max_memory_allocated counts PyTorch's allocations.",
 )
 
 
 def tradeoffs(points: Sequence[EdgePoint]) -> list[dict[str, Any]]:
-    """Return one row for each number format: means over its points, and the share that is accepted.
+    """Return one row per number format: means over its points, and the fraction accepted.
 
-    Points that could not be made count as not accepted and in no mean.
+    Points that failed count as not accepted and are excluded from the means.
     """
     rows = []
     for precision in dict.fromkeys(point.measured.precision for point in points):
@@ -81,22 +81,22 @@ def csv_files(
 
 
 def lead(points: Sequence[EdgePoint]) -> EdgePoint:
-    """Return the point that layers and rates are told of: the first variant that could be made, at its first clock.
+    """Return the point whose layers and rates are reported: the first variant that succeeded, at its first clock.
 
     Raises
     ------
     ArgumentError
-        If none could be made; the message says why.
+        If all variants failed, with the reason.
     """
     made = next((point for point in points if point.statistics is not None), None)
     if made is None:
         why = next((point.reasons[0] for point in points if point.reasons), "there is none")
-        raise ArgumentError(f"no variant could be made: {why}")
+        raise ArgumentError(f"all variants failed: {why}")
     return made
 
 
 def edge_advice(config: Config, points: Sequence[EdgePoint], summary: Sequence[HardwareSummary]) -> list[str]:
-    """Return what the numbers suggest, each sentence with the numbers it rests on."""
+    """Return recommendations, each sentence with its numbers."""
     accepted = [point for point in points if point.accepted]
     said = [f"{len(accepted)} of {len(points)} points meet every budget."]
     few = config.advice("least_accepted")
@@ -106,15 +106,15 @@ def edge_advice(config: Config, points: Sequence[EdgePoint], summary: Sequence[H
             for reason in point.reasons:
                 causes[reason.split()[0].rstrip(":")] = causes.get(reason.split()[0].rstrip(":"), 0) + 1
         most = ", ".join(f"{name} {number}" for name, number in sorted(causes.items(), key=lambda cause: -cause[1]))
-        said.append(f"That is less than {few:.0%}; the budgets may be stricter than meant. Points barred by: {most}.")
+        said.append(f"That is less than {few:.0%}; the budgets may be stricter than intended. Most rejections: {most}.")
     if accepted:
         least = min(point.memory for point in accepted) / 1e6
         room = config.active_budget.m_as("MB")
-        said.append(f"The smallest accepted one needs {least:.4g} MB, {least / room:.0%} of the budget of {room:g} MB.")
+        said.append(f"The smallest accepted needs {least:.4g} MB, {least / room:.0%} of the budget of {room:g} MB.")
         best = max(accepted, key=lambda point: (point.objectives[0], *(-value for value in point.objectives[1:])))
-        said.append(f"Most accurate of the accepted: {named(best)}, {best.objectives[0]:.2%}.")
+        said.append(f"Most accurate accepted point: {named(best)}, {best.objectives[0]:.2%}.")
         frugal = min(accepted, key=lambda point: point.objectives[2])
-        said.append(f"Least energy of the accepted: {named(frugal)}, {frugal.objectives[2]:.4g} mJ.")
+        said.append(f"Accepted point of least energy: {named(frugal)}, {frugal.objectives[2]:.4g} mJ.")
     room = _sram(config)
     if room is not None:
         share = config.active_budget.m_as("byte") / room
@@ -126,12 +126,12 @@ def edge_advice(config: Config, points: Sequence[EdgePoint], summary: Sequence[H
         )
     fused = next(row for row in summary if row.traffic == "fused")
     told = {
-        "memory": "memory holds it: fewer bytes make it faster",
-        "compute": "arithmetic holds it: fewer operations make it faster",
-        "overhead": "neither memory nor arithmetic explains it: look for overhead",
-        "not memory": "memory does not hold it: arithmetic, caches or overhead do",
+        "memory": "it is limited by memory: fewer bytes make it faster",
+        "compute": "it is limited by arithmetic: fewer operations make it faster",
+        "overhead": "neither memory nor arithmetic explains its time: look for overhead",
+        "not memory": "it is not limited by memory: arithmetic, caches or overhead limit it",
     }[fused.bound_by]
-    said.append(f"{100 * fused.utilisation:.3g} % of the bandwidth is used when operators are fused; {told}.")
+    said.append(f"Fused operators use {100 * fused.utilisation:.3g} % of the bandwidth; {told}.")
     return said
 
 
@@ -145,7 +145,7 @@ def _sram(config: Config) -> float | None:
 
 
 def named(point: EdgePoint) -> str:
-    """Return which variant at which clock, in words."""
+    """Return the variant and clock of a point, in words."""
     return f"{point.measured.variant} at {point.clock.scale:g} of the clock"
 
 
@@ -156,7 +156,7 @@ def markdown(
     summary: Sequence[HardwareSummary],
     machine: str,
 ) -> str:
-    """Return the report in Markdown, with the three pictures beside it."""
+    """Return the report in Markdown, which refers to three figures."""
     front = [point for point in points if point.pareto]
     first = lead(points)
     lines = [f"# {markdown_text(config.name)}", ""]
@@ -168,9 +168,9 @@ def markdown(
         "",
     ]
     lines += [f"- {markdown_text(sentence)}" for sentence in edge_advice(config, points, summary)]
-    lines += ["", "## What no other point beats", "", "In accuracy, time, energy and memory, among the accepted.", ""]
-    heads = ("variant", "clock", "accuracy, %", "time, ms", "energy, mJ", "static, mJ", "dynamic, mJ", "memory, MB")
-    lines += markdown_table(heads, [_cells(point) for point in front])
+    lines += ["", "## Pareto-optimal points", "", "In accuracy, time, energy and memory, among accepted points.", ""]
+    columns = ("variant", "clock", "accuracy, %", "time, ms", "energy, mJ", "static, mJ", "dynamic, mJ", "memory, MB")
+    lines += markdown_table(columns, [_cells(point) for point in front])
     lines += ["", "![Accuracy over memory](precision_tradeoffs.png)", "", "## All points", ""]
     short = ("variant", "clock", "accuracy, %", "time, ms", "energy, mJ", "memory, MB", "accepted, or why not")
     rows = []
@@ -184,7 +184,7 @@ def markdown(
     lines += ["![Multiply-accumulates by layer](layerwise_macs.png)", "", "## Rates", ""]
     shown = [row.record() for row in summary]
     lines += markdown_table(SUMMARY_COLUMNS, [[_short(row[name]) for name in SUMMARY_COLUMNS] for row in shown])
-    lines += ["", "## What is left out", "", *(f"- {markdown_text(text)}" for text in LIMITS), ""]
+    lines += ["", "## Limitations", "", *(f"- {markdown_text(text)}" for text in LIMITS), ""]
     return "\n".join(lines)
 
 

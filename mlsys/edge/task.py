@@ -1,4 +1,4 @@
-"""A network and the data that it is trained on and judged by."""
+"""Training data and networks for edge experiments."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _MOST = 256
 
 @dataclass(frozen=True)
 class EdgeTask:
-    """Images and what they show: to learn from, and to be judged by.
+    """A classification task: images with labels, for training and testing.
 
     Attributes
     ----------
     train_x, train_y, test_x, test_y
         Inputs, with a first axis of samples, and classes as whole numbers.
     name
-        What the report calls it.
+        Name used in the report.
     """
 
     train_x: torch.Tensor
@@ -52,12 +52,12 @@ class EdgeTask:
 
 
 def digits(seed: int = 0, side: int = 28) -> EdgeTask:
-    """Return the handwritten digits that scikit-learn ships, enlarged to ``side`` pixels, a fifth of them for testing.
+    """Return scikit-learn's handwritten digits, enlarged to ``side`` pixels, with a fifth of them for testing.
 
     Parameters
     ----------
     seed
-        Of the split, which keeps the share of every digit.
+        Seed of the split, which is stratified by digit.
     side
         Height and width in pixels; the originals have 8.
 
@@ -79,19 +79,19 @@ def digits(seed: int = 0, side: int = 28) -> EdgeTask:
 
 
 def load_task(source: str, seed: int = 0) -> EdgeTask:
-    """Return the data that a configuration names.
+    """Return the data named by a configuration.
 
     Parameters
     ----------
     source
         ``"digits"``, or ``package.module:loader``, a function that returns ``train_x, train_y, test_x, test_y``.
     seed
-        Of the split of the digits.
+        Seed of the split of the digits.
 
     Raises
     ------
     ArgumentError
-        If there is no such loader, or it gives something else.
+        If the loader does not exist, or returns something else.
     """
     if source == "digits":
         return digits(seed)
@@ -103,7 +103,7 @@ def load_task(source: str, seed: int = 0) -> EdgeTask:
     try:
         made = task() if callable(task) else task
         train_x, train_y, test_x, test_y = made
-    except Exception as error:  # whatever the reader's own loader raises
+    except Exception as error:  # a user's loader may raise anything
         raise ArgumentError(
             f"{source!r} must return train_x, train_y, test_x, test_y, but: {type(error).__name__}: {error}"
         ) from error
@@ -111,14 +111,14 @@ def load_task(source: str, seed: int = 0) -> EdgeTask:
 
 
 def fresh_network(name: str, seed: int = 0) -> torch.nn.Module:
-    """Return the module that a configuration names, with weights of a seed.
+    """Return the module named by a configuration, with seeded weights.
 
     Parameters
     ----------
     name
         A network of the catalogue with PyTorch code, or ``package.module:factory``.
     seed
-        Of the weights.
+        Seed of the weights.
     """
     import torch
 
@@ -149,13 +149,13 @@ def train(
     Parameters
     ----------
     module
-        Anything that gives a score for each class.
+        A classifier that returns a score for each class.
     task
-        What to learn.
+        Training data.
     epochs, batch, learning_rate, seed
         Passes over the data, images of a step, step size, and the order of the images.
     masks
-        By name of a parameter: where it is zero, the parameter stays zero.
+        By parameter name: where the mask is zero, the parameter stays zero.
 
     Raises
     ------
@@ -179,22 +179,22 @@ def train(
                     parameter.mul_(mask)
         if not bool(torch.isfinite(loss)):
             raise ArgumentError(
-                f"training: the loss is not finite at learning_rate {learning_rate}. Take a smaller one, e.g. 0.001"
+                f"training: the loss is not finite at learning_rate {learning_rate}. Use a smaller one, e.g. 0.001"
             )
     module.eval()
 
 
 def accuracy(module: torch.nn.Module, task: EdgeTask, dtype: torch.dtype | None = None) -> float:
-    """Return the share of the test samples whose highest score is that of their class.
+    """Return the accuracy on the test samples, 0 to 1.
 
     Parameters
     ----------
     module
-        In evaluation mode.
+        A module in evaluation mode.
     task
-        Whose test samples.
+        Task with the test samples.
     dtype
-        That the inputs are converted to.
+        Format that the inputs are converted to.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Smaller networks from a trained one: channels cut away, weights set to zero, values in fewer bits."""
+"""Pruned and quantised variants of a trained network."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from mlsys.errors import ArgumentError
 if TYPE_CHECKING:
     import torch
 
-_CALIBRATION = 128  # images that show static quantisation the ranges of the activations
-_SAFE_WEIGHT = 64  # largest absolute weight: two products with an unsigned byte then fit into 16 bits
+_CALIBRATION = 128  # images for calibrating the activation ranges of static quantisation
+_SAFE_WEIGHT = 64  # largest absolute weight for which two products with an unsigned byte fit into 16 bits
 _FLOATS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
 class Sizes(NamedTuple):
-    """Bytes of weights and biases, as they lie in memory and with zeros left out, and of statistics and counters.
+    """Bytes of weights and biases, as stored in memory and without zeros, and of statistics and counters.
 
-    ``sparse`` is a bit for each weight, and the values that are not zero; where that is larger, the dense size.
+    ``sparse`` is one bit per weight plus the non-zero values; the dense size if that is smaller.
     """
 
     dense: int
@@ -35,32 +35,32 @@ class Sizes(NamedTuple):
 def pruned(
     module: torch.nn.Module, task: EdgeTask, variant: EdgeVariant, *, training: dict[str, Any], seed: int
 ) -> torch.nn.Module:
-    """Return a copy of a trained module with less in it, trained on for a few epochs.
+    """Return a pruned copy of a trained module, fine-tuned for a few epochs.
 
     Parameters
     ----------
     module
-        Trained.
+        A trained module.
     task
-        What to train on with after pruning.
+        Data for fine-tuning.
     variant
-        Whose method and level count. Structured pruning takes channels of least absolute weight out of every
-        layer but the last, so that shapes and operations shrink; unstructured pruning sets the least absolute
-        weights of the whole network to zero and leaves the shapes.
+        Variant with pruning method and level. Structured pruning removes the channels of least absolute weight from
+        every layer but the last, which reduces shapes and operations; unstructured pruning sets the least absolute
+        weights of the whole network to zero and keeps the shapes.
     training
         ``finetune_epochs``, ``batch`` and ``learning_rate``.
     seed
-        Of the order of the images.
+        Seed of the order of the images.
 
     Raises
     ------
     ArgumentError
-        If the module cannot be pruned so.
+        If the module cannot be pruned in this way.
 
     References
     ----------
-    G. Fang et al., DepGraph: Towards Any Structural Pruning, CVPR 2023 (torch-pruning, which finds what must be
-    cut together); S. Han et al., Learning both Weights and Connections, NeurIPS 2015.
+    G. Fang et al., DepGraph: Towards Any Structural Pruning, CVPR 2023 (torch-pruning, which finds channels that depend
+    on each other); S. Han et al., Learning both Weights and Connections, NeurIPS 2015.
     """
     made = copy.deepcopy(module)
     if not variant.level:
@@ -89,7 +89,7 @@ def _cut_channels(module: torch.nn.Module, example: torch.Tensor, level: float) 
     if not layers:
         raise ArgumentError("structured pruning needs a convolution or linear layer, and the network has none")
     for parameter in module.parameters():
-        parameter.requires_grad_(True)  # the dependencies are read off the gradients
+        parameter.requires_grad_(True)  # the dependencies are traced through the gradients
     try:
         cutter = tp.pruner.MagnitudePruner(
             module,
@@ -100,9 +100,9 @@ def _cut_channels(module: torch.nn.Module, example: torch.Tensor, level: float) 
         )
         cutter.step()
         module(example)
-    except Exception as error:  # whatever a network of the reader's own raises
+    except Exception as error:  # a user's network may raise anything
         raise ArgumentError(
-            f"structured pruning by {level:.0%} failed: {type(error).__name__}: {error}. Take a lower level"
+            f"structured pruning by {level:.0%} failed: {type(error).__name__}: {error}. Use a lower level"
         ) from error
 
 
@@ -119,12 +119,12 @@ def _zero_weights(module: torch.nn.Module, level: float) -> None:
 
 
 def masks_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Return where the weights of layers are not zero, by the name of the parameter."""
+    """Return the masks of non-zero weights, by parameter name."""
     return {name: (value != 0).to(value.dtype) for name, value in module.named_parameters() if value.dim() > 1}
 
 
 def input_dtype(precision: str) -> torch.dtype:
-    """Return the format in which PyTorch takes the inputs of a variant."""
+    """Return PyTorch's input format for a variant."""
     import torch
 
     dtype: torch.dtype = getattr(torch, _FLOATS.get(precision, "float32"))
@@ -132,14 +132,14 @@ def input_dtype(precision: str) -> torch.dtype:
 
 
 def check_backend(backend: str, precisions: tuple[str, ...]) -> None:
-    """Refuse kernels for INT8 that this build of PyTorch lacks, if any format needs them."""
+    """Refuse an INT8 backend that this build of PyTorch lacks, if any format needs it."""
     import torch
 
     known = [name for name in torch.backends.quantized.supported_engines if name != "none"]
     if backend not in known and any(precision.startswith("int8") for precision in precisions):
         raise ArgumentError(
             f"quantization_backend: this PyTorch has no {backend!r}. It has {', '.join(known)}; or leave the INT8 "
-            "formats out of `precisions`"
+            "formats from `precisions`"
         )
 
 
@@ -149,21 +149,21 @@ def in_format(module: torch.nn.Module, task: EdgeTask, precision: str, backend: 
     Parameters
     ----------
     module
-        In FP32.
+        A module in FP32.
     task
-        Training images calibrate static INT8.
+        Task whose training images calibrate static INT8.
     precision
-        One of :data:`mlsys.edge.schema.FORMATS`. Dynamic INT8 holds the weights of linear and recurrent layers in
-        8 bits and finds the range of each input as it comes; static INT8 does so for convolutions and
-        activations, too, with ranges found beforehand, and holds weights in 7 bits, so that sums of products are
-        exact with all kernels and on all CPUs.
+        One of :data:`mlsys.edge.schema.FORMATS`. Dynamic INT8 stores the weights of linear and recurrent layers in 8
+        bits and determines the range of each input at run time; static INT8 also quantises convolutions and
+        activations, with calibrated ranges, and stores weights in 7 bits, so that sums of products are exact with all
+        kernels and on all CPUs.
     backend
-        Kernels for INT8.
+        Quantisation backend for INT8.
 
     Raises
     ------
     ArgumentError
-        If this PyTorch has no such kernels, or cannot quantise the module.
+        If this PyTorch has no such backend, or cannot quantise the module.
     """
     import torch
 
@@ -171,14 +171,14 @@ def in_format(module: torch.nn.Module, task: EdgeTask, precision: str, backend: 
         return copy.deepcopy(module).to(getattr(torch, _FLOATS[precision]))
     torch.backends.quantized.engine = backend
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # PyTorch announces where quantisation will move to
+        warnings.simplefilter("ignore")  # PyTorch announces a future move of its quantisation
         try:
             if precision == "int8-dynamic":
                 return _dynamic(module)
             return _static(module, task.train_x[:_CALIBRATION])
         except ArgumentError:
             raise
-        except Exception as error:  # whatever a network of the reader's own raises
+        except Exception as error:  # a user's network may raise anything
             raise ArgumentError(f"{precision}: cannot be quantised: {type(error).__name__}: {error}") from error
 
 
@@ -204,11 +204,11 @@ def _static(module: torch.nn.Module, images: torch.Tensor) -> torch.nn.Module:
 
 
 def _exact_mapping() -> Any:
-    """Return a recipe for static INT8 with weights of seven bits, with which no kernel of any CPU saturates.
+    """Return a mapping for static INT8 with 7-bit weights, with which no kernel of any CPU saturates.
 
-    On x86 CPUs without VNNI, fbgemm and oneDNN add two products in 16 bits: 2 · 255 · 127 does not fit, 2 · 255 · 64
-    does. PyTorch's own recipe for fbgemm calibrates activations to seven bits instead, which inputs beyond the
-    calibrated range exceed; that for oneDNN does nothing.
+    On x86 CPUs without VNNI, fbgemm and oneDNN add two products in 16 bits: 2 · 255 · 127 overflows, 2 · 255 · 64 does
+    not. PyTorch's own mapping for fbgemm calibrates activations to seven bits instead, which inputs outside the
+    calibrated range exceed; its mapping for oneDNN does not prevent saturation.
     """
     import torch
     from torch.ao.quantization import HistogramObserver, MinMaxObserver, QConfig, get_default_qconfig_mapping
@@ -218,7 +218,7 @@ def _exact_mapping() -> Any:
     activation = HistogramObserver.with_args(reduce_range=False)
     channels = QConfig(activation, PerChannelMinMaxObserver.with_args(qscheme=torch.per_channel_symmetric, **narrow))
     whole = QConfig(activation, MinMaxObserver.with_args(qscheme=torch.per_tensor_symmetric, **narrow))
-    mapping = get_default_qconfig_mapping("qnnpack").set_global(channels)  # its activations have all eight bits
+    mapping = get_default_qconfig_mapping("qnnpack").set_global(channels)  # with 8-bit activations
     for kind in list(mapping.object_type_qconfigs):
         if "transpose" in str(kind).lower():
             mapping.set_object_type(kind, whole)
@@ -226,9 +226,9 @@ def _exact_mapping() -> Any:
 
 
 def stored_sizes(module: torch.nn.Module) -> Sizes:
-    """Return the bytes of all weights and biases of a module, packed ones of quantised layers included.
+    """Return the bytes of all weights and biases of a module, including packed weights of quantised layers.
 
-    Scales and zero points of quantised tensors are left out: a few bytes for each channel.
+    Scales and zero points of quantised tensors are excluded: a few bytes per channel.
 
     Examples
     --------

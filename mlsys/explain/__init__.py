@@ -1,6 +1,6 @@
-"""Explain a measurement: run a network in several ways, keep every sample, and say where the time went.
+"""Measure a network with several backends, store every sample, and attribute its time to causes.
 
-Importing it loads no backend; measuring does.
+Importing this package loads no backend; measuring does.
 """
 
 from mlsys.explain.attribution import CAUSES, Attribution, Cause, LayerShare, attribute, attribute_times

@@ -1,7 +1,7 @@
-"""Where the time of an inference went: a modelled bound beside the measured time of every layer, and what is left.
+"""Attribution of an inference's time: the modelled bound of every layer, its measured time, and the residual.
 
-Shares are of one total, the measured median of the whole. They sum to it with a residual, and none is negative: what
-the model cannot explain is said, not spread over what it can.
+Shares are fractions of the measured median of the whole inference. Including a residual they sum to it, and none is
+negative: time that the model cannot explain is reported as such, not distributed over the other causes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,33 +16,33 @@ from mlsys.unit_checks import checked_number, positive
 
 Cause = Literal["compute", "memory", "launch", "residual"]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
-"""Arithmetic at the machine's rate, bytes at its bandwidth, entering kernels, and what none of them explains."""
-_SAME = 0.98  # below it the timer of layers saw more than the whole
-_HELD = 0.5  # of a layer's time that a bound must explain to name it
+"""Causes of time: arithmetic, memory traffic, kernel launches, and the unexplained residual."""
+_SAME = 0.98  # below it, the layer timers sum to more than the whole inference
+_HELD = 0.5  # fraction of a layer's time that a bound must explain to be named as its limit
 
 
 @dataclass(frozen=True)
 class LayerShare:
-    """One layer.
+    """Attribution of one layer.
 
     Attributes
     ----------
     name, kind
-        Which.
+        Name and kind of the layer.
     time, measured
-        Its part of the whole, and what the timer of layers said, ms.
+        Its part of the whole, and the time measured by the layer timer, ms.
     compute, memory
-        Least time by the machine's measured rates, ms.
+        Least time at the machine's measured rates, ms.
     parts
         ``time`` by cause.
     bound
-        ``compute``, ``memory`` or ``overhead``: what holds it, by the larger bound over the time.
+        ``compute``, ``memory`` or ``overhead``: the limit, by the ratio of the larger bound to the time.
     rate, intensity
-        Operations a second that it attained in the measured time, and operations for each byte; 0 without arithmetic.
+        Operations per second attained in the measured time, and operations per byte; 0 without arithmetic.
     data, bandwidth
-        Its bytes, and the byte/s that the machine attains on as many: what ``memory`` is judged by.
+        Its bytes, and the bandwidth in byte/s that the machine attains at that size, used for ``memory``.
     beats
-        Whether it was faster than its bound, so that a rate or the timer is wrong.
+        Whether it was faster than its bound, which means that a rate or the timer is wrong.
     """
 
     name: str
@@ -67,23 +67,23 @@ class LayerShare:
 
 @dataclass(frozen=True)
 class Attribution:
-    """Where one total went.
+    """Attribution of the time of a measured inference.
 
     Attributes
     ----------
     name, total
-        What was measured, and its median, ms.
+        Name of the measurement, and its median, ms.
     layers
-        Each layer's part.
+        Attribution of each layer.
     entry, between
-        What no layer was seen to take, ms: as far as entering the backend takes it, counted as launch, the rest as
+        Time outside of all layers, ms: up to the cost of entering the backend it counts as launch, the rest as
         residual.
     scale
-        Factor on the times of the layers: below one where their timer saw more than the whole.
+        Factor applied to the layer times: below 1 if their timers sum to more than the whole.
     ops_per_s, bytes_per_s
-        The measured rates it depends on.
+        Measured rates that the attribution depends on.
     notes
-        What to know before it is believed.
+        Caveats.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Attribution:
 
     @property
     def shares(self) -> dict[Cause, float]:
-        """Percent of the total by cause; they sum to 100."""
+        """Percentage of the total by cause; they sum to 100."""
         sums = {cause: sum(layer.parts[cause] for layer in self.layers) for cause in CAUSES}
         sums["launch"] += self.entry
         sums["residual"] += self.between
@@ -107,20 +107,20 @@ class Attribution:
 
     @property
     def bottleneck(self) -> str:
-        """The cause with the largest share."""
+        """Cause with the largest share."""
         return max(self.shares, key=lambda cause: self.shares[cause])
 
     @property
     def ridge(self) -> float:
-        """Operations for each byte at which the two bounds meet."""
+        """Operations per byte at which the two bounds meet."""
         return self.ops_per_s / self.bytes_per_s
 
     def roof(self, layer: LayerShare) -> float:
-        """Return the operations a second that a layer could attain at most: with its bytes at their own bandwidth."""
+        """Return the roofline of a layer in operations per second, with the bandwidth for its size."""
         return min(self.ops_per_s, layer.bandwidth * layer.intensity)
 
     def explain(self) -> str:
-        """Return it in sentences, for people."""
+        """Return the attribution as sentences."""
         shares = ", ".join(f"{cause} {share:.1f} %" for cause, share in self.shares.items())
         lines = [f"{self.name}: {self.total:.4g} ms; {shares}."]
         top = sorted(self.layers, key=lambda layer: -layer.time)[:3]
@@ -130,12 +130,12 @@ class Attribution:
 
 
 def attribute(log: Log) -> Attribution:
-    """Return where the time of a log went.
+    """Return the attribution of a log's time.
 
     Raises
     ------
     ArgumentError
-        If the log has no times of layers, or no rates of its machine.
+        If the log has no layer times, or no rates of its machine.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def attribute(log: Log) -> Attribution:
     (100.0, 'conv')
     """
     if not log.layer_medians:
-        raise ArgumentError(f"attribute(): {log.name} has no times of layers: {log.layer_times['reason']}")
+        raise ArgumentError(f"attribute(): {log.name} has no layer times: {log.layer_times['reason']}")
     if log.rates is None:
         raise ArgumentError(f"attribute(): {log.name} has no rates of its machine: {log.rates_reason}")
     rates = log.rates
@@ -172,27 +172,27 @@ def attribute_times(
     bandwidths: Sequence[float] = (),
     notes: Sequence[str] = (),
 ) -> Attribution:
-    """Return where a total went, from the times of layers and the rates of the machine.
+    """Return the attribution of a total time, from layer times and machine rates.
 
     Parameters
     ----------
     name, total
-        What was measured, and how long the whole took, ms.
+        Name of the measurement, and its total time, ms.
     works, times
-        What each layer must do, and its measured time by name, ms.
+        Work of each layer, and its measured time by name, ms.
     ops_per_s, bytes_per_s, launch_s, entry_s
-        What the machine attains: operations (two a MAC) and bytes a second; and seconds that the backend takes to run
-        a layer at all, and to be entered.
+        Rates of the machine: operations (two per MAC) and bytes per second; and the seconds that the backend needs to
+        launch a layer, and to be entered.
     sizes, bandwidths
-        Bytes that are read and written, and byte/s attained at that size: where they are given, a layer's bandwidth
-        is taken at its own size.
+        Sizes of reads and writes in bytes, and the bandwidth attained at each size; if given, the bandwidth of a layer
+        is taken at its size.
     notes
-        Said with the result.
+        Caveats to include in the result.
 
     Raises
     ------
     ArgumentError
-        If an amount is not finite and positive.
+        If a value is not finite and positive.
 
     Examples
     --------
@@ -211,8 +211,8 @@ def attribute_times(
     scale = min(1.0, whole / summed) if summed else 1.0
     if scale < _SAME:
         told.append(
-            f"The timer of layers saw {summed / whole:.2f} times the whole, which costs as much as it measures: "
-            "the layers are scaled down to the whole, and their times are no measurement of the whole's parts."
+            f"The layer timers sum to {summed / whole:.2f} times the whole, because timing has a cost: "
+            "the layer times are scaled down to the whole, and are not measurements of its parts."
         )
     layers = []
     for work, measured in zip(works, seen, strict=True):
@@ -222,14 +222,14 @@ def attribute_times(
         layers.append(_share(work, measured, measured * scale, ops, speed, launch_s))
     faster = [layer.name for layer in layers if layer.beats]
     if faster:
-        told.append(f"Faster than their bound, so that the rates or the timer are wrong for them: {', '.join(faster)}.")
+        told.append(f"Faster than their bound, so a rate or the timer is wrong: {', '.join(faster)}.")
     between = max(0.0, whole - sum(layer.time for layer in layers))
     entry = min(between, 1e3 * entry_s)
     return Attribution(name, whole, tuple(layers), entry, between - entry, scale, ops, flow, tuple(told))
 
 
 def _share(work: LayerWork, measured: float, time: float, ops: float, speed: float, launch_s: float) -> LayerShare:
-    """Split one layer's time: the ruling bound first, then a launch, then what is left."""
+    """Split one layer's time: the larger bound first, then a launch, then the residual."""
     compute, memory = 2e3 * work.macs / ops, 1e3 * work.data / speed
     cause: Cause = "compute" if compute >= memory else "memory"
     least = max(compute, memory)

@@ -1,4 +1,4 @@
-"""How well a network and a device go together: gates that nothing makes up for, then deductions that are listed."""
+"""Compatibility score of a network and a device: hard requirements, then a list of deductions."""
 
 from dataclasses import dataclass
 
@@ -6,13 +6,13 @@ from mlsys.errors import ArgumentError
 from mlsys.hardware.device import Device
 
 WEIGHTS = {"nearly full": 20, "unsupported operator": 10, "below the ridge": 15, "batch on a microcontroller": 10}
-"""Points that each finding takes off a hundred; a choice, not a measurement."""
+"""Points that each finding deducts from 100; a choice, not a measurement."""
 _NEARLY, _FAR = 0.9, 0.5
 
 
 @dataclass(frozen=True)
 class Compatibility:
-    """Points from 0 to 100, and every reason for a deduction; 0 where a gate is shut."""
+    """Points from 0 to 100, and the reason of every deduction; 0 if a hard requirement fails."""
 
     points: int
     reasons: tuple[str, ...]
@@ -22,27 +22,27 @@ def compatibility(
     device: Device, precision: str, *, memory_kb: float, available_kb: float, intensity: float,
     unsupported: int = 0, batch: int = 1, weights: dict[str, int] | None = None,
 ) -> Compatibility:  # fmt: skip
-    """Return how well a network goes with a device.
+    """Return the compatibility score of a network and a device.
 
     Parameters
     ----------
     device, precision
-        A twin, and the number format of the network: one that the device has no arithmetic for shuts the gate.
+        A device, and the number format of the network: a hard requirement.
     memory_kb, available_kb
-        What the network needs and what there is; more shuts the gate.
+        Memory needed and memory available; a hard requirement.
     intensity
-        Operations for each byte. Below half of the ridge the arithmetic waits for memory; above it nothing is lost.
+        Operations per byte. Below half of the ridge points are deducted, since arithmetic waits for memory.
     unsupported
-        Operators that must run elsewhere.
+        Operators that must run on another processor.
     batch
-        Inputs at once.
+        Inputs per inference.
     weights
-        In place of :data:`WEIGHTS`.
+        Weights to use instead of :data:`WEIGHTS`.
 
     Raises
     ------
     ArgumentError
-        If an amount is out of its range.
+        If a value is out of its range.
 
     Examples
     --------
@@ -56,13 +56,13 @@ def compatibility(
             raise ArgumentError(f"compatibility(): `{name}` must be above 0, got {value!r}. Write e.g. {name}=100")
     if unsupported < 0 or batch < 1:
         raise ArgumentError(
-            f"compatibility(): `unsupported` must be from 0 and `batch` from 1, got {unsupported}, {batch}"
+            f"compatibility(): `unsupported` must be at least 0 and `batch` at least 1, got {unsupported}, {batch}"
         )
     gates = []
     if precision not in device.precisions:
         gates.append(f"{device.name} has no {precision} arithmetic: it has {', '.join(device.precisions)}")
     if memory_kb > available_kb:
-        gates.append(f"it needs {memory_kb:g} kB and there are {available_kb:g}")
+        gates.append(f"it needs {memory_kb:g} kB, and {available_kb:g} are available")
     if gates:
         return Compatibility(0, tuple(gates))
     points, reasons, costs = 100, [], weights or WEIGHTS
@@ -73,7 +73,7 @@ def compatibility(
         (
             "below the ridge",
             int(intensity < _FAR * ridge),
-            f"{intensity:.3g} operations for each byte, ridge {ridge:.3g}",
+            f"{intensity:.3g} operations per byte, ridge {ridge:.3g}",
         ),
         ("batch on a microcontroller", int(device.kind == "MCU" and batch > 1), f"a batch of {batch}"),
     )

@@ -1,4 +1,4 @@
-"""Counters of events: those of the Linux kernel for this process, and 32-bit ones that wrap."""
+"""Event counters: those of the Linux kernel for this process, and 32-bit counters that wrap around."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _EVENTS: dict[str, tuple[int, int]] = {  # type and number, from linux/perf_even
     "context-switches": (_SOFTWARE, 3),
 }
 _CALLS = {"x86_64": 298, "aarch64": 241}
-_ATTRIBUTES = 128  # bytes of the structure; the kernel takes shorter and longer ones
-_FLAGS = 1 << 5 | 1 << 6  # neither the kernel nor a hypervisor is counted
-_FORMAT = 1 | 2  # beside the count: time enabled and time running, for events that take turns
+_ATTRIBUTES = 128  # bytes of the structure; the kernel accepts shorter and longer ones
+_FLAGS = 1 << 5 | 1 << 6  # exclude the kernel and the hypervisor
+_FORMAT = 1 | 2  # also read time enabled and time running, for multiplexed events
 
 
 class PerfCounters:
-    """Events of this process, counted by the kernel; each that it does not offer is absent, with the reason.
+    """Events of this process, counted by the kernel; events without support are absent, with a reason.
 
     Examples
     --------
@@ -58,19 +58,19 @@ class PerfCounters:
 
     @property
     def read_names(self) -> tuple[str, ...]:
-        """Events that are counted."""
+        """Names of the counted events."""
         return tuple(self._files)
 
     @property
     def reason(self) -> str:
-        """Why events are absent, in one sentence; empty where all are there."""
+        """Why events are absent, in one sentence; empty if all are counted."""
         reasons: dict[str, list[str]] = {}
         for name, why in self.missing.items():
             reasons.setdefault(why, []).append(name)
         return "; ".join(f"{', '.join(names)}: {why}" for why, names in reasons.items())
 
     def read(self) -> dict[str, float]:
-        """Return every event's count up to now, scaled up where events took turns."""
+        """Return the current count of every event, scaled up for multiplexing."""
         counts = {}
         for name, file in self._files.items():
             count, enabled, running = struct.unpack("QQQ", os.read(file, 24))
@@ -78,7 +78,7 @@ class PerfCounters:
         return counts
 
     def close(self) -> None:
-        """Give the counters back."""
+        """Release the counters."""
         for file in self._files.values():
             os.close(file)
         self._files.clear()
@@ -102,18 +102,18 @@ def _opened(kind: int, number: int) -> tuple[int, str]:
         return int(file), ""
     code = ctypes.get_errno()
     hints = {1: "not permitted (kernel.perf_event_paranoid, or a container)", 13: "not permitted",
-             2: "the processor, or its virtual machine, does not count it", 95: "not supported here",
+             2: "the CPU, or its virtual machine, does not count it", 95: "not supported here",
              38: "the kernel was built without perf events"}  # fmt: skip
     return -1, hints.get(code, os.strerror(code))
 
 
 def unwrapped(values: Sequence[int], bits: int = 32) -> list[int]:
-    """Return readings of a counter that wraps as ones that only grow.
+    """Return the readings of a wrapping counter as a monotonic sequence.
 
     Parameters
     ----------
     values
-        Readings in the order of time, less than one turn of the counter apart: 19.9 s at 216 MHz.
+        Readings in order of time, less than one period of the counter apart: 19.9 s at 216 MHz.
     bits
         Width of the counter.
 
@@ -138,6 +138,6 @@ def unwrapped(values: Sequence[int], bits: int = 32) -> list[int]:
 
 
 def per_run(before: dict[str, float], after: dict[str, float]) -> dict[str, float | None]:
-    """Return how much each counter grew; one that ran backwards is None."""
+    """Return the increase of each counter; None for one that decreased."""
     grown = {name: after[name] - value for name, value in before.items() if name in after}
     return {name: value if value >= 0 else None for name, value in grown.items()}

@@ -1,11 +1,11 @@
-"""What counters of a processor say: instructions a cycle, misses, bytes from memory; None where a counter lacks."""
+"""Ratios of CPU counters: instructions per cycle, miss rates, memory bandwidth; None if a counter is absent."""
 
 from collections.abc import Mapping
 
 from mlsys.errors import ArgumentError
 
 LINE = 64
-"""Bytes that a miss of the last cache brings in."""
+"""Bytes fetched by a miss of the last-level cache."""
 
 
 def counter_ratios(counters: Mapping[str, float | None], seconds: float) -> dict[str, float | None]:
@@ -14,21 +14,21 @@ def counter_ratios(counters: Mapping[str, float | None], seconds: float) -> dict
     Parameters
     ----------
     counters
-        Counts by the names of ``perf``, over the time.
+        Counts by ``perf``'s event names, over the time.
     seconds
-        The time.
+        Duration in seconds.
 
     Returns
     -------
     dict
-        ``ipc``, instructions a cycle; ``l1_miss_rate`` and ``llc_miss_rate``, of loads; ``branch_accuracy``; and
-        ``bytes_per_s``, what misses of the last cache brought in: loads that hit in it are no traffic of memory, and
-        what is written back is not counted, so that it is a least value.
+        ``ipc``, instructions per cycle; ``l1_miss_rate`` and ``llc_miss_rate``, of loads; ``branch_accuracy``; and
+        ``bytes_per_s``, the traffic of last-level cache misses, a lower bound of the memory traffic: write-backs are
+        not counted.
 
     Raises
     ------
     ArgumentError
-        If the time is not above zero, or there are more misses than loads.
+        If the time is not positive, or there are more misses than loads.
 
     Examples
     --------

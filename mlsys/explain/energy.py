@@ -1,9 +1,9 @@
-"""Energy of an inference: by a shunt and an INA226, by the processor's own meter (RAPL), from a trace of power.
+"""Energy of an inference: from a shunt with an INA226, from the CPU's energy meter (RAPL), or from a power trace.
 
 References
 ----------
-Texas Instruments, INA226 data sheet SBOS547: shunt register ±81.92 mV in steps of 2.5 µV, bus register in steps of
-1.25 mV; calibration 0.00512 / (current step × shunt); a step of power is 25 steps of current; a reading is new after
+Texas Instruments, INA226 data sheet SBOS547: shunt register ±81.92 mV in steps of 2.5 µV, bus register in steps of 1.25
+mV; calibration 0.00512 / (current step × shunt); a step of power is 25 steps of current; a new reading arrives after
 averages × (shunt conversion + bus conversion).
 """
 
@@ -26,16 +26,16 @@ _SENSORS = Path("/sys/class/hwmon")
 
 @dataclass(frozen=True)
 class INA226:
-    """A current monitor with its shunt, as it was set.
+    """A current monitor with its shunt and settings.
 
     Attributes
     ----------
     shunt
         Resistance, Ω.
     averages
-        Samples behind each reading: 1, 4, 16, 64, 128, 256, 512 or 1024.
+        Samples averaged in each reading: 1, 4, 16, 64, 128, 256, 512 or 1024.
     conversion
-        Microseconds of each conversion, of the shunt's and of the bus's voltage alike: 140 to 8,244 in eight steps.
+        Microseconds of each conversion, for shunt and bus voltage alike: 140 to 8,244 in eight steps.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class INA226:
         return Q_(float(f"{self.averages * 2 * self.conversion / 1e3:.12g}"), "ms")
 
     def calibration(self, current_step: float) -> int:
-        """Return what its calibration register must hold for a chosen step of current, A.
+        """Return the value of its calibration register for a given current step, A.
 
         Examples
         --------
@@ -99,7 +99,7 @@ class INA226:
         return value
 
     def read(self, shunt_register: int, bus_register: int, current_step: float) -> tuple[float, float, float]:
-        """Return current, A, voltage of the load, V, and power, W, as its own registers tell them.
+        """Return current, A, load voltage, V, and power, W, from the raw registers.
 
         Examples
         --------
@@ -107,26 +107,28 @@ class INA226:
         (10.0, 11.98, 119.8)
         """
         if not -32768 <= shunt_register <= 32767 or not 0 <= bus_register <= 32767:
-            raise ArgumentError(f"read(): registers are 16 bits with a sign, got {shunt_register} and {bus_register}")
+            raise ArgumentError(
+                f"read(): registers must be signed 16-bit values, got {shunt_register} and {bus_register}"
+            )
         current = int(shunt_register * self.calibration(current_step) / 2048)
         power = abs(current) * bus_register // 20000
         return current * current_step, bus_register * _BUS_STEP, power * 25 * current_step
 
     @staticmethod
     def power_of(drop: float, shunt: float, load: float) -> float:
-        """Return the power of a load, W, from the voltage across a shunt, V, its resistance and the load's voltage."""
+        """Return the power of a load, W, from the shunt's voltage, V, its resistance, Ω, and the load's voltage, V."""
         checked_number("power_of", "shunt", Q_(shunt, "ohm"), positive("ohm"), {})
         return drop / shunt * load
 
 
 @dataclass(frozen=True)
 class PowerTrace:
-    """Power over time.
+    """A power trace.
 
     Attributes
     ----------
     times, watts
-        Seconds, rising, and the power then.
+        Seconds, increasing, and the power at those times.
 
     Examples
     --------
@@ -144,31 +146,31 @@ class PowerTrace:
         times, watts = np.asarray(self.times, float), np.asarray(self.watts, float)
         if len(times) != len(watts) or len(times) < 2:
             raise ArgumentError(
-                f"PowerTrace(): `times` and `watts` must be equally many, at least 2; got {len(times)} and {len(watts)}"
+                f"PowerTrace(): `times` and `watts` must have equal length >= 2, got {len(times)} and {len(watts)}"
             )
         if not (np.isfinite(times).all() and np.isfinite(watts).all() and (watts >= 0).all()):
             raise ArgumentError("PowerTrace(): `times` must be finite and `watts` finite and not negative")
         if not (np.diff(times) > 0).all():
             fault_at = int(np.argmin(np.diff(times) > 0)) + 1
-            raise ArgumentError(f"PowerTrace(): `times` must rise, and times[{fault_at}] does not")
+            raise ArgumentError(f"PowerTrace(): `times` must increase, but times[{fault_at}] does not")
 
     @property
     def duration(self) -> float:
-        """From the first sample to the last, s."""
+        """Time from the first to the last sample, s."""
         return float(self.times[-1] - self.times[0])
 
     @property
     def energy(self) -> Quantity:
-        """Area under the power by trapezoids over the real times, J."""
+        """Energy by the trapezoidal rule over the sample times, J."""
         return Q_(float(f"{np.trapezoid(self.watts, self.times):.12g}"), "J")
 
     @property
     def rate(self) -> float:
-        """Samples a second, by the median step."""
+        """Samples per second, by the median step."""
         return float(1 / np.median(np.diff(self.times)))
 
     def summary(self) -> dict[str, float]:
-        """Return mean, peak and spread of the power, mW, energy, mJ, and how many samples there are."""
+        """Return mean, peak and spread of the power, mW, energy, mJ, and the number of samples."""
         mean = self.energy.m_as("J") / self.duration
         return {
             "energy_mj": self.energy.m_as("mJ"), "avg_mw": 1e3 * mean, "peak_mw": 1e3 * float(np.max(self.watts)),
@@ -176,32 +178,32 @@ class PowerTrace:
         }  # fmt: skip
 
     def per_inference(self, inferences: int, idle: float) -> Quantity:
-        """Return what one inference took beyond idling, mJ.
+        """Return the energy of one inference above idle, mJ.
 
         Parameters
         ----------
         inferences
-            In the whole trace.
+            Inferences in the whole trace.
         idle
-            Power of the idle board, W.
+            Idle power of the board, W.
 
         Raises
         ------
         ArgumentError
-            If idling would have taken more than was measured.
+            If the idle energy exceeds the measured energy.
         """
         number = int(checked_number("per_inference", "inferences", inferences, count(), {}))
         watts = float(checked_number("per_inference", "idle", Q_(idle, "W"), nonnegative("W"), {}))
         left = self.energy.m_as("mJ") - watts * self.duration * 1e3
         if left < 0:
             raise ArgumentError(
-                f"per_inference(): `idle` of {watts:g} W over {self.duration:g} s is more than the energy measured. "
-                "Measure idling in the same setting"
+                f"per_inference(): `idle` of {watts:g} W over {self.duration:g} s exceeds the measured energy. "
+                "Measure idle power in the same setup"
             )
         return Q_(float(f"{left / number:.12g}"), "mJ")
 
     def within(self, start: float, end: float) -> float | None:
-        """Return the energy between two times, mJ; None where fewer than three steps of the meter lie between."""
+        """Return the energy between two times, mJ; None if fewer than three samples lie between them."""
         if end - start < 3 / self.rate or start < self.times[0] or end > self.times[-1]:
             return None
         inside = [time for time in self.times if start < time < end]
@@ -209,17 +211,17 @@ class PowerTrace:
         return float(np.trapezoid(np.interp(at, self.times, self.watts), at)) * 1e3
 
     def by_layer(self, windows: Mapping[str, tuple[float, float]]) -> dict[str, float | None]:
-        """Return the energy of each layer's window, mJ; None where the meter is too slow for it."""
+        """Return the energy of each layer's time window, mJ; None if the meter is too slow for it."""
         return {name: self.within(*window) for name, window in windows.items()}
 
 
 class Rapl:
-    """The energy meter of an x86 processor, where the system shows it.
+    """Energy meter of an x86 CPU (RAPL), if the system exposes it.
 
     Attributes
     ----------
     reason
-        Why there is none; empty where there is one.
+        Why it is unavailable; empty if it is available.
     """
 
     def __init__(self, folder: Path = _RANGES) -> None:
@@ -232,14 +234,14 @@ class Rapl:
         except OSError as error:
             self.reason = f"RAPL cannot be read: {error.strerror}"
         if not self._zones:
-            self.reason = "the system shows no energy meter of the processor (no RAPL in /sys/class/powercap)"
+            self.reason = "the system exposes no energy meter of the CPU (no RAPL in /sys/class/powercap)"
 
     def read(self) -> tuple[int, ...]:
         """Return the counters of all packages, µJ."""
         return tuple(int((zone / "energy_uj").read_text()) for zone in self._zones)
 
     def spent(self, before: Sequence[int], after: Sequence[int]) -> float:
-        """Return the energy between two readings, mJ; a counter that wrapped is followed around."""
+        """Return the energy between two readings, mJ, allowing for counter wrap-around."""
         total = 0
         for zone, first, last in zip(self._zones, before, after, strict=True):
             turn = int((zone / "max_energy_range_uj").read_text()) + 1
@@ -248,9 +250,9 @@ class Rapl:
 
 
 def ina226_sensor(folder: Path = _SENSORS) -> tuple[Path | None, str]:
-    """Return the file that a driver of an INA226 writes its power to, in µW, or None and why."""
+    """Return the file with the power in µW written by an INA226 driver, or None and the reason."""
     for path in sorted(folder.glob("hwmon*")) if folder.is_dir() else ():
         name = path / "name"
         if name.is_file() and name.read_text().strip() in ("ina226", "ina2xx") and (path / "power1_input").is_file():
             return path / "power1_input", ""
-    return None, "the system shows no INA226 (none in /sys/class/hwmon)"
+    return None, "the system has no INA226 (none in /sys/class/hwmon)"

@@ -1,4 +1,4 @@
-"""Energy from time, cycles and accesses: fitted to measurements, no part negative, judged on what it left out.
+"""Energy model linear in time, cycles and accesses, fitted with non-negative coefficients and cross-validated.
 
 energy = static power · time + energy of a cycle · cycles + energy of an access · accesses
 """
@@ -14,7 +14,7 @@ from mlsys.errors import ArgumentError
 
 @dataclass(frozen=True)
 class EnergySample:
-    """One measurement: ms, cycles, accesses, mJ."""
+    """One measurement: time in ms, cycles, accesses, energy in mJ."""
 
     time_ms: float
     cycles: float
@@ -24,16 +24,16 @@ class EnergySample:
 
 @dataclass(frozen=True)
 class EnergyFit:
-    """A fitted law.
+    """A fitted energy model.
 
     Attributes
     ----------
     static_mw, cycle_nj, access_nj
-        Its parts; zero where the measurements do not need one.
+        Coefficients; zero for terms that the measurements do not need.
     held_out
-        Mean absolute error over the measured value, each sample predicted from the others.
+        Mean absolute relative error, each sample predicted from the others.
     samples
-        How many there were.
+        Number of samples.
     """
 
     static_mw: float
@@ -48,17 +48,17 @@ class EnergyFit:
 
 
 def fit_energy(samples: Sequence[EnergySample]) -> EnergyFit:
-    """Fit the law to samples, relative errors counting, and judge it on samples left out.
+    """Fit the model to samples by relative errors, with a leave-one-out error.
 
     Parameters
     ----------
     samples
-        At least four, of one device at one voltage.
+        At least four, from one device at one voltage.
 
     Raises
     ------
     ArgumentError
-        If there are too few, or an amount is negative, or an energy or a time not above zero.
+        If there are too few samples, a value is negative, or an energy or time is not positive.
 
     Examples
     --------
@@ -68,11 +68,11 @@ def fit_energy(samples: Sequence[EnergySample]) -> EnergyFit:
     (30.0, 2.0, 0.0)
     """
     if len(samples) < 4:
-        raise ArgumentError(f"fit_energy(): `samples` must be at least four, got {len(samples)}")
+        raise ArgumentError(f"fit_energy(): `samples` must have at least four entries, got {len(samples)}")
     for index, each in enumerate(samples):
         amounts = (each.time_ms, each.cycles, each.accesses, each.energy_mj)
         if not all(np.isfinite(amounts)) or min(amounts) < 0 or not each.time_ms or not each.energy_mj:
-            raise ArgumentError(f"fit_energy(): `samples[{index}]` must have amounts from 0, time and energy above it")
+            raise ArgumentError(f"fit_energy(): `samples[{index}]` must have values >= 0, and time and energy > 0")
     terms = np.array([[sample.time_ms * 1e-3, sample.cycles * 1e-6, sample.accesses * 1e-6] for sample in samples])
     energies = np.array([sample.energy_mj for sample in samples])
     errors = []
@@ -88,5 +88,5 @@ def _solved(terms: Any, energies: Any) -> Any:
 
     weighted = terms / energies[:, None]
     size = weighted.max(axis=0)
-    size[size == 0] = 1.0  # a term that nothing has gets no share
+    size[size == 0] = 1.0  # a term that is zero in all samples gets no share
     return nnls(weighted / size, np.ones(len(energies)))[0] / size

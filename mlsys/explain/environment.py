@@ -1,4 +1,4 @@
-"""All that is known of the machine while something is measured on it."""
+"""Description of the machine during a measurement."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ _VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONDEVMODE", "ONEDNN_MAX
 
 
 def environment() -> dict[str, Any]:
-    """Return processor, clock, versions, load and settings; what the system does not tell is None.
+    """Return CPU, clock, versions, load and settings; values that the system does not report are None.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def _cpu_lines(key: str) -> str:
 
 
 def cpu_name() -> str:
-    """Return what the system calls the processor."""
+    """Return the system's name of the CPU."""
     return _cpu_lines("model name") or platform.processor() or platform.machine() or "unknown processor"
 
 
@@ -71,14 +71,14 @@ def _clock() -> float | None:
 
 
 def throttle_count() -> int | None:
-    """Return how often cores were slowed down for heat since the start; None where nobody counts."""
+    """Return the number of thermal throttling events since boot; None where they are not counted."""
     counts = [_told(path) for path in sorted(_CPUS.glob("cpu*/thermal_throttle/core_throttle_count"))]
     known = [int(count) for count in counts if count is not None and count.isdigit()]
     return sum(known) if known else None
 
 
 def _debug() -> list[str]:
-    """Return which parts run as a debug build, or with checks that a measurement must not have."""
+    """Return debug builds and checks that distort measurements."""
     flags = []
     if hasattr(sys, "gettotalrefcount"):
         flags.append("Python is a debug build")
@@ -94,12 +94,12 @@ def _debug() -> list[str]:
 
 @contextmanager
 def pinned(cores: list[int] | None) -> Iterator[list[int] | None]:
-    """Let this process run on the named cores only, or on one of its own if None; gives back which, if any.
+    """Pin this process to the given cores, or to a single core if None; yields the cores, if pinning is supported.
 
     Parameters
     ----------
     cores
-        Numbers of cores; None takes the last that the process may use.
+        Core numbers; None uses the last core available to the process.
     """
     if not hasattr(os, "sched_setaffinity"):
         yield None

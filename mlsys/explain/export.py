@@ -1,4 +1,4 @@
-"""One network as a PyTorch module, an ONNX model and a LiteRT model, in FP32 or INT8, with the same weights."""
+"""Export of a network as a PyTorch module, an ONNX model or a LiteRT model, in FP32 or INT8, with the same weights."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def as_torch(net: Net) -> Any:
-    """Return a ``torch.nn.Sequential`` that takes ``(count, channels, height, width)``; one entry for each layer."""
+    """Return a ``torch.nn.Sequential`` with input ``(count, channels, height, width)``; one entry per layer."""
     import torch
 
     parts = []
@@ -53,7 +53,7 @@ def _fill(module: Any, weight: Array, bias: Array | None) -> None:
 
 
 def as_onnx(net: Net | QuantizedNet) -> bytes:
-    """Return a serialised ONNX model, ``(1, channels, height, width)`` in; INT8 as QuantizeLinear and its inverse.
+    """Return a serialised ONNX model with input ``(1, channels, height, width)``; INT8 in the QDQ format.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def _ordered(layer: Layer, weight: Array) -> Array:
 
 
 def as_litert(net: Net | QuantizedNet) -> bytes:
-    """Return a serialised LiteRT model, ``(1, height, width, channels)`` in and out, in FP32 or INT8.
+    """Return a serialised LiteRT model with input ``(1, height, width, channels)``, in FP32 or INT8.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def as_litert(net: Net | QuantizedNet) -> bytes:
 
 
 class _LiteRT:
-    """Collects tensors, buffers and operators of a LiteRT model."""
+    """Builder of a LiteRT model's tensors, buffers and operators."""
 
     def __init__(self, schema: Any) -> None:
         self._schema = schema

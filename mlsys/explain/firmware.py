@@ -1,4 +1,4 @@
-"""A network as a C header for the firmware, and the firmware in a simulated board.
+"""A network as a C header for the firmware, and the firmware on a simulated board.
 
 ``python -m mlsys.explain.firmware tiny-cnn network.h`` writes the header.
 """
@@ -22,13 +22,13 @@ from mlsys.unit_checks import checked_choice
 BOARDS = {"mps2-an385": "Cortex-M3", "mps2-an386": "Cortex-M4", "mps2-an500": "Cortex-M7"}
 """Boards of Arm's MPS2 that QEMU simulates, and their cores."""
 SHIFT = 5
-"""Every instruction takes 2^5 ns of simulated time, whatever it is: QEMU counts instructions, not cycles."""
+"""Simulated time per instruction is 2^5 ns, for all instructions: QEMU counts instructions, not cycles."""
 _TOOLS = {"arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi", "qemu-system-arm": "qemu-system-arm",
           "make": "make"}  # fmt: skip
 
 
 def tools_missing() -> str:
-    """Return which programs for firmware are missing, and how to install them; empty where all are there."""
+    """Return the missing programs for building firmware, and how to install them; empty if there are none."""
     missing = [name for name in _TOOLS if shutil.which(name) is None]
     if not missing:
         return ""
@@ -37,12 +37,12 @@ def tools_missing() -> str:
 
 
 def network_header(net: QuantizedNet) -> str:
-    """Return the C header that describes a network in integers.
+    """Return a C header that describes a network in integers.
 
     Parameters
     ----------
     net
-        Of which every number goes into the header.
+        The network; all of its numbers are written to the header.
     """
     parts = [f'/* {net.net.name}, made by mlsys.explain.firmware; do not edit. */\n#include "nn.h"\n']
     entries = []
@@ -86,25 +86,25 @@ def _numbers(values: Iterable[int]) -> str:
 
 
 def build(source: Path, out: Path, *, board: str = "mps2-an386", net: str = "tiny-cnn", debug: bool = False) -> Path:
-    """Compile the firmware, and return the file to run.
+    """Compile the firmware, and return the executable.
 
     Parameters
     ----------
     source
         The folder ``firmware`` of the project.
     out
-        Where to build.
+        Build folder.
     board, net
-        One of :data:`BOARDS`, and a network of the house.
+        One of :data:`BOARDS`, and a built-in network.
     debug
-        Without optimisation.
+        Whether to compile without optimisation.
 
     Raises
     ------
     BackendMissingError
         If a program is missing.
     ArgumentError
-        If there is no such board, or the compiler complains.
+        If the board is unknown, or compilation fails.
     """
     reason = tools_missing()
     if reason:
@@ -114,25 +114,25 @@ def build(source: Path, out: Path, *, board: str = "mps2-an386", net: str = "tin
     command = ["make", "-C", str(source), f"BOARD={board}", f"NET={net}", f"OUT={out.absolute()}"]
     done = subprocess.run([*command, *(["DEBUG=1"] if debug else [])], capture_output=True, text=True)
     if done.returncode:
-        raise ArgumentError(f"build(): the compiler stopped: {done.stderr.strip()[-500:]}")
+        raise ArgumentError(f"build(): compilation failed: {done.stderr.strip()[-500:]}")
     return out / "firmware.elf"
 
 
 @contextmanager
 def simulated(elf: Path, *, board: str = "mps2-an386", wait: float = 60.0) -> Iterator[str]:
-    """Run the firmware in QEMU while the block lasts; gives the port to talk to, for pyserial.
+    """Run the firmware in QEMU inside the context; yields its port, for pyserial.
 
     Parameters
     ----------
     elf, board
-        What :func:`build` made, and for which board.
+        Result of :func:`build`, and its board.
     wait
-        Seconds until QEMU must have opened its port.
+        Seconds to wait for QEMU to open its port.
 
     Raises
     ------
     BackendMissingError
-        If QEMU is missing, or does not start.
+        If QEMU is missing or does not start.
     """
     if shutil.which("qemu-system-arm") is None:
         raise BackendMissingError(tools_missing())
@@ -155,7 +155,7 @@ def simulated(elf: Path, *, board: str = "mps2-an386", wait: float = 60.0) -> It
 
 
 def _listening(process: subprocess.Popen[str], port: int, wait: float) -> None:
-    """Return when the port is open; looks into the table of the kernel, since QEMU takes one connection only."""
+    """Wait until the port is open; reads the kernel's socket table, since QEMU accepts only one connection."""
     mark, end = f":{port:04X} 00000000:0000 0A", time.monotonic() + wait
     while time.monotonic() < end:
         if process.poll() is not None:

@@ -1,4 +1,4 @@
-"""A flame graph: where Python and the runtime beneath it spend their time, sampled by py-spy from outside."""
+"""Flame graphs of Python and native code, sampled by py-spy."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from mlsys.files import atomically
 if TYPE_CHECKING:
     from mlsys.explain.subjects import SubjectFormat
 
-# What a sampled process prints once it is loaded and warm: what comes before is not in the picture.
+# Line that a sampled process prints once it is warm: sampling starts there.
 READY = "ready"
 _PR_SET_PTRACER, _ANYBODY = 0x59616D61, -1
 _LONGEST, _RATE = 900.0, 200
 
 
 def flame_graph(command: Sequence[str], path: Path, *, seconds: float = 5.0) -> None:
-    """Run a command, sample it once it is ready, and write its flame graph, one interactive SVG file.
+    """Run a command, sample it once it is ready, and write its flame graph as an interactive SVG file.
 
     Parameters
     ----------
     command
-        Prints :data:`READY` on a line of its own and goes on until it is ended.
+        A program that prints :data:`READY` on a line of its own and runs until it is ended.
     path
-        Where to write; folders are made, and nothing is left there where it fails.
+        Output file; folders are created, and no partial file is left on failure.
     seconds
-        How long it is sampled, 200 times in each.
+        Duration of the sampling, at 200 samples per second.
 
     Raises
     ------
     ArgumentError
-        If py-spy is not installed, the command ends before it is ready, or this system does not let a process be
-        looked at.
+        If py-spy is not installed, the command ends before it is ready, or the system does not allow sampling of other
+        processes.
     """
     beside = Path(sys.executable).with_name("py-spy")
     spy = str(beside) if beside.exists() else shutil.which("py-spy")
@@ -52,8 +52,8 @@ def flame_graph(command: Sequence[str], path: Path, *, seconds: float = 5.0) -> 
     try:
         assert watched.stdout is not None and watched.stderr is not None
         if watched.stdout.readline().strip() != READY:
-            said = watched.stderr.read().strip().splitlines() or ["it said nothing"]
-            raise ArgumentError(f"flame_graph(): what was to be sampled ended before it was ready: {said[-1]}")
+            said = watched.stderr.read().strip().splitlines() or ["no error message"]
+            raise ArgumentError(f"flame_graph(): the sampled program ended before it was ready: {said[-1]}")
 
         def draw(draft: Path) -> None:
             done = subprocess.run(
@@ -64,7 +64,7 @@ def flame_graph(command: Sequence[str], path: Path, *, seconds: float = 5.0) -> 
             if done.returncode or not draft.exists() or not draft.stat().st_size:
                 said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
                 raise ArgumentError(
-                    f"flame_graph(): py-spy could not look: {(said or ['it said nothing'])[-1].strip()}"
+                    f"flame_graph(): py-spy could not sample: {(said or ['no error message'])[-1].strip()}"
                 )
 
         atomically(path, draw, folders=True)
@@ -74,21 +74,21 @@ def flame_graph(command: Sequence[str], path: Path, *, seconds: float = 5.0) -> 
 
 
 def of_subject(model: str, format: str, batch: int, path: Path) -> None:
-    """Write the flame graph of inferences of a model in PyTorch eager, in a process of its own.
+    """Write the flame graph of a model's inferences in eager PyTorch, in a separate process.
 
     Parameters
     ----------
     model, format, batch
-        As `mlsys explain run` takes them.
+        As for `mlsys explain run`.
     path
-        Where to write.
+        Output file.
     """
     code = f"from mlsys.explain.flame import repeat; repeat({model!r}, {format!r}, {batch!r})"
     flame_graph([sys.executable, "-c", code], path)
 
 
 def repeat(model: str, format: SubjectFormat, batch: int) -> None:
-    """Run inferences for ever, after saying that it is ready; what :func:`of_subject` samples."""
+    """Run inferences forever, after printing the ready line; the program that :func:`of_subject` samples."""
     from mlsys.explain.backends.pytorch import Eager
     from mlsys.explain.subjects import subject_of
 
@@ -103,7 +103,7 @@ def repeat(model: str, format: SubjectFormat, batch: int) -> None:
 
 
 def let_look() -> None:
-    """Let another process look at this one, where Linux asks for leave, and say that it may begin."""
+    """Allow other processes to trace this one, where Linux requires it, and print the ready line."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_long(_ANYBODY), 0, 0, 0)
-    os.write(sys.stdout.fileno(), f"{READY}\n".encode())  # a sign for the process that looks, not for a reader
+    os.write(sys.stdout.fileno(), f"{READY}\n".encode())  # unbuffered, for the sampling process

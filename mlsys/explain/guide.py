@@ -1,8 +1,8 @@
-"""Which platform for a requirement: a decision tree, grown from feasible rows only, and checked against all of them.
+"""Platform selection: a decision tree grown from feasible rows and checked against all of them.
 
-A tree that is fitted to a few rows puts its limits between them, and sends a requirement of 50 ms to a row of 52 ms.
-Here the tree splits at the rows' own values, must answer every cell that limits can fall into as the rows do, and what
-it answers is looked up once more.
+A tree fitted to a few rows places its thresholds between them, and may answer a requirement of 50 ms with a row of 52
+ms. Here the tree splits at the rows' own values, must agree with the rows in every cell that limits can fall into, and
+its answer is verified against the row.
 """
 
 import itertools
@@ -23,14 +23,14 @@ _MOST_CELLS = 20_000
 
 @dataclass(frozen=True)
 class Requirement:
-    """What is asked for; None asks for nothing.
+    """Limits on a platform; None means no limit.
 
     Attributes
     ----------
     latency_ms, energy_mj, memory_kb, cost_usd
-        At most.
+        Upper limits.
     accuracy
-        At least, percent.
+        Lower limit, percent.
 
     Examples
     --------
@@ -59,17 +59,17 @@ class Requirement:
 
     @property
     def asked(self) -> dict[str, float]:
-        """What is asked for, by name."""
+        """The limits that are set, by name."""
         return {each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) is not None}
 
 
 def misses(row: Platform, wanted: Requirement) -> list[str]:
-    """Return what a row does not meet, in words; what is not known is not met."""
+    """Return the limits that a row violates, in words; an unknown value violates its limit."""
     missed = []
     for name, limit in wanted.asked.items():
         value = getattr(row, name)
         if value is None:
-            missed.append(f"{name} is not known")
+            missed.append(f"{name} is unknown")
         elif BETTER[name] == "less" and value > limit:
             missed.append(f"{name} {value:.6g} is above {limit:g}")
         elif BETTER[name] == "more" and value < limit:
@@ -83,7 +83,7 @@ def feasible(rows: Sequence[Platform], wanted: Requirement) -> list[Platform]:
 
 
 def _choice(rows: Sequence[Platform], wanted: Requirement) -> str:
-    """Return the best feasible row: least cost times energy, of those two that all rows know; else the fastest."""
+    """Return the best feasible row: least cost times energy, as far as known for all rows; else the fastest."""
     rows_left = feasible(rows, wanted)
     return min(rows_left, key=lambda row: _score(rows, row)).platform if rows_left else INFEASIBLE
 
@@ -96,7 +96,7 @@ def _score(rows: Sequence[Platform], row: Platform) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Guide:
-    """An answer, and why.
+    """The chosen platform, and the reasons.
 
     Attributes
     ----------
@@ -107,13 +107,13 @@ class Guide:
     tree
         The decision tree in text.
     tree_answer
-        What the tree says; the same as ``answer``, or the guide would not have been made.
+        The tree's answer; always equal to ``answer``.
     why
-        For each row what it misses; nothing for a feasible one.
+        Violated limits of each row; none for a feasible row.
     cells
-        Requirements that the tree was checked with.
+        Number of requirements that the tree was checked with.
     by
-        What the choice among feasible rows goes by.
+        Criterion of the choice among feasible rows.
     """
 
     answer: str
@@ -126,19 +126,19 @@ class Guide:
 
 
 def guide(rows: Sequence[Platform], wanted: Requirement) -> Guide:
-    """Return the best platform for a requirement, with the tree that leads to it.
+    """Return the best platform for a requirement, with the decision tree.
 
     Parameters
     ----------
     rows
         Platforms with different names.
     wanted
-        What is asked for; at least one limit.
+        The requirement; at least one limit.
 
     Raises
     ------
     ArgumentError
-        If there is no row, a name is there twice, or nothing is asked for.
+        If there are no rows, a name occurs twice, or no limit is set.
 
     Examples
     --------
@@ -152,15 +152,15 @@ def guide(rows: Sequence[Platform], wanted: Requirement) -> Guide:
     if not rows:
         raise ArgumentError("guide(): `rows` is empty. Give at least one platform")
     if len(set(names)) < len(names):
-        raise ArgumentError(f"guide(): `rows` has {next(n for n in names if names.count(n) > 1)!r} twice")
+        raise ArgumentError(f"guide(): `rows` has duplicate {next(n for n in names if names.count(n) > 1)!r}")
     if not wanted.asked:
-        raise ArgumentError("guide(): `wanted` asks for nothing. Write e.g. Requirement(latency_ms=50)")
+        raise ArgumentError("guide(): `wanted` sets no limit. Write e.g. Requirement(latency_ms=50)")
     ladder = {name: _values(rows, name) for name in wanted.asked}
     tree, cells = _grown(rows, ladder)
     said = str(tree.predict([[_rank(name, ladder[name], limit) for name, limit in wanted.asked.items()]])[0])
     answer = _choice(rows, wanted)
     if said != answer:
-        raise ArgumentError(f"guide(): the tree says {said!r} and the rows {answer!r}; this is a fault of the guide")
+        raise ArgumentError(f"guide(): internal error: the tree answers {said!r} and the rows {answer!r}")
     known = [name for name in ("cost_usd", "energy_mj") if all(getattr(row, name) is not None for row in rows)]
     return Guide(
         answer, wanted, "\n".join(_lines(tree, ladder)), said, {row.platform: misses(row, wanted) for row in rows},
@@ -169,11 +169,11 @@ def guide(rows: Sequence[Platform], wanted: Requirement) -> Guide:
 
 
 def as_markdown(told: Guide, rows: Sequence[Platform]) -> str:
-    """Return the answer, the tree and a table of all rows with what each misses, in Markdown."""
+    """Return the answer, the tree and a table of all rows with their violated limits, in Markdown."""
     asked = ", ".join(
         f"{name} {'≤' if BETTER[name] == 'less' else '≥'} {limit:g}" for name, limit in told.wanted.asked.items()
     )
-    heads = ("platform", *BETTER, "misses", "source")
+    columns = ("platform", *BETTER, "misses", "source")
     lines = [
         f"# Which platform for {markdown_text(asked)}?",
         "",
@@ -188,22 +188,22 @@ def as_markdown(told: Guide, rows: Sequence[Platform]) -> str:
         cells = [row.platform, *("not known" if value is None else f"{value:.6g}" for value in values)]
         cells += ["; ".join(told.why[row.platform]) or "nothing", row.source]
         table.append(cells)
-    return "\n".join([*lines, *markdown_table(heads, table), ""])
+    return "\n".join([*lines, *markdown_table(columns, table), ""])
 
 
 def _values(rows: Sequence[Platform], name: str) -> list[float]:
-    """Return the values of a column from the one that the strictest requirement allows to the laxest's."""
+    """Return the values of a column between those that the strictest and the loosest requirement allow."""
     known = {getattr(row, name) for row in rows if getattr(row, name) is not None}
     return sorted(known, reverse=BETTER[name] == "more")
 
 
 def _rank(name: str, values: Sequence[float], limit: float) -> int:
-    """Return how many of a column's values a limit allows: what the tree splits at, so that it never falls between."""
+    """Return the number of a column's values that a limit allows: the tree splits on this rank."""
     return sum(value <= limit if BETTER[name] == "less" else value >= limit for value in values)
 
 
 def _grown(rows: Sequence[Platform], ladder: dict[str, list[float]]) -> tuple[Any, int]:
-    """Fit a tree to every cell that limits can fall into, and see that it learnt all of them.
+    """Fit a tree to every cell that limits can fall into, and check that it reproduces all of them.
 
     Raises
     ------
@@ -215,13 +215,13 @@ def _grown(rows: Sequence[Platform], ladder: dict[str, list[float]]) -> tuple[An
     count = int(np.prod([len(values) + 1 for values in ladder.values()]))
     if count > _MOST_CELLS:
         raise ArgumentError(
-            f"guide(): {len(rows)} rows and {len(ladder)} limits make {count:,} cells, {_MOST_CELLS:,} at most. "
-            "Ask for fewer limits, or leave rows out"
+            f"guide(): {len(rows)} rows and {len(ladder)} limits make {count:,} cells, at most {_MOST_CELLS:,}. "
+            "Set fewer limits, or remove rows"
         )
     cells = list(itertools.product(*(range(len(values) + 1) for values in ladder.values())))
     labels = [_at(rows, ladder, cell) for cell in cells]
     tree = DecisionTreeClassifier(random_state=0).fit(cells, labels)
-    assert list(tree.predict(cells)) == labels  # whole numbers can be told apart: no cell is left to chance
+    assert list(tree.predict(cells)) == labels  # ranks are integers, so that every cell is separable
     return tree, len(cells)
 
 
@@ -233,7 +233,7 @@ def _at(rows: Sequence[Platform], ladder: dict[str, list[float]], cell: Sequence
 
 
 def _lines(tree: Any, ladder: dict[str, list[float]]) -> list[str]:
-    """Return the tree in lines, each limit as the value that it must allow."""
+    """Return the tree as lines of text, each limit as the value that it must allow."""
     inner, names = tree.tree_, list(ladder)
 
     def walk(node: int, deep: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Claims about a change, judged by measurement: passed, failed or undecided, with an interval."""
+"""Claims about a change, tested by measurement: passed, failed or undecided, with an interval."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ _DRAWS = 2000
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim.
+    """Result of testing a claim.
 
     Attributes
     ----------
     claim
-        In words.
+        The claim in words.
     wanted
-        Least reduction that it promises, 0 to 1.
+        Claimed reduction, 0 to 1.
     reduction, low, high
         (before − after) / before of the medians, and its 95 % interval.
     runs
-        Reduction of each pair of repeated runs.
+        Reduction in each pair of repeated runs.
     verdict
-        ``pass`` if interval and all runs reach the promise, ``fail`` if none does, else ``undecided``.
+        ``pass`` if the interval and all runs reach the claim, ``fail`` if none does, else ``undecided``.
     """
 
     claim: str
@@ -39,27 +39,27 @@ class Verdict:
     verdict: str
 
     def explain(self) -> str:
-        """Return it in a sentence."""
+        """Return the result as a sentence."""
         between = f"; run by run {', '.join(f'{run:+.0%}' for run in self.runs)}" if len(self.runs) > 1 else ""
         return (
-            f"{self.verdict.upper()}: {self.claim}. Wanted −{self.wanted:.0%}, found {-self.reduction:+.1%} "
+            f"{self.verdict.upper()}: {self.claim}. Claimed −{self.wanted:.0%}, found {-self.reduction:+.1%} "
             f"(95 %: {-self.high:+.1%} to {-self.low:+.1%}{between})"
         )
 
 
 def judge(claim: str, before: Log, after: Log, wanted: float, *, seed: int = 0) -> Verdict:
-    """Judge a claim on latency: that ``after`` takes less than ``before`` by at least ``wanted``.
+    """Test a claim on latency: that ``after`` is shorter than ``before`` by at least ``wanted``.
 
     Parameters
     ----------
     claim
-        In words.
+        The claim in words.
     before, after
         Logs of the two.
     wanted
-        Least reduction, 0 to 1.
+        Claimed reduction, 0 to 1.
     seed
-        Of the bootstrap (scipy's, of the ratio of medians, by percentiles).
+        Seed of the bootstrap (scipy's, of the ratio of medians, by percentiles).
 
     Raises
     ------
@@ -91,16 +91,16 @@ def judge(claim: str, before: Log, after: Log, wanted: float, *, seed: int = 0) 
 
 
 def judge_number(claim: str, before: float, after: float, wanted: float) -> Verdict:
-    """Judge a claim on something counted, which has no spread.
+    """Test a claim on a count, which has no spread.
 
     Parameters
     ----------
     claim
-        In words.
+        The claim in words.
     before, after
-        Amounts above zero.
+        Positive values.
     wanted
-        Least reduction, 0 to 1.
+        Claimed reduction, 0 to 1.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def judge_number(claim: str, before: float, after: float, wanted: float) -> Verd
     """
     _checked(wanted)
     if not (before > 0 and after >= 0 and np.isfinite(before) and np.isfinite(after)):
-        raise ArgumentError(f"judge_number(): `before` must be above 0 and `after` not below, got {before} and {after}")
+        raise ArgumentError(f"judge_number(): `before` must be > 0 and `after` >= 0, got {before} and {after}")
     value = 1 - after / before
     return _verdict(claim, wanted, value, value, value, ())
 
@@ -130,16 +130,17 @@ def _verdict(claim: str, wanted: float, value: float, low: float, high: float, r
 
 
 def fused_traffic(net: Net, element: int = 4) -> tuple[int, int, int]:
-    """Return bytes read and written with each step apart, with activations inside their layer, and with pairs fused.
+    """Return the bytes moved without fusion, with fused activations, and with fused depthwise-pointwise pairs.
 
-    A pair is a depthwise layer and the pointwise one after it: what lies between is neither written nor read.
+    Between a depthwise layer and the pointwise layer after it, the intermediate tensor is then neither written nor
+    read.
 
     Parameters
     ----------
     net
-        A chain.
+        A chain of layers.
     element
-        Bytes of a number.
+        Bytes per value.
 
     Examples
     --------
@@ -159,12 +160,12 @@ def fused_traffic(net: Net, element: int = 4) -> tuple[int, int, int]:
 
 
 def standard_claims(logs: Sequence[Log]) -> list[Verdict]:
-    """Return what becomes of the customary promises, for every pair of logs that can judge them.
+    """Return the results for the customary claims, for every pair of logs that can test them.
 
     Parameters
     ----------
     logs
-        Of one network or several.
+        Logs of one network or several.
     """
     from mlsys.explain.nets import NETS, net_of
 
@@ -179,8 +180,6 @@ def standard_claims(logs: Sequence[Log]) -> list[Verdict]:
             judged.append(judge(f"compiling {model} makes it take 25 % less time", log, compiled, 0.25))
     for model in dict.fromkeys(log.model for log in logs if log.model in NETS):
         apart, inside, pairs = fused_traffic(net_of(model))
-        judged.append(
-            judge_number(f"activations inside their layers take 30 % off the bytes of {model}", apart, inside, 0.3)
-        )
-        judged.append(judge_number(f"fusing pairs too takes 30 % more off the bytes of {model}", inside, pairs, 0.3))
+        judged.append(judge_number(f"fused activations reduce the bytes of {model} by 30 %", apart, inside, 0.3))
+        judged.append(judge_number(f"fused pairs reduce the bytes of {model} by another 30 %", inside, pairs, 0.3))
     return judged

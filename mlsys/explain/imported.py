@@ -1,4 +1,4 @@
-"""A log from what a board sent over its serial line, with the power that was recorded beside it."""
+"""Import of a log from the serial output of a board, with a power trace recorded in parallel."""
 
 from dataclasses import replace
 from datetime import date
@@ -25,24 +25,24 @@ def imported(
     path
         Text of the serial line; see :mod:`mlsys.explain.uart`.
     model, platform
-        The network, one of the house or any other name, and the board.
+        The network, built-in or any other name, and the board.
     clock
-        Ticks a second, where the capture does not say it.
+        Ticks per second, if the capture does not contain them.
     power, idle
-        A CSV file of time, s, and power, W, over all inferences, and the power of the idle board, W.
+        A CSV file of time, s, and power, W, over all inferences, and the idle power of the board, W.
     skip_malformed
-        Leave out lines that cannot be read, and keep them in the log.
+        Whether to skip lines that cannot be read; they are kept in the log.
 
     Raises
     ------
     LogFileError
-        If files cannot be read; every fault is listed with its line.
+        If files cannot be read; every error is listed with its line.
     ArgumentError
-        If the clock is not known.
+        If the clock is unknown.
     """
     faults: list[str] = []
     if clock is not None and not 0 < clock < 1e12:
-        faults.append(f"--clock: must be above 0 ticks a second, got {clock:g}")
+        faults.append(f"--clock: must be above 0 ticks per second, got {clock:g}")
     if not 0 <= idle < 1e6:
         faults.append(f"--idle: must not be below 0 W, got {idle:g}")
     capture = trace = None
@@ -57,20 +57,20 @@ def imported(
         except LogFileError as error:
             faults.append(str(error))
     if capture is not None and not (capture.clock or clock):
-        faults.append(f"{path}: the capture does not tell its clock. Write --clock 25e6")
+        faults.append(f"{path}: the capture does not contain its clock. Write --clock 25e6")
     if faults or capture is None:
         raise LogFileError("\n".join(faults))
     ticks = clock or capture.clock
     samples, layers = samples_of(capture, ticks)
     if not samples:
         raise LogFileError(f"{path}: no inference took any time")
-    reason = "the capture tells no energy"
+    reason = "the capture contains no energy"
     if trace is not None:
         mean = float(trace.per_inference(len(samples), idle).m_as("mJ"))
         samples = [replace(sample, energy_mj=mean) for sample in samples]
-        reason = f"the mean of the whole trace, {len(trace.times)} samples, idling of {idle:g} W taken off"
+        reason = f"mean of the whole trace, {len(trace.times)} samples, minus idle power of {idle:g} W"
     elif any(sample.energy_mj is not None for sample in samples):
-        reason = "told by the board"
+        reason = "reported by the board"
     rate = {"rate_hz": trace.rate} if trace is not None else {}
     energy = {
         "source": "power trace" if trace else "board" if samples[0].energy_mj is not None else None,
@@ -86,13 +86,13 @@ def imported(
         },
         works=_works(model, [layer.layer or "" for layer in layers]), colds=(Cold(0, None, samples[0].latency_ms),),
         samples=tuple(samples), layers=tuple(layers), rates=_rates(capture.rates, ticks),
-        rates_reason="" if capture.rates else "the capture holds no answer to `rates`", energy=energy | rate,
+        rates_reason="" if capture.rates else "the capture contains no answer to `rates`", energy=energy | rate,
         counters={"source": "board" if counted else None, "reason": "" if counted else "the board counts no accesses"},
         layer_times={"source": "the counter of the board, before and after each layer" if layers else None,
-                     "reason": "" if layers else "the capture has no rows of layers"},
+                     "reason": "" if layers else "the capture has no layer rows"},
         malformed=tuple(f"line {line}: {words}" for line, words in capture.faults),
     )  # fmt: skip
-    parsed("\n".join(log.lines()), f"the log of {path}")  # what is written must be readable
+    parsed("\n".join(log.lines()), f"the log of {path}")  # the written log must be readable
     return log
 
 
@@ -117,12 +117,12 @@ def _rates(told: dict[str, tuple[int, int]], clock: float) -> dict[str, object] 
 
 
 def read_power(path: Path) -> PowerTrace:
-    """Return the trace in a CSV file with the columns time_s and power_w.
+    """Return the power trace in a CSV file with the columns time_s and power_w.
 
     Raises
     ------
     LogFileError
-        If anything is wrong; every fault is listed, with its line.
+        If anything is wrong; every error is listed, with its line.
     """
     try:
         rows = csv_records(path)
@@ -137,12 +137,12 @@ def read_power(path: Path) -> PowerTrace:
         try:
             time, power = map(parsed_number, row)
         except ValueError:
-            faults.append((line, f"wanted two numbers, got {','.join(row)[:40]!r}"))
+            faults.append((line, f"expected two numbers, got {','.join(row)[:40]!r}"))
             continue
         if not (abs(time) < 1e9 and 0 <= power < 1e6):
-            faults.append((line, f"time must be finite and power from 0 W, got {time:g} and {power:g}"))
+            faults.append((line, f"time must be finite and power >= 0 W, got {time:g} and {power:g}"))
         elif times and time <= times[-1]:
-            faults.append((line, f"time must rise, and {time:g} s follows {times[-1]:g} s"))
+            faults.append((line, f"time must increase, but {time:g} s follows {times[-1]:g} s"))
         else:
             times.append(time)
             watts.append(power)

@@ -1,4 +1,4 @@
-"""INT8 as LiteRT does it: one scale for each output channel of a weight, a scale and a zero for each activation.
+"""INT8 quantisation as in LiteRT: one scale per output channel of a weight, scale and zero point per activation.
 
 References
 ----------
@@ -16,7 +16,7 @@ import numpy as np
 from mlsys.explain.nets import Layer, Net, inputs_of, layer_products, net_of, reference
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_CALIBRATION = 32  # inputs that the ranges of activations are taken from
+_CALIBRATION = 32  # inputs that activation ranges are calibrated on
 
 
 @dataclass(frozen=True)
@@ -32,24 +32,24 @@ class Grid:
         return integers
 
     def to_real(self, values: Array) -> Array:
-        """Return what integers stand for."""
+        """Return the real values of integers."""
         return (values.astype(np.float32) - self.zero) * np.float32(self.scale)
 
 
 @dataclass(frozen=True)
 class QuantizedLayer:
-    """A layer in integers.
+    """A quantised layer.
 
     Attributes
     ----------
     layer
-        What it stands for.
+        The layer in real numbers.
     source, target
         Grids of its input and output.
     weight, bias, scales
         INT8 weights, 32-bit biases, and the scale of each output channel's weights.
     multiplier, shift
-        Of each channel: the sum times ``multiplier · 2^(shift − 31)`` is in steps of the output grid.
+        For each channel: ``multiplier · 2^(shift − 31)`` converts a sum to steps of the output grid.
     """
 
     layer: Layer
@@ -64,7 +64,7 @@ class QuantizedLayer:
 
 @dataclass(frozen=True)
 class QuantizedNet:
-    """A network in integers."""
+    """A quantised network."""
 
     net: Net
     layers: tuple[QuantizedLayer, ...]
@@ -80,12 +80,12 @@ class QuantizedNet:
         return self.layers[-1].target
 
     def only(self, index: int) -> QuantizedNet:
-        """Return one layer as a network of its own."""
+        """Return one layer as a network."""
         return QuantizedNet(self.net.only(index), (self.layers[index],))
 
 
 def quantized(net: Net) -> QuantizedNet:
-    """Return the network in integers, its ranges taken from seeded inputs.
+    """Return the quantised network, calibrated on seeded inputs.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def quantized(net: Net) -> QuantizedNet:
 
 
 def net_of_or_none(name: str) -> Net | None:
-    """Return a network of the house by name, or None."""
+    """Return a built-in network by name, or None."""
     from mlsys.explain.nets import NETS
 
     return net_of(name) if name in NETS else None
@@ -136,7 +136,7 @@ def integer_layer(
     Parameters
     ----------
     layer
-        What it stands for.
+        The layer in real numbers.
     source, target
         Grids of its input and output.
     weight, bias, scales
@@ -156,7 +156,7 @@ def _grid(values: Array) -> Grid:
 
 
 def run_int8(net: QuantizedNet, batch: Array) -> list[Array]:
-    """Return the output of every layer in integers: what the firmware computes, to the last bit.
+    """Return the integer output of every layer, bit-identical to the firmware's.
 
     Parameters
     ----------

@@ -22,23 +22,23 @@ from mlsys.explain.backends.base import Array, Backend, BackendMissingError, Cha
 from mlsys.explain.int8 import Grid, QuantizedNet, integer_layer, run_int8
 from mlsys.explain.nets import Layer, Net
 
-_STEPS = 100.3  # steps of the output grid that the largest sum stands for; no other sum is then near a tie
-_GRID = 255  # steps of a grid of eight bits: what an output that is no number counts as
-_SAFE = 64  # of weights: two products with a byte, 2 · 64 · 255, still fit into 16 bits
+_STEPS = 100.3  # output-grid steps of the largest sum; chosen so that no other sum is near a rounding tie
+_GRID = 255  # steps of an 8-bit grid: the value used for outputs that are not numbers
+_SAFE = 64  # largest safe weight: two products with a byte, 2 · 64 · 255, fit into 16 bits
 _QUANTIZED = ("Quantize", "QLinear", "MatMulInteger", "ConvInteger")
 
 
 @dataclass(frozen=True)
 class IntegerCheck:
-    """Distance of a runtime from exact integer arithmetic.
+    """Error of a runtime relative to exact integer arithmetic.
 
     Attributes
     ----------
     worst_case_steps, layer
-        Largest difference in the worst case, in steps of the output grid, and the kind of layer that shows it; None
-        where the worst case could not be run.
+        Largest difference in the worst case, in steps of the output grid, and the kind of layer that shows it; None if
+        the worst case could not be run.
     network_steps
-        Largest difference of the measured network's output; None where nobody knows what it should be.
+        Largest difference of the measured network's output; None if its exact output is unknown.
     reason
         Why one of them is None.
     """
@@ -50,7 +50,7 @@ class IntegerCheck:
 
     @property
     def record(self) -> dict[str, Any]:
-        """What the log keeps."""
+        """Return the entry for the log."""
         return {
             "worst_case_steps": self.worst_case_steps, "layer": self.layer, "network_steps": self.network_steps,
             "reason": self.reason,
@@ -59,7 +59,7 @@ class IntegerCheck:
 
 @lru_cache(maxsize=1)
 def worst_cases() -> tuple[tuple[QuantizedNet, Array], ...]:
-    """Return networks of one layer with weights of ±127 only, each with an input whose every byte is 255 above zero.
+    """Return one-layer networks with weights of ±127 only, each with an input of bytes 255 above the zero point.
 
     Examples
     --------
@@ -89,10 +89,10 @@ def worst_cases() -> tuple[tuple[QuantizedNet, Array], ...]:
 
 
 def _layer(name: str, kind: str, source: tuple[int, int, int], out: int, kernel: tuple[int, int] = (1, 1)) -> Layer:
-    """Return a layer whose channels have weights of one sign, of alternating signs, and of drawn signs."""
+    """Return a layer whose channels have weights of one sign, of alternating signs, and of random signs."""
     shape = {"conv": (out, *kernel, source[2]), "depthwise": (1, *kernel, out), "dense": (out, source[2])}[kind]
     signs = np.random.default_rng(3).choice([-1.0, 1.0], shape)
-    rows = np.moveaxis(signs, -1 if kind == "depthwise" else 0, 0)  # a view: one row for each output channel
+    rows = np.moveaxis(signs, -1 if kind == "depthwise" else 0, 0)  # a view: one row per output channel
     rows[0], rows[1] = 1, -1
     rows[2] = (1 - 2 * (np.arange(rows[2].size) % 2)).reshape(rows[2].shape)
     rows[3] = (1 - 2 * (np.arange(rows[3].size) // 2 % 2)).reshape(rows[3].shape)
@@ -103,16 +103,16 @@ def _layer(name: str, kind: str, source: tuple[int, int, int], out: int, kernel:
 
 
 def steps_apart(output: Array, whole: QuantizedNet, batch: Array, *, channels_last: bool = False) -> int:
-    """Return how far real outputs lie from those of exact integer arithmetic, in steps of the output grid.
+    """Return the largest difference between outputs and exact integer arithmetic, in steps of the output grid.
 
     Parameters
     ----------
     output
-        Of a runtime, in real numbers.
+        Output of a runtime, in real numbers.
     whole, batch
-        The network in integers and its input, in real numbers.
+        The quantised network and its input, in real numbers.
     channels_last
-        Whether ``output`` is in the order height, width, channels; else channels come first.
+        Whether ``output`` is in the order height, width, channels; otherwise channels come first.
     """
     exact = run_int8(whole, whole.source.to_int(batch))[-1]
     wanted = (exact if channels_last else exact.transpose(0, 3, 1, 2)).ravel().astype(np.float64)
@@ -123,18 +123,18 @@ def steps_apart(output: Array, whole: QuantizedNet, batch: Array, *, channels_la
 
 
 def check_integers(backend: Backend, subject: Subject, threads: int = 1) -> IntegerCheck | None:
-    """Return how exact a runtime's integer kernels are on this CPU; None for a network without integers.
+    """Return the check of a runtime's integer kernels on this CPU; None for a network without integers.
 
     Parameters
     ----------
     backend
-        After an inference of ``subject``; the worst cases run in twins of it.
+        The backend after an inference of ``subject``; the worst cases run in fresh copies of it.
     subject
-        What was measured.
+        The measured network.
     threads
-        How many compute.
+        Number of threads.
     """
-    network, reason = None, f"nobody knows the exact output of {subject.name}"
+    network, reason = None, f"the exact output of {subject.name} is unknown"
     if subject.net is not None:
         if subject.format != "int8":
             return None
@@ -179,7 +179,7 @@ def holds_integers(subject: Subject) -> bool:
 
 
 def _most_weight(part: Any, dynamic: bool = False) -> int | None:
-    """Return the largest absolute 8-bit weight of a PyTorch module's quantised layers; None where it has none.
+    """Return the largest absolute 8-bit weight of a PyTorch module's quantised layers; None if it has none.
 
     Dynamic layers count as 0: PyTorch gives their inputs seven bits, so that no sum of two products saturates.
     """
@@ -198,9 +198,9 @@ def _most_weight(part: Any, dynamic: bool = False) -> int | None:
 
 
 def engine_steps() -> int:
-    """Return how far PyTorch's integer kernels are from exact sums in the worst case, in steps of the output grid.
+    """Return the largest worst-case error of PyTorch's integer kernels, in steps of the output grid.
 
-    Asked are the kernels of ``torch.backends.quantized.engine``.
+    Tests the kernels of ``torch.backends.quantized.engine``.
     """
     import torch
 

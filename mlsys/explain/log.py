@@ -1,4 +1,4 @@
-"""A measurement as it is kept: what ran, where and how, and every sample raw."""
+"""The log of a measurement: network, machine, protocol, and every raw sample."""
 
 import json
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class LayerWork:
-    """What one layer must do: MAC, and bytes of weights, read and written."""
+    """Work of one layer: MAC, and bytes of weights, read and written."""
 
     name: str
     kind: str
@@ -42,18 +42,18 @@ class LayerWork:
 
     @property
     def flops(self) -> int:
-        """Two for each MAC."""
+        """FLOP: two per MAC."""
         return 2 * self.macs
 
     @property
     def intensity(self) -> float:
-        """FLOP for each byte; 0 where nothing is moved."""
+        """FLOP per byte; 0 if nothing is moved."""
         return self.flops / self.data if self.data else 0.0
 
 
 @dataclass(frozen=True)
 class Cold:
-    """A start: loading and preparing the network, where that can be told, and the first inference, ms."""
+    """A cold start: loading and preparing the network, if known, and the first inference, ms."""
 
     run: int
     load_ms: float | None
@@ -62,7 +62,7 @@ class Cold:
 
 @dataclass(frozen=True)
 class Sample:
-    """One inference, or one layer of it where ``layer`` is set: ms, mJ or None, counters or None."""
+    """One inference, or one layer of it if ``layer`` is set: ms, mJ or None, counters or None."""
 
     run: int
     iteration: int
@@ -79,26 +79,25 @@ class Log:
     Attributes
     ----------
     backend, model, format, platform, day
-        What ran, in which number format, where and when.
+        Backend, network, number format, machine and date.
     protocol, environment
-        Warm-up, iterations, runs, threads and affinity; and all that is known of the machine.
+        Warm-up, iterations, runs, threads and affinity; and the description of the machine.
     works
-        What each layer must do, in order.
+        Work of each layer, in order.
     colds, samples, layers
-        Starts, inferences after the warm-up, and layers.
+        Cold starts, inferences after the warm-up, and layers.
     rates, energy, counters, layer_times
-        What the machine attains, what measured energy and counters and how layers were timed; each None, or a
-        ``source`` that is None, comes with its reason.
+        Rates of the machine, and the sources of energy, counters and layer times; a None, or a ``source`` of None,
+        comes with a reason.
     memory
-        ``flash_kb`` and ``ram_kb``, where they are known.
+        ``flash_kb`` and ``ram_kb``, if known.
     output
-        Of the network, in real numbers, for comparison.
+        Output of the network, in real numbers, for comparison.
     malformed
         Lines of the device that could not be read.
     integers
-        How far the runtime's integer kernels are from exact sums on this CPU, as
-        :class:`mlsys.explain.integer_check.IntegerCheck` has it; None for a network without integers, and in logs
-        from before this was checked.
+        Errors of the runtime's integer kernels on this CPU, see :class:`mlsys.explain.integer_check.IntegerCheck`; None
+        for a network without integers, and in logs older than this check.
 
     Examples
     --------
@@ -121,9 +120,9 @@ class Log:
     layers: tuple[Sample, ...] = ()
     rates: Mapping[str, Any] | None = None
     rates_reason: str = ""
-    energy: Mapping[str, Any] = field(default_factory=lambda: {"source": None, "reason": "not asked for"})
-    counters: Mapping[str, Any] = field(default_factory=lambda: {"source": None, "reason": "not asked for"})
-    layer_times: Mapping[str, Any] = field(default_factory=lambda: {"source": None, "reason": "not asked for"})
+    energy: Mapping[str, Any] = field(default_factory=lambda: {"source": None, "reason": "not requested"})
+    counters: Mapping[str, Any] = field(default_factory=lambda: {"source": None, "reason": "not requested"})
+    layer_times: Mapping[str, Any] = field(default_factory=lambda: {"source": None, "reason": "not requested"})
     memory: Mapping[str, Any] | None = None
     output: tuple[float, ...] | None = None
     malformed: tuple[str, ...] = ()
@@ -136,7 +135,7 @@ class Log:
 
     @property
     def runs(self) -> int:
-        """How often the whole measurement was repeated."""
+        """Number of runs."""
         return len({sample.run for sample in self.samples})
 
     def of_run(self, run: int) -> np.ndarray:
@@ -155,7 +154,7 @@ class Log:
 
     @property
     def median(self) -> float:
-        """The middle latency, ms."""
+        """Median latency, ms."""
         return float(np.median(self.latencies))
 
     def percentile(self, percent: float) -> float:
@@ -164,7 +163,7 @@ class Log:
 
     @property
     def p99(self) -> float | None:
-        """The 99th percentile, ms; None below 1,000 samples, which cannot tell it."""
+        """The 99th percentile, ms; None below 1,000 samples, which are too few."""
         return self.percentile(99) if len(self.samples) >= _P99_SAMPLES else None
 
     @cached_property
@@ -179,7 +178,7 @@ class Log:
 
     @cached_property
     def layer_medians(self) -> dict[str, float]:
-        """Median time of each layer, ms, in order; empty where layers were not timed."""
+        """Median time of each layer, ms, in order; empty if layers were not timed."""
         medians: dict[str, list[float]] = {}
         for sample in self.layers:
             medians.setdefault(sample.layer or "", []).append(sample.latency_ms)
@@ -191,7 +190,7 @@ class Log:
         return tuple(sample.energy_mj for sample in self.samples if sample.energy_mj is not None)
 
     def lines(self) -> list[str]:
-        """Return the log as it is kept: one JSON object a line."""
+        """Return the log in its file format: one JSON object per line."""
         header = {
             "kind": "header", "schema": VERSION, "backend": self.backend, "model": self.model, "format": self.format,
             "platform": self.platform, "day": self.day, "protocol": dict(self.protocol),
@@ -220,7 +219,7 @@ class Log:
         return [json.dumps(r, ensure_ascii=False, allow_nan=False, separators=(",", ":")) for r in records]
 
     def write(self, path: Path) -> None:
-        """Write the log whole or not at all; folders are made."""
+        """Write the log atomically; folders are created."""
         write_text(path, "\n".join(self.lines()) + "\n", folders=True)
 
 
@@ -234,7 +233,7 @@ def read_log(path: Path | str) -> Log:
     Raises
     ------
     LogFileError
-        If anything is wrong; every fault is listed, with its line.
+        If anything is wrong; every error is listed, with its line.
     """
     path = Path(path)
     try:
@@ -245,7 +244,7 @@ def read_log(path: Path | str) -> Log:
 
 
 def parsed(text: str, where: str = "log", validate: bool = True) -> Log:
-    """Return the log in a text; see :func:`read_log`. Only what the tests have checked may do without ``validate``."""
+    """Return the log in a text; see :func:`read_log`. Only shipped logs, checked by tests, may skip ``validate``."""
     if not validate:
         return _made([json.loads(line) for line in text.splitlines()])
     records, faults, lines = [], [], text.split("\n")

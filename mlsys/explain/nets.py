@@ -1,4 +1,4 @@
-"""Networks whose every layer all backends can run: one description, turned into PyTorch, ONNX, LiteRT and C.
+"""Networks that all backends can run: one description, converted to PyTorch, ONNX, LiteRT and C.
 
 Weights are random with a fixed seed, since times do not depend on them; outputs are compared between backends.
 """
@@ -20,20 +20,20 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer in the order height, width, channels.
+    """A layer, with dimensions in the order height, width, channels.
 
     Attributes
     ----------
     name, kind
-        ``kind`` is ``conv``, ``depthwise``, ``pool`` (the mean over all places) or ``dense``.
+        ``kind`` is ``conv``, ``depthwise``, ``pool`` (global average) or ``dense``.
     source, shape
         Height, width and channels of its input and of its output.
     kernel, stride
-        Height and width of the window and its step; padded as TensorFlow's SAME.
+        Height and width of the window, and its stride; padding as TensorFlow's SAME.
     relu
-        Whether negative results become zero.
+        Whether a ReLU follows.
     weight, bias
-        ``(out, kh, kw, in)``, ``(1, kh, kw, channels)`` or ``(out, in)``, and one number for each output channel.
+        ``(out, kh, kw, in)``, ``(1, kh, kw, channels)`` or ``(out, in)``, and one number per output channel.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Layer:
 
     @property
     def pads(self) -> tuple[int, int, int, int]:
-        """Rows above, columns left, rows below, columns right."""
+        """Padding: rows above, columns left, rows below, columns right."""
         if self.kind not in ("conv", "depthwise"):
             return 0, 0, 0, 0
         amounts = []
@@ -59,7 +59,7 @@ class Layer:
         return top, left, bottom, right
 
     def work(self, element: int = 4) -> LayerWork:
-        """Return what it must do where a number takes ``element`` bytes; a bias takes four."""
+        """Return its work with ``element`` bytes per value; a bias takes four."""
         reads, writes = int(np.prod(self.source)), int(np.prod(self.shape))
         macs = weights = 0
         if self.kind != "pool":
@@ -71,7 +71,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Net:
-    """A chain of layers, and how large its input is: height, width, channels."""
+    """A chain of layers, and its input shape: height, width, channels."""
 
     name: str
     shape: tuple[int, int, int]
@@ -79,22 +79,22 @@ class Net:
 
     @property
     def macs(self) -> int:
-        """Of one inference."""
+        """MAC of one inference."""
         return sum(layer.work().macs for layer in self.layers)
 
     @property
     def parameters(self) -> int:
-        """Weights and biases."""
+        """Number of weights and biases."""
         return sum(part.size for layer in self.layers for part in (layer.weight, layer.bias) if part is not None)
 
     def only(self, index: int) -> Net:
-        """Return one layer as a network of its own."""
+        """Return one layer as a network."""
         layer = self.layers[index]
         return Net(f"{self.name}:{layer.name}", layer.source, (layer,))
 
 
 class _Chain:
-    """Adds layers one after the other, with seeded weights of a size that keeps activations near one."""
+    """Builder of a chain, with seeded weights scaled to keep activations near one."""
 
     def __init__(self, shape: tuple[int, int, int], seed: int = 0) -> None:
         self.shape, self._rng = shape, np.random.default_rng(seed)
@@ -151,7 +151,7 @@ def _tiny_cnn() -> Net:
 
 
 def idle_chain(length: int) -> Net:
-    """Return so many layers that do next to nothing: what they take is the cost of running a layer at all."""
+    """Return a chain of trivial layers, whose time is the launch cost of a layer."""
     chain = _Chain((1, 1, 4), seed=2)
     for index in range(length):
         chain.add(f"idle{index}", "dense", 4, relu=False)
@@ -169,7 +169,7 @@ def net_of(name: str) -> Net:
     Raises
     ------
     UnknownNameError
-        If there is none.
+        If the name is unknown.
 
     Examples
     --------
@@ -179,18 +179,18 @@ def net_of(name: str) -> Net:
     """
     if name not in NETS:
         raise UnknownNameError(
-            f"net_of(): there is no network {name!r}.{did_you_mean(name, NETS)} Known: {', '.join(NETS)}"
+            f"net_of(): unknown network {name!r}.{did_you_mean(name, NETS)} Known: {', '.join(NETS)}"
         )
     return NETS[name]()
 
 
 def inputs_of(net: Net, count: int = 1, seed: int = 7) -> Array:
-    """Return so many inputs, drawn evenly between −1 and 1; the shape is ``(count, height, width, channels)``."""
+    """Return ``count`` inputs, uniform between −1 and 1; the shape is ``(count, height, width, channels)``."""
     return np.random.default_rng(seed).uniform(-1, 1, (count, *net.shape)).astype(np.float32)
 
 
 def reference(net: Net, batch: Array) -> list[Array]:
-    """Return the output of every layer in double precision, computed the plain way.
+    """Return the output of every layer in double precision, by direct computation.
 
     Parameters
     ----------
@@ -207,16 +207,16 @@ def reference(net: Net, batch: Array) -> list[Array]:
 
 
 def layer_products(layer: Layer, x: Array, weight: Array) -> Array:
-    """Return the sums of products of a layer without its bias, in the arithmetic of the arrays given.
+    """Return a layer's sums of products without bias, in the arithmetic of the given arrays.
 
     Parameters
     ----------
     layer
         A convolution, depthwise or not, or a dense layer.
     x
-        ``(count, height, width, channels)``, padded with zeros where the layer pads.
+        ``(count, height, width, channels)``, zero-padded where the layer pads.
     weight
-        As the layer has them, in the number format of ``x``.
+        Weights of the layer, in the number format of ``x``.
     """
     if layer.kind == "dense":
         sums: Array = (x.reshape(len(x), -1) @ weight.T).reshape(len(x), 1, 1, -1)
@@ -240,7 +240,7 @@ def _applied(layer: Layer, x: Array) -> Array:
 
 
 def _windows(layer: Layer, x: Array) -> Array:
-    """Return the window of every output place: ``(count, height, width, channels, kh, kw)``."""
+    """Return the window of every output position: ``(count, height, width, channels, kh, kw)``."""
     top, left, bottom, right = layer.pads
     padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
     view = np.lib.stride_tricks.sliding_window_view(padded, layer.kernel, axis=(1, 2))

@@ -1,4 +1,4 @@
-"""Platforms side by side: rows that were measured here, and rows that others published."""
+"""Comparison of platforms: measured rows and published rows."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,22 +14,22 @@ from mlsys.inputs import csv_records
 
 COLUMNS = ("platform", "latency_ms", "energy_mj", "memory_kb", "accuracy", "cost_usd")
 BETTER = {"latency_ms": "less", "energy_mj": "less", "memory_kb": "less", "accuracy": "more", "cost_usd": "less"}
-"""Which direction of each column is better; all pictures and choices keep to it."""
+"""Better direction of each column, used by all figures and choices."""
 _MOST = 1e9
 
 
 @dataclass(frozen=True)
 class Platform:
-    """One way to run one network; what is not known is None.
+    """One way to run one network; unknown values are None.
 
     Attributes
     ----------
     platform
         Its name, unique in a comparison.
     latency_ms, energy_mj, memory_kb, accuracy, cost_usd
-        Of one inference; RAM and flash together; percent; price of the chip or board.
+        Per inference; RAM and flash together; percent; price of the chip or board.
     source
-        Where it comes from.
+        Source of the values.
     between_runs
         Distance of the medians of repeated runs over the median.
     """
@@ -45,7 +45,7 @@ class Platform:
 
     @property
     def power_mw(self) -> float | None:
-        """Mean power while it runs, mW, where time and energy are known."""
+        """Mean power during an inference, mW, if time and energy are known."""
         if self.energy_mj is None or self.latency_ms is None:
             return None
         return 1e3 * self.energy_mj / self.latency_ms
@@ -72,13 +72,13 @@ class PublishedRun:
     Attributes
     ----------
     device, network
-        In the words of the submission.
+        Names as submitted.
     latency_ms
-        Of one inference.
+        Latency of one inference.
     energy_mj
-        Of one inference in the same run; None where the run measured time alone.
+        Energy of one inference in the same run; None if only time was measured.
     source
-        The round, who submitted, and the file.
+        The round, the submitter, and the file.
     """
 
     device: str
@@ -104,12 +104,12 @@ def published_runs() -> tuple[PublishedRun, ...]:
 
 @lru_cache(maxsize=4)
 def published(model: str = "DS-CNN") -> tuple[Platform, ...]:
-    """Return microcontrollers whose energy and speed were published for the same run; of each, the run of least energy.
+    """Return microcontrollers with published energy and latency of the same run; for each, the run of least energy.
 
     Parameters
     ----------
     model
-        As it is called in MLPerf Tiny: ``DS-CNN``.
+        Name of the network in MLPerf Tiny: ``DS-CNN``.
 
     Examples
     --------
@@ -130,29 +130,29 @@ def published(model: str = "DS-CNN") -> tuple[Platform, ...]:
 
 
 def read_platforms(path: Path) -> list[Platform]:
-    """Return the rows of a CSV file with the columns of :data:`COLUMNS`; an empty cell is not known.
+    """Return the rows of a CSV file with the columns of :data:`COLUMNS`; an empty cell means unknown.
 
     Raises
     ------
     LogFileError
-        If anything is wrong; every fault is listed, with its line.
+        If anything is wrong; every error is listed, with its line.
     """
     try:
         records = csv_records(path)
     except UnreadableError as error:
         raise LogFileError(str(error)) from error
-    heads = records[0][1] if records else []
-    faults = [(1, f"the column {name} is missing") for name in COLUMNS if name not in heads]
-    faults += [(1, f"unknown column {short(name)}. Known: {', '.join(COLUMNS)}, source") for name in heads
+    columns = records[0][1] if records else []
+    faults = [(1, f"the column {name} is missing") for name in COLUMNS if name not in columns]
+    faults += [(1, f"unknown column {short(name)}. Known: {', '.join(COLUMNS)}, source") for name in columns
                if name not in (*COLUMNS, "source")]  # fmt: skip
-    faults += [(1, f"the column {name} is there twice") for name in dict.fromkeys(heads) if heads.count(name) > 1]
+    faults += [(1, f"duplicate column {name}") for name in dict.fromkeys(columns) if columns.count(name) > 1]
     rows: list[Platform] = []
     names: set[str] = set()
     for line, cells in () if faults else records[1:]:
-        if len(cells) != len(heads):
-            faults.append((line, f"wanted {len(heads)} cells"))
+        if len(cells) != len(columns):
+            faults.append((line, f"expected {len(columns)} cells, got {len(cells)}"))
             continue
-        record = dict(zip(heads, cells, strict=True))
+        record = dict(zip(columns, cells, strict=True))
         values: dict[str, Any] = {}
         for name in COLUMNS[1:]:
             values[name], words = _number(name, record[name].strip())
@@ -162,11 +162,11 @@ def read_platforms(path: Path) -> list[Platform]:
         if not name:
             faults.append((line, "platform: must not be empty"))
         if name in names:
-            faults.append((line, f"platform: {short(name)} is there twice"))
+            faults.append((line, f"platform: duplicate {short(name)}"))
         names.add(name)
         rows.append(Platform(name, **values, source=(record.get("source") or str(path)).strip()))
     if not faults and not rows:
-        faults.append((1, "there is no row under the first line"))
+        faults.append((1, "there are no rows after the first line"))
     if faults:
         raise LogFileError(by_line(path, faults))
     return rows
@@ -186,7 +186,7 @@ def _number(name: str, cell: str) -> tuple[float | None, str]:
 
 
 def winners(rows: Sequence[Platform]) -> dict[str, str]:
-    """Return the best platform of each column, of those that are known; a column that nobody knows is left out."""
+    """Return the best platform for each column, among known values; columns without any value are omitted."""
     best = {}
     for name, direction in BETTER.items():
         known = [row for row in rows if getattr(row, name) is not None]
@@ -202,7 +202,7 @@ def normalised(rows: Iterable[Platform]) -> dict[str, dict[str, float | None]]:
     Parameters
     ----------
     rows
-        At least one. Where more is better it is value over best. The mean power stands with the columns.
+        At least one platform. Where more is better, the result is value over best. Mean power is included.
 
     Examples
     --------

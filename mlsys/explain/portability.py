@@ -1,8 +1,8 @@
-"""The time of a network on a platform that was not measured, from platforms that were; refused where that is a guess.
+"""Prediction of a network's time on an unmeasured platform from measured ones; refused where it would extrapolate.
 
-The bound of the platform's arithmetic, times a correction for network and kind of core: time = c · (1 / peak), where c
-is the median of time × peak over the platforms with the same core that ran the same network. Each platform is predicted
-with itself left out.
+The compute bound of the platform, times a correction for network and kind of core: time = c · (1 / peak), where c is
+the median of time × peak over the platforms with the same core that ran the same network. Each platform is predicted
+without its own measurements.
 """
 
 import re
@@ -19,16 +19,16 @@ _CORE = re.compile(r"\((Cortex-M\d+F?\+?|[^()]*?) (\d+) MHz\)")
 
 @dataclass(frozen=True)
 class PortabilityPoint:
-    """One measured platform and network.
+    """A measured platform and network.
 
     Attributes
     ----------
     platform, core, network
-        Names; the core is what kind of processor it is.
+        Names; the core is the kind of CPU core.
     peak
-        INT8 operations a second.
+        INT8 operations per second.
     time_ms
-        Measured.
+        Measured time.
     """
 
     platform: str
@@ -40,18 +40,18 @@ class PortabilityPoint:
 
 @dataclass(frozen=True)
 class Ported:
-    """A prediction, or why there is none.
+    """A prediction, or the reason why there is none.
 
     Attributes
     ----------
     platform, network
-        Of what.
+        Platform and network of the prediction.
     time_ms, measured_ms
-        Predicted and, where it is known, measured.
+        Predicted and, if known, measured time.
     refused
-        Why nothing is predicted; empty where something is.
+        Why nothing is predicted; empty for a prediction.
     learnt_from
-        Platforms.
+        Platforms used for the prediction.
     """
 
     platform: str
@@ -63,7 +63,7 @@ class Ported:
 
     @property
     def error(self) -> float | None:
-        """Predicted over measured, less one."""
+        """Predicted over measured time, minus one."""
         if self.time_ms is None or self.measured_ms is None:
             return None
         return self.time_ms / self.measured_ms - 1
@@ -71,7 +71,7 @@ class Ported:
 
 @lru_cache(maxsize=1)
 def published_points() -> tuple[PortabilityPoint, ...]:
-    """Return the microcontrollers with a published time on a network of MLPerf Tiny, the median of each.
+    """Return the microcontrollers with a published time on a network of MLPerf Tiny, with the median of each.
 
     Examples
     --------
@@ -100,16 +100,16 @@ def published_points() -> tuple[PortabilityPoint, ...]:
 def predict_on(
     points: Sequence[PortabilityPoint], network: str, *, peak: float, core: str, platform: str = "a platform"
 ) -> Ported:
-    """Predict the time of a network on a platform by its peak, or refuse.
+    """Predict the time of a network on a platform from its peak, or refuse.
 
     Parameters
     ----------
     points
-        What was measured, of other platforms.
+        Measurements of other platforms.
     network
-        As the points call it.
+        Name of the network in the points.
     peak, core
-        INT8 operations a second of the platform, and its kind of core.
+        INT8 operations per second of the platform, and its kind of core.
     platform
         Its name.
 
@@ -127,7 +127,7 @@ def predict_on(
     low, high = min(point.peak for point in others), max(point.peak for point in others)
     if core not in {point.core for point in others}:
         known = ", ".join(sorted({point.core for point in others}))
-        return Ported(platform, network, None, None, f"no {core} was learnt from, only {known}", names)
+        return Ported(platform, network, None, None, f"no measured platform has a {core}, only {known}", names)
     if not low <= peak <= high:
         words = f"its peak of {peak / 1e9:.3g} GOP/s lies outside {low / 1e9:.3g} to {high / 1e9:.3g}"
         return Ported(platform, network, None, None, words, names)

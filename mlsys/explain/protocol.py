@@ -1,4 +1,4 @@
-"""How a network is measured: cold start apart, warm-up dropped, one core, three runs, all samples kept."""
+"""Measurement protocol: cold start separate, warm-up dropped, one core, three runs, all samples kept."""
 
 import gc
 from collections.abc import Callable, Sequence
@@ -20,16 +20,16 @@ from mlsys.explain.serial import SerialDevice
 from mlsys.unit_checks import checked_number, count
 
 LEAST = 100
-"""Iterations of a run, at least."""
+"""Least iterations of a run."""
 _LAYER_ROUNDS = 25
-_NO_METER = "the board tells no energy: put a shunt and an INA226 into its supply, and import the trace"
+_NO_METER = "the board reports no energy: add a shunt and an INA226 to its supply, and import the trace"
 _NO_MISSES = "misses and accesses: cores up to the Cortex-M7 have no counters of them"
 _IDLE, _IDLE_ROUNDS = 17, 101
-_MEAN = "the mean of each run, idling included: the meter is too slow for one inference"
+_MEAN = "the mean of each run, including idle power: the meter is too slow for one inference"
 
 
 def works_of(subject: Subject) -> tuple[LayerWork, ...]:
-    """Return what each layer of a network must do; empty where nobody can tell (an ONNX or LiteRT file)."""
+    """Return the work of each layer of a network; empty where it is unknown (an ONNX or LiteRT file)."""
     if subject.net is not None:
         element = 1 if subject.format == "int8" else 4
         return tuple(layer.work(element) for layer in subject.net.layers)
@@ -37,7 +37,7 @@ def works_of(subject: Subject) -> tuple[LayerWork, ...]:
         return ()
     from mlsys.workloads import Workload
 
-    # A layer is a module without parts; what is called between modules stands by its own name.
+    # A layer is a module without submodules; functions called between modules are listed by their own name.
     leaves = {name for name, part in subject.module.named_modules() if name and not list(part.children())}
     merged: dict[str, LayerWork] = {}
     operators: tuple[Any, ...] = Workload.from_torch(subject.module, subject.inputs).operators
@@ -70,21 +70,20 @@ def measure_backend(
     Parameters
     ----------
     backend, subject
-        What runs what.
+        The backend, and the network to measure.
     iterations, warmup, runs
-        Inferences that are kept of each run, 100 at least; those before them; and how often all of it is repeated,
-        from loading on.
+        Inferences kept in each run, at least 100; warm-up inferences; and the number of runs, each with its own load.
     threads, cores
-        How many may compute, and on which cores; by default one, on the last core.
+        Number of threads, and cores to run on; by default one thread, on the last core.
     rates
-        Also measure what the machine attains, for the attribution.
+        Whether to measure the machine's rates too, for the attribution.
     tick
-        Called after each ten inferences.
+        Called after every ten inferences.
 
     Notes
     -----
-    Ctrl-C ends the measurement early: the log holds the samples taken so far, and ``environment["stopped"]``
-    says how many there are. Without any sample it raises, as usual.
+    Ctrl-C ends the measurement early: the log holds the samples taken so far, and ``environment["stopped"]`` says how
+    many. Without any sample the exception propagates.
 
     Raises
     ------
@@ -119,7 +118,7 @@ def measure_backend(
             except (ModuleNotFoundError, RuntimeError) as error:
                 rate_reason = f"the machine's rates cannot be measured: {error}"
         else:
-            rate_reason = "not asked for"
+            rate_reason = "not requested"
         output: tuple[float, ...] | None = None
         integers: IntegerCheck | None = None
         try:
@@ -170,7 +169,7 @@ def measure_backend(
 def _on_board(
     board: SerialDevice, subject: Subject, iterations: int, warmup: int, runs: int, tick: Callable[[], object]
 ) -> Log:
-    """Measure on a device that times itself; what its host does in between does not count."""
+    """Measure on a device that times itself; the time of its host between commands does not count."""
     samples: list[Sample] = []
     board.setup(subject, 1)
     colds = (Cold(0, None, 1e3 * board.run_inference()),)
@@ -219,7 +218,7 @@ def _run(
     backend: Backend, run: int, iterations: int, counters: PerfCounters, rapl: Rapl, tick: Callable[[], object],
     samples: list[Sample],
 ) -> None:  # fmt: skip
-    """Append the samples of one run, as they are taken; counters and energy are read outside of what is timed."""
+    """Append the samples of one run as they are taken; counters and energy are read outside the timed section."""
     first = len(samples)
     collects = gc.isenabled()
     gc.collect()
@@ -246,7 +245,7 @@ def _stopped(taken: int, wanted: int) -> str:
 
 
 def _launch_costs(kind: type[Backend], subject: Subject, threads: int) -> dict[str, float]:
-    """Return what this backend takes to be entered, and to run a layer at all, s: two points of a line."""
+    """Return this backend's cost of an inference and of a layer, s, from a line through two points."""
     if "chain" not in kind.kinds:
         return {}
     few, many = (_median_of(kind(), idle_chain(length), subject.format, threads) for length in (1, _IDLE))
@@ -263,7 +262,7 @@ def _median_of(backend: Backend, net: Net, format: str, threads: int) -> float:
 
 
 def _memory(works: Sequence[LayerWork]) -> dict[str, float] | None:
-    """Return weights, and the most that a layer reads and writes, kB: the least that a device must hold."""
+    """Return the weights, and the largest traffic of a layer, kB: the least that a device must hold."""
     if not works or not any(work.weight_bytes for work in works):
         return None
     return {

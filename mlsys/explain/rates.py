@@ -1,4 +1,4 @@
-"""What this machine attains in a number format: measured, not looked up, before what it explains."""
+"""Measured rates of this machine in a number format."""
 
 from functools import lru_cache
 from typing import Any
@@ -8,14 +8,14 @@ _EDGE = 1024
 
 @lru_cache(maxsize=4)
 def rates_here(format: str = "fp32", threads: int = 1) -> dict[str, Any]:
-    """Return operations and bytes a second, and seconds of a launch, that PyTorch attains on this processor.
+    """Return operations and bytes per second, and seconds of a launch, that PyTorch attains on this CPU.
 
     Parameters
     ----------
     format
-        ``fp32`` or ``int8``: the products that are timed.
+        ``fp32`` or ``int8``: the format of the timed products.
     threads
-        How many may compute.
+        Number of threads.
 
     Raises
     ------
@@ -44,5 +44,5 @@ def rates_here(format: str = "fp32", threads: int = 1) -> dict[str, Any]:
 
 
 def five_digits(value: float) -> float:
-    """Return a number with five digits: no clock tells more."""
+    """Return a number with five digits, the limit of any clock's accuracy."""
     return float(f"{value:.5g}")

@@ -1,4 +1,4 @@
-"""The published form of a log: JSON lines, one kind of record a line, each with a schema."""
+"""Public format of a log: JSON lines, one kind of record per line, each with a schema."""
 
 import functools
 import json
@@ -7,7 +7,7 @@ from typing import Any
 from mlsys.faults import dotted, endless, json_schema, schema_file, short, told
 
 VERSION = "mlsys-explain/1"
-"""Stands in the first line of every log. A reader of another version is told so."""
+"""Format version in the first line of every log; readers of another version report it."""
 
 Fault = tuple[int, str]
 SCHEMA: dict[str, dict[str, Any]] = schema_file("mlsys.explain")["schema"]
@@ -20,7 +20,7 @@ def _validators() -> dict[str, Any]:
 
 
 class _TwiceError(ValueError):
-    """A key stands twice in one record."""
+    """A duplicate key in one record."""
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -28,12 +28,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(record) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise _TwiceError(f"the key {twice!r} stands twice")
+        raise _TwiceError(f"duplicate key {twice!r}")
     return record
 
 
 def line_faults(number: int, text: str) -> tuple[dict[str, Any] | None, list[Fault]]:
-    """Return the record of one line, or None, and every fault of it with the number of the line."""
+    """Return the record of one line, or None, and all of its errors with the line number."""
     try:
         record = json.loads(text, object_pairs_hook=_once)
     except _TwiceError as error:
@@ -49,7 +49,7 @@ def line_faults(number: int, text: str) -> tuple[dict[str, Any] | None, list[Fau
 
 
 def whole_faults(records: list[tuple[int, dict[str, Any]]], last: int, *, broken: bool) -> list[Fault]:
-    """Return what is wrong between lines: order, counts, names; ``broken`` says that a line was already refused."""
+    """Return errors between lines: order, counts, names; ``broken`` says that a line was already rejected."""
     faults: list[Fault] = []
     kinds = [record["kind"] for _, record in records]
     headers = [number for number, record in records if record["kind"] == "header"]
@@ -63,7 +63,7 @@ def whole_faults(records: list[tuple[int, dict[str, Any]]], last: int, *, broken
         faults.append((last, "the log is truncated: its last line is not the record of kind 'end'"))
     names = [layer["name"] for layer in header["layers"]] if header else []
     faults += [
-        (headers[0], f"layers.{index}.name: {name!r} is there twice")
+        (headers[0], f"layers.{index}.name: duplicate {name!r}")
         for index, name in enumerate(names)
         if name in names[:index]
     ]
@@ -73,11 +73,11 @@ def whole_faults(records: list[tuple[int, dict[str, Any]]], last: int, *, broken
             if number != last:
                 faults.append((number, "there are lines after the end"))
             if not broken and record["lines"] != number:
-                faults.append((number, f"lines: the log says {record['lines']} lines and has {number}"))
+                faults.append((number, f"lines: the log claims {record['lines']} lines but has {number}"))
             continue
         key = (record["kind"], record.get("run"), record.get("iteration"), record.get("layer"))
         if record["kind"] != "header" and key in seen:
-            words = f"a second {record['kind']} of run {record.get('run')}, iteration {record.get('iteration')}"
+            words = f"duplicate {record['kind']} of run {record.get('run')}, iteration {record.get('iteration')}"
             faults.append((number, words))
         seen.add(key)
         if header is not None and record["kind"] == "layer" and record["layer"] not in names:
@@ -85,5 +85,5 @@ def whole_faults(records: list[tuple[int, dict[str, Any]]], last: int, *, broken
         if header is not None and "run" in record and record["run"] >= header["protocol"]["runs"]:
             faults.append((number, f"run: must be below the {header['protocol']['runs']} runs of the protocol"))
     if not broken and "sample" not in kinds:
-        faults.append((last, "there is no sample"))
+        faults.append((last, "there are no samples"))
     return faults

@@ -1,4 +1,4 @@
-"""A benchmark board on a serial line, silicon or simulated, that speaks the commands of MLPerf Tiny's runner."""
+"""A benchmark board on a serial line, real or simulated, with the commands of MLPerf Tiny's runner."""
 
 import time
 from typing import Any
@@ -8,20 +8,20 @@ from mlsys.explain.int8 import QuantizedNet
 from mlsys.explain.log import Sample
 from mlsys.explain.uart import Capture, samples_of
 
-_AT_ONCE = 32  # bytes of the input that fit into one command
+_AT_ONCE = 32  # input bytes per command
 
 
 class SerialDevice(Backend):
-    """A board behind a port; it times itself by its own counter.
+    """A board behind a serial port; it times itself with its own counter.
 
     Parameters
     ----------
     port
-        What pyserial takes: ``/dev/ttyACM0``, ``COM3``, ``socket://host:port`` for a simulated one.
+        Port name for pyserial: ``/dev/ttyACM0``, ``COM3``, ``socket://host:port`` for a simulated board.
     baud
-        Of a real line.
+        Baud rate of a real line.
     wait
-        Seconds until an answer must have come.
+        Seconds to wait for an answer.
     """
 
     name, package = "serial", "serial"
@@ -37,7 +37,7 @@ class SerialDevice(Backend):
         self.malformed: list[str] = []
 
     def setup(self, subject: Subject, threads: int) -> None:
-        """Open the port the first time, check that the board runs this network, and send the input."""
+        """Open the port on first use, check that the board runs this network, and send the input."""
         import serial
 
         if self._line is None:
@@ -50,10 +50,10 @@ class SerialDevice(Backend):
             runs = self._told.facts.get("model")
             if runs != subject.name:
                 self.close()
-                raise BackendMissingError(f"serial: the board runs {runs!r}, and {subject.name!r} was asked for")
+                raise BackendMissingError(f"serial: the board runs {runs!r}, but {subject.name!r} was requested")
             if not self._told.clock:
                 self.close()
-                raise BackendMissingError("serial: the board does not tell its clock (m-clock-[ticks a second])")
+                raise BackendMissingError("serial: the board does not report its clock (m-clock-[ticks per second])")
         chain = subject.chain
         assert isinstance(chain, QuantizedNet)
         data = chain.source.to_int(subject.batch).tobytes()
@@ -62,12 +62,12 @@ class SerialDevice(Backend):
             self.command(f"db {data[index : index + _AT_ONCE].hex()}")
 
     def command(self, text: str) -> Capture:
-        """Send a command, and return what came until the board was ready again.
+        """Send a command, and return the output until the board was ready again.
 
         Raises
         ------
         BackendMissingError
-            If no answer comes in time, or the board complains.
+            If no answer comes in time, or the board reports an error.
         """
         import serial
 
@@ -87,7 +87,7 @@ class SerialDevice(Backend):
                 for line in lines:
                     word = line.decode("ascii", errors="replace")
                     if text == "name" and word.strip() == "m-ready" and "name-dut" not in capture.facts:
-                        continue  # what the board said when it started
+                        continue  # output from before the command
                     capture.take(word)
         except (serial.SerialException, OSError) as error:
             raise BackendMissingError(f"serial: {self._port} was closed: {error}") from error
@@ -96,11 +96,11 @@ class SerialDevice(Backend):
         return capture
 
     def run_inference(self) -> float:
-        """Run once; the board's own time."""
+        """Run one inference; returns the board's own time."""
         return self.run_many(0, 1, 0)[0].latency_ms / 1e3
 
     def run_many(self, run: int, iterations: int, warmup: int) -> list[Sample]:
-        """Run often, with one command; the layers of the last such run are kept."""
+        """Run many inferences with one command; the layers of the last such run are kept."""
         capture = self.command(f"trace {iterations} {warmup}")
         samples, self._layers = samples_of(capture, self._told.clock, run)
         self.malformed = [f"line {line} after the command: {words}" for line, words in capture.faults]
@@ -109,17 +109,17 @@ class SerialDevice(Backend):
         return samples
 
     def output(self) -> Array:
-        """Return what the last inference answered."""
+        """Return the output of the last inference."""
         return flat([float(cell) for cell in self.command("results").facts["results"].split(",")])
 
     def layer_samples(self) -> tuple[str, list[Sample]]:
-        """Return how layers were timed, and their samples in the last run, counters included."""
+        """Return how layers were timed, and their samples in the last run, including counters."""
         if not self._layers:
-            raise Unmeasured("the board timed no layer")
+            raise Unmeasured("the board timed no layers")
         return f"{self._told.facts.get('counter', 'a counter')} of the board, before and after each layer", self._layers
 
     def rates(self) -> dict[str, Any]:
-        """Return what the board's core attains, measured by the board.
+        """Return the rates of the board's core, measured by the board.
 
         Raises
         ------
@@ -132,7 +132,7 @@ class SerialDevice(Backend):
             raise Unmeasured(str(error)) from error
         speed = {name: amount * self._told.clock / max(ticks, 1) for name, (amount, ticks) in told.items()}
         if set(speed) != {"macs", "bytes", "launches"}:
-            raise Unmeasured("the board told no rates")
+            raise Unmeasured("the board reported no rates")
         return {
             "ops_per_s": float(f"{2 * speed['macs']:.5g}"), "bytes_per_s": float(f"{speed['bytes']:.5g}"),
             "launch_s": float(f"{1 / speed['launches']:.5g}"),
@@ -140,12 +140,12 @@ class SerialDevice(Backend):
         }  # fmt: skip
 
     def facts(self) -> dict[str, Any]:
-        """Return board, clock, counter and build, as the board tells them."""
+        """Return board, clock, counter and build, as reported by the board."""
         wanted = ("board", "clock", "counter", "build", "profile")
         return {name: self._told.facts[name] for name in wanted if name in self._told.facts}
 
     def memory(self) -> dict[str, float] | None:
-        """Return bytes of flash and RAM that the program takes, kB, if the board tells."""
+        """Return the program's flash and RAM, kB, if the board reports them."""
         cells = self._told.facts.get("memory", "").split(",")
         if len(cells) != 2 or not all(cell.isdigit() for cell in cells):
             return None

@@ -1,4 +1,4 @@
-"""Measurements that ship with the package, each with the machine and the day it was taken."""
+"""Measurements shipped with the package, each with its machine and date."""
 
 import gzip
 from functools import lru_cache
@@ -11,7 +11,7 @@ from mlsys.provenance import traced
 @lru_cache(maxsize=1)
 @traced
 def stored_logs() -> dict[str, Log]:
-    """Return the logs that were measured when this version was made, by network, format and backend.
+    """Return the shipped logs, by network, format and backend.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a name or a file on the command line stands for."""
+"""Resolution of names and files on the command line to networks that can be measured."""
 
 from pathlib import Path
 from typing import Literal, get_args
@@ -16,24 +16,24 @@ _LEAST_BYTES = 16
 
 
 def subject_of(model: str, format: SubjectFormat = "fp32", *, batch: int = 1) -> Subject:
-    """Return what to measure.
+    """Return the network to measure.
 
     Parameters
     ----------
     model
-        ``ds-cnn`` or ``tiny-cnn``, which every backend takes; an ``.onnx`` or ``.tflite`` file; or whatever
-        ``mlsys compile-bench`` takes: a network of the catalogue with PyTorch code, or a ``package.module:factory``.
+        ``ds-cnn`` or ``tiny-cnn``, which every backend runs; an ``.onnx`` or ``.tflite`` file; or any MODEL of ``mlsys
+        compile-bench``: a network of the catalogue with PyTorch code, or a ``package.module:factory``.
     format
-        ``fp32`` or ``int8``; a file and a module bring their own.
+        ``fp32`` or ``int8``; a file or a module has its own format.
     batch
-        Of a module.
+        Batch of a module.
 
     Raises
     ------
     ArgumentError
-        If there is no such file, or it is none.
+        If the file does not exist or is not a model.
     UnknownNameError
-        If there is no such network.
+        If the network is unknown.
     """
     checked_choice("subject_of", "format", format, FORMATS)
     if model.lower() in NETS:
@@ -43,10 +43,10 @@ def subject_of(model: str, format: SubjectFormat = "fp32", *, batch: int = 1) ->
         if not path.is_file():
             raise ArgumentError(f"{model}: there is no such file")
         if path.stat().st_size < _LEAST_BYTES:
-            raise ArgumentError(f"{model}: is no model, it has {path.stat().st_size} bytes")
+            raise ArgumentError(f"{model}: is not a model, it has {path.stat().st_size} bytes")
         head = read_bytes(path)[4:8]
         if path.suffix == ".tflite" and head != b"TFL3":
-            raise ArgumentError(f"{model}: is no LiteRT model: bytes 4 to 7 must be TFL3, got {head!r}")
+            raise ArgumentError(f"{model}: is not a LiteRT model: bytes 4 to 7 must be TFL3, got {head!r}")
         return Subject(path.stem, "file", file=path)
     from mlsys.bench import ready_model
 

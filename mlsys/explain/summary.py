@@ -1,4 +1,4 @@
-"""A log in a few numbers and sentences."""
+"""Summary of a log in a few numbers and sentences."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from mlsys.explain.log import Log
 
 
 def summary(log: Log) -> dict[str, Any]:
-    """Return latency, energy, attribution, advice and doubts as plain data; what is not known is None.
+    """Return latency, energy, attribution, advice and doubts as plain data; unknown values are None.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def summary(log: Log) -> dict[str, Any]:
             "p50": log.median, "p95": log.percentile(95), "p99": log.p99, "low": low, "high": high,
             "mean": float(log.latencies.mean()), "std": _spread(log.latencies),
         },
-        "p99_reason": "" if log.p99 is not None else f"{len(log.samples)} samples cannot tell it; 1,000 can",
+        "p99_reason": "" if log.p99 is not None else f"needs 1,000 samples, has {len(log.samples):,}",
         "between_runs": log.between_runs if log.runs > 1 else None,
         "cold": {"load_ms": log.colds[0].load_ms, "first_ms": log.colds[0].first_ms} if log.colds else None,
         "throughput_hz": 1e3 / log.median,
@@ -58,10 +58,10 @@ def _spread(values: np.ndarray) -> float | None:
 
 
 def summary_text(log: Log) -> str:
-    """Return the same for people."""
+    """Return the summary as text."""
     told = summary(log)
     latency = told["latency_ms"]
-    tail = f"p99 {latency['p99']:.4g}" if latency["p99"] is not None else f"p99 not told ({told['p99_reason']})"
+    tail = f"p99 {latency['p99']:.4g}" if latency["p99"] is not None else f"p99 not reported ({told['p99_reason']})"
     lines = [
         f"{log.name} on {log.platform}, {log.day}",
         f"  {latency['p50']:.4g} ms (95 %: {latency['low']:.4g} to {latency['high']:.4g}), p95 {latency['p95']:.4g}, "
@@ -71,7 +71,7 @@ def summary_text(log: Log) -> str:
         lines.append(f"  between runs: {told['between_runs']:.1%}")
     if told["cold"] is not None:
         load = told["cold"]["load_ms"]
-        before = "load not told" if load is None else f"load {load:.4g} ms"
+        before = "load time unknown" if load is None else f"load {load:.4g} ms"
         lines.append(f"  cold: {before}, first inference {told['cold']['first_ms']:.4g} ms")
     energy = told["energy_mj"]
     lines.append(
@@ -89,12 +89,12 @@ def summary_text(log: Log) -> str:
 
 
 def agreement(logs: Sequence[Log]) -> list[tuple[str, str, float]]:
-    """Return for each log beside the first of its network how far outputs lie apart, over the largest output.
+    """Return the relative difference of each log's output from that of the first log of its network.
 
     Parameters
     ----------
     logs
-        Those without an output are left out.
+        Logs without an output are skipped.
     """
     first: dict[str, Log] = {}
     pairs = []

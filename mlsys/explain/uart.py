@@ -1,7 +1,7 @@
-"""What a benchmark board sends, read line by line: messages of MLPerf Tiny's runner, and rows of a trace.
+"""Parser of a benchmark board's output: messages of MLPerf Tiny's runner, and rows of a trace.
 
 A row is ``i,layer,start,end,misses,accesses,ms,mJ``: the inference, the layer or ``total``, a 32-bit counter before and
-after, what the board counts, and its own milliseconds, by which the row is checked. Cells may be empty: not counted.
+after, the board's counts, and its own milliseconds, by which the row is checked. Empty cells mean not counted.
 """
 
 import re
@@ -37,24 +37,24 @@ class _Row:
 
 @dataclass
 class Capture:
-    """What was read.
+    """Contents of the output.
 
     Attributes
     ----------
     facts
-        Values by name, such as ``clock``; of ``layer`` the last.
+        Values by name, such as ``clock``; the last one for ``layer``.
     layers
         Names of layers, in order.
     rates
         Amount and ticks by ``macs``, ``bytes``, ``launches``.
     rows
-        Of the trace.
+        Rows of the trace.
     faults
-        Line and what is wrong with it.
+        Errors with their line numbers.
     complaints
-        What the board complained of.
+        Error messages of the board.
     ready, expected
-        How often it said that it is ready, and how many rows it says it sent; None before the end of a trace.
+        Number of ready messages, and of rows announced; None before the end of a trace.
     """
 
     facts: dict[str, str] = field(default_factory=dict)
@@ -69,12 +69,12 @@ class Capture:
 
     @property
     def clock(self) -> float:
-        """Ticks a second of its counter; 0 where it did not say."""
+        """Ticks per second of its counter; 0 if not reported."""
         text = self.facts.get("clock", "")
         return float(text) if re.fullmatch("[0-9]{1,12}", text) else 0.0
 
     def take(self, text: str) -> None:
-        """Read one more line."""
+        """Parse one more line."""
         self.lines += 1
         line = text.strip("\r\n")
         message = _MESSAGE.fullmatch(line)
@@ -99,7 +99,7 @@ class Capture:
         cells = [cell.strip() for cell in line.split(",")]
         faults: list[str] = []
         if len(cells) != len(COLUMNS):
-            self.faults.append((self.lines, f"wanted {len(COLUMNS)} cells, got {len(cells)}: {line[:60]!r}"))
+            self.faults.append((self.lines, f"expected {len(COLUMNS)} cells, got {len(cells)}: {line[:60]!r}"))
             return
         numbers: dict[str, float | None] = {}
         for name, cell in zip(COLUMNS, cells, strict=True):
@@ -108,7 +108,7 @@ class Capture:
             if not cell and name in ("misses", "accesses", "mJ"):
                 numbers[name] = None
             elif not re.fullmatch(_REAL if name in ("ms", "mJ") else _COUNT, cell):
-                faults.append(f"{name}: must be a number not below 0, got {cell[:40]!r}")
+                faults.append(f"{name}: must be a number >= 0, got {cell[:40]!r}")
             else:
                 numbers[name] = float(cell) if name in ("ms", "mJ") else int(cell)
         for name in ("start", "end"):
@@ -119,10 +119,10 @@ class Capture:
         if not faults and self.clock:
             told, ticks = numbers["ms"] or 0.0, ((numbers["end"] or 0) - (numbers["start"] or 0)) % _TURN
             if abs(1e3 * ticks / self.clock - told) > _CLOSE:
-                faults.append(f"ms: {told:g} are not the {ticks:.0f} ticks between start and end")
+                faults.append(f"ms: {told:g} does not match the {ticks:.0f} ticks between start and end")
         misses, accesses = numbers.get("misses"), numbers.get("accesses")
         if misses is not None and accesses is not None and misses > accesses:
-            faults.append(f"misses: {misses:g} are more than {accesses:g} accesses")
+            faults.append(f"misses: {misses:g} exceed {accesses:g} accesses")
         if faults:
             self.faults += [(self.lines, words) for words in faults]
             return
@@ -135,21 +135,21 @@ class Capture:
 
 
 def read_capture(lines: Iterable[str], where: str = "capture", *, skip_malformed: bool = False) -> Capture:
-    """Return what a board sent.
+    """Return the parsed output of a board.
 
     Parameters
     ----------
     lines
-        Its text, line by line.
+        The output, line by line.
     where
-        Named in errors.
+        Name used in errors.
     skip_malformed
-        Leave out rows that cannot be read, and keep them in ``faults``, rather than refusing all.
+        Whether to skip rows that cannot be read, keeping them in ``faults``, instead of refusing all.
 
     Raises
     ------
     LogFileError
-        If rows cannot be read, rows are missing, or there is none; every fault is listed, with its line.
+        If rows cannot be read or are missing, or there is none; every error is listed, with its line.
 
     Examples
     --------
@@ -168,9 +168,11 @@ def read_capture(lines: Iterable[str], where: str = "capture", *, skip_malformed
     whole: list[tuple[int, str]] = []
     bad = len({line for line, _ in capture.faults})
     if capture.expected is not None and not len(capture.rows) <= capture.expected <= len(capture.rows) + bad:
-        whole.append((capture.lines, f"the board sent {capture.expected} rows, {len(capture.rows)} can be read"))
+        whole.append(
+            (capture.lines, f"the board announced {capture.expected} rows, but {len(capture.rows)} can be read")
+        )
     if not any(row.layer == "total" for row in capture.rows):
-        whole.append((max(capture.lines, 1), "there is no row of an inference"))
+        whole.append((max(capture.lines, 1), "there are no rows of an inference"))
     faults = whole + ([] if skip_malformed else capture.faults)
     if faults:
         raise LogFileError(by_line(where, faults))
@@ -178,14 +180,14 @@ def read_capture(lines: Iterable[str], where: str = "capture", *, skip_malformed
 
 
 def samples_of(capture: Capture, clock: float, run: int = 0) -> tuple[list[Sample], list[Sample]]:
-    """Return inferences and layers of a trace, the counter followed around its turns.
+    """Return inferences and layers of a trace, allowing for counter wrap-around.
 
     Parameters
     ----------
     capture
-        With rows in the order of time: of each inference the total first, then its layers.
+        A capture with rows in order of time: for each inference the total first, then its layers.
     clock
-        Ticks a second.
+        Ticks per second.
     run
         The run that the samples belong to.
     """

@@ -1,7 +1,7 @@
-"""What a change could gain at most, from where the time went: Amdahl's law, cause by cause.
+"""Upper bounds on the gain of a change, from the attributed time: Amdahl's law, cause by cause.
 
-A change applies to some causes only, and only where its premise holds; elsewhere it is *not applicable*, with the
-reason. The factor is a bound, or comes from measured rates: none is taken from a table of typical gains.
+A change applies to some causes only, and only if its premise holds; otherwise it is *not applicable*, with a reason.
+The factor is a bound or comes from measured rates: none is taken from a table of typical gains.
 """
 
 from dataclasses import dataclass
@@ -15,22 +15,22 @@ _WORTH = 0.05
 
 @dataclass(frozen=True)
 class Gain:
-    """What one change could do.
+    """Possible gain of one change.
 
     Attributes
     ----------
     change
-        In words.
+        The change in words.
     applies
         Whether its premise holds.
     why
-        The premise, or how it fails.
+        The premise, or why it fails.
     share
-        Part of the time that it touches, 0 to 1.
+        Affected fraction of the time, 0 to 1.
     factor
-        How many times faster that part becomes, at most.
+        Upper bound of the speed-up of that fraction.
     time, speedup, limit
-        Of the whole: ms, times as fast, and Amdahl's limit for that share.
+        Time of the whole, ms, its speed-up, and Amdahl's limit for that fraction.
     """
 
     change: str
@@ -44,14 +44,14 @@ class Gain:
 
 
 def amdahl(share: float, factor: float) -> float:
-    """Return how many times as fast the whole is when ``share`` of its time runs ``factor`` times as fast.
+    """Return the speed-up of the whole when a fraction ``share`` of its time is sped up by ``factor``.
 
     Parameters
     ----------
     share
         0 to 1.
     factor
-        One or more; infinite for a part that vanishes.
+        At least 1; infinite for a part that vanishes.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def amdahl(share: float, factor: float) -> float:
     if not 0 <= share <= 1:
         raise ArgumentError(f"amdahl(): `share` must be 0 to 1, got {share!r}. Write e.g. share=0.8")
     if not factor >= 1:
-        raise ArgumentError(f"amdahl(): `factor` must be one or more, got {factor!r}. Write e.g. factor=2")
+        raise ArgumentError(f"amdahl(): `factor` must be at least 1, got {factor!r}. Write e.g. factor=2")
     left = 1 - share + share / factor
     return 1 / left if left > 0 else float("inf")
 
@@ -87,18 +87,18 @@ def _gain(attribution: Attribution, change: str, causes: tuple[Cause, ...], fact
 def what_ifs(
     attribution: Attribution, log: Log | None = None, *, int8_ops_per_s: float | None = None, idle_cores: int = 0
 ) -> tuple[Gain, ...]:
-    """Return what each change could gain, the largest first, then those that do not apply.
+    """Return the possible gain of each change, largest first, followed by changes that do not apply.
 
     Parameters
     ----------
     attribution
-        Where the time went.
+        Attribution of the time.
     log
-        Of the same measurement, for number format and threads.
+        Log of the same measurement, for number format and threads.
     int8_ops_per_s
-        Rate of INT8 products that was measured on the same machine; None where it was not.
+        Measured rate of INT8 products on the same machine; None if not measured.
     idle_cores
-        Further cores that the machine has.
+        Number of unused cores of the machine.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def what_ifs(
     gains = []
     number = log.format if log is not None else "fp32"
     if number == "int8":
-        gains.append(Gain("INT8 arithmetic", False, "it computes in INT8 already"))
+        gains.append(Gain("INT8 arithmetic", False, "the network computes in INT8 already"))
     elif int8_ops_per_s is None:
         gains.append(Gain("INT8 arithmetic", False, "the INT8 rate of this machine was not measured"))
     elif int8_ops_per_s <= attribution.ops_per_s:
@@ -136,7 +136,7 @@ def what_ifs(
         gains.append(
             _gain(
                 attribution, "fusing all layers into one kernel", ("launch",), float(len(layers)),
-                f"one launch in place of {len(layers)}",
+                f"one launch instead of {len(layers)}",
             )
         )  # fmt: skip
     arithmetic = [layer for layer in attribution.layers if layer.bound == "compute"]
@@ -145,37 +145,37 @@ def what_ifs(
             Gain("vector instructions", False, "the compute bound is at the rate of vector instructions already")
         )
     else:
-        gains.append(Gain("vector instructions", False, "no layer is held by arithmetic"))
+        gains.append(Gain("vector instructions", False, "no layer is limited by arithmetic"))
     if idle_cores:
         gains.append(
-            _gain(attribution, f"{idle_cores} more cores", ("compute",), 1.0 + idle_cores, "arithmetic shared evenly")
+            _gain(attribution, f"{idle_cores} more cores", ("compute",), 1.0 + idle_cores, "arithmetic divided evenly")
         )
     else:
-        gains.append(Gain("more cores", False, "there is no further core, or how many is not known"))
+        gains.append(Gain("more cores", False, "there are no more cores, or their number is unknown"))
     gains.append(
         _gain(
             attribution,
             "kernels that attain the bound",
             ("launch", "residual"),
             float("inf"),
-            "nothing but the bounds left",
+            "only the bounds remain",
         )
     )
     return tuple(sorted(gains, key=lambda gain: (not gain.applies, -gain.speedup, gain.change)))
 
 
 def advice(attribution: Attribution, log: Log) -> tuple[str, ...]:
-    """Return what to try first, in sentences, from the largest gain that applies.
+    """Return advice in sentences, from the largest gain that applies.
 
     Parameters
     ----------
     attribution, log
-        Where the time went, and the measurement.
+        Attribution of the time, and the measurement.
     """
     told = []
     for gain in what_ifs(attribution, log):
         if gain.applies and gain.speedup > 1 + _WORTH:
             told.append(
-                f"{gain.change}: at most {gain.speedup:.2f}× ({gain.why}; it touches {gain.share:.0%} of the time)"
+                f"{gain.change}: at most {gain.speedup:.2f}× ({gain.why}; it affects {gain.share:.0%} of the time)"
             )
     return tuple(told[:3])

@@ -265,7 +265,7 @@ def confidence(devices: Iterable[Device]) -> Table:
     Examples
     --------
     >>> from mlsys.hardware import Hardware
-    >>> confidence([Hardware.Cloud.V100]).heads
+    >>> confidence([Hardware.Cloud.V100]).columns
     ('field', 'verified', 'secondary', 'derived', 'unverified', 'all')
     """
     counts: dict[str, Counter[str]] = {}

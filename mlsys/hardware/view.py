@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from mlsys.hardware.device import Device
-from mlsys.hardware.view_parts import Amount, ArrayShape, LevelView, LinkView, Part
+from mlsys.hardware.view_parts import Amount, ArrayShape, LevelView, LinkView, MachinePart
 from mlsys.precision import precision_name
 from mlsys.unit_checks import checked_choice
 from mlsys.units import Quantity
@@ -22,7 +22,7 @@ _UNITS: tuple[Unit, ...] = ("matrix", "vector")
 
 
 @dataclass(frozen=True, slots=True)
-class MachineView(Part):
+class MachineView(MachinePart):
     """A device in one number format, as floats in SI units; None where unknown.
 
     Attributes

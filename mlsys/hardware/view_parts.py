@@ -27,7 +27,7 @@ def _number(quantity: Quantity | None, unit: str) -> float | None:
     return fact_magnitude(quantity) * factor
 
 
-class Part(ABC):
+class MachinePart(ABC):
     """A part of a machine whose fields are facts."""
 
     __slots__ = ()
@@ -87,24 +87,24 @@ class Part(ABC):
 
 
 class Amount:
-    """Descriptor of a field of a :class:`Part`: its value in its SI unit, None if unknown; access records a use."""
+    """Descriptor of a field of a :class:`MachinePart`: its value in its SI unit, None if unknown; use is recorded."""
 
     def __init__(self, meaning: str) -> None:
         self.__doc__ = meaning
 
-    def __set_name__(self, owner: type[Part], name: str) -> None:
+    def __set_name__(self, owner: type[MachinePart], name: str) -> None:
         self.field = name
 
     @overload
-    def __get__(self, part: None, owner: type[Part]) -> Self: ...
+    def __get__(self, part: None, owner: type[MachinePart]) -> Self: ...
     @overload
-    def __get__(self, part: Part, owner: type[Part]) -> float | None: ...
-    def __get__(self, part: Part | None, owner: type[Part]) -> Self | float | None:
+    def __get__(self, part: MachinePart, owner: type[MachinePart]) -> float | None: ...
+    def __get__(self, part: MachinePart | None, owner: type[MachinePart]) -> Self | float | None:
         return self if part is None else part._get(self.field)
 
 
 @dataclass(frozen=True, slots=True)
-class LevelView(Part):
+class LevelView(MachinePart):
     """One memory of a machine; see :class:`mlsys.hardware.MemoryLevel` for the meaning of its scope.
 
     Examples
@@ -175,7 +175,7 @@ class LevelView(Part):
     bandwidth = Amount("Peak bandwidth in byte/s, per scope.")
     latency = Amount("Seconds from load to use.")
 
-    def leans(self, field: str, *, each: bool = False) -> dict[str, Quantity]:
+    def operands(self, field: str, *, each: bool = False) -> dict[str, Quantity]:
         """Return the facts behind the total of a field, or behind its value for ``each`` instance."""
         if not self.has(field):
             return {}
@@ -216,7 +216,7 @@ class LevelView(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class LinkView(Part):
+class LinkView(MachinePart):
     """One link of a machine, one direction.
 
     Examples

@@ -1,4 +1,4 @@
-"""How scattered accesses use what memory delivers: sectors, strides, layouts, rows of DRAM."""
+"""Memory efficiency of scattered accesses: sectors, strides, layouts, DRAM rows."""
 
 import itertools
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from mlsys.units import Q_, Quantity, ureg
 WARP = 32
 """Lanes of a warp of an NVIDIA GPU, which load together."""
 SECTOR = Q_(32, "byte")
-"""The least that such a GPU fetches from its L2 cache or its memory; four make a line."""
+"""Smallest fetch of such a GPU from its L2 cache or its memory; four sectors make a line."""
 
 _BYTES = Argument("byte", low=1, whole=True)
 _STRIDE = Argument("", low=0, whole=True)
@@ -25,14 +25,14 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 @dataclass(frozen=True)
 class WarpAccess:
-    """What one load of a warp touches.
+    """Memory traffic of one load of a warp.
 
     Attributes
     ----------
     sectors
         Distinct sectors touched.
     useful
-        Bytes asked for, each counted once.
+        Requested bytes, each counted once.
     moved
         Bytes of the sectors.
     """
@@ -43,7 +43,7 @@ class WarpAccess:
 
     @property
     def efficiency(self) -> Quantity:
-        """Bytes asked for over bytes moved."""
+        """Requested bytes over moved bytes."""
         ratio: Quantity = (self.useful / self.moved).to("")
         return ratio
 
@@ -64,16 +64,16 @@ def _addresses(where: str, addresses: Sequence[int] | np.ndarray) -> np.ndarray:
 
 @traced
 def warp_access(addresses: Sequence[int] | np.ndarray, element_size: Quantity, sector: Quantity = SECTOR) -> WarpAccess:
-    """Return the sectors that the lanes of a warp touch when they load together.
+    """Return the sectors that the lanes of a warp touch in one load.
 
     Parameters
     ----------
     addresses
         Byte address of each lane's element, whole numbers of zero or more, shape (lanes,).
     element_size
-        Of what each lane loads, whole bytes.
+        Size of each lane's element, whole bytes.
     sector
-        Least that memory delivers, whole bytes.
+        Smallest unit of a fetch, whole bytes.
 
     Returns
     -------
@@ -103,20 +103,20 @@ def warp_access(addresses: Sequence[int] | np.ndarray, element_size: Quantity, s
 def strided_access(
     stride: int, element_size: Quantity, lanes: int = WARP, sector: Quantity = SECTOR, offset: int = 0
 ) -> WarpAccess:
-    """Return the sectors that a warp touches when neighbouring lanes are ``stride`` elements apart.
+    """Return the sectors that a warp touches with neighbouring lanes ``stride`` elements apart.
 
     Parameters
     ----------
     stride
         Elements from lane to lane; 1 is contiguous, 0 is one element for all.
     element_size
-        Of one element, whole bytes.
+        Size of an element, whole bytes.
     lanes
         Lanes that load together.
     sector
-        Least that memory delivers, whole bytes.
+        Smallest unit of a fetch, whole bytes.
     offset
-        Elements before the first lane's; 0 starts on a sector.
+        Elements before that of the first lane; 0 starts on a sector boundary.
 
     Returns
     -------
@@ -145,14 +145,14 @@ def strided_access(
 
 @dataclass(frozen=True)
 class RowAccesses:
-    """What a sequence of accesses does to one bank of DRAM.
+    """Effect of a sequence of accesses on one bank of DRAM.
 
     Attributes
     ----------
     rows
         Row that each access falls into.
     hits
-        Whether it found its row open.
+        Whether the access found its row open.
     """
 
     rows: tuple[int, ...]
@@ -160,13 +160,13 @@ class RowAccesses:
 
     @property
     def opened(self) -> int:
-        """Rows that had to be opened, one after the other."""
+        """Number of row activations."""
         return self.hits.count(False)
 
 
 @traced
 def row_buffer(addresses: Sequence[int] | np.ndarray, row_size: Quantity) -> RowAccesses:
-    """Return which accesses find their row open in one bank of DRAM that keeps the last row open.
+    """Return the row hits of accesses to one bank of DRAM with an open-page policy.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def row_buffer(addresses: Sequence[int] | np.ndarray, row_size: Quantity) -> Row
     --------
     >>> row_buffer([0, 4, 8, 12], Q_(8, "byte")).hits  # along the rows
     (False, True, False, True)
-    >>> row_buffer([0, 8, 4, 12], Q_(8, "byte")).opened  # to and fro
+    >>> row_buffer([0, 8, 4, 12], Q_(8, "byte")).opened  # alternating rows
     4
     """
     where = "row_buffer"
@@ -203,7 +203,7 @@ def row_buffer(addresses: Sequence[int] | np.ndarray, row_size: Quantity) -> Row
 
 
 def layout_strides(channels: int, height: int, width: int, layout: Layout = "NCHW") -> tuple[int, int, int, int]:
-    """Return how many elements apart neighbours along n, c, h and w lie, in that order.
+    """Return the strides, in elements, along n, c, h and w, in that order.
 
     Parameters
     ----------
@@ -215,9 +215,9 @@ def layout_strides(channels: int, height: int, width: int, layout: Layout = "NCH
     Raises
     ------
     UnknownNameError
-        If the layout is another.
+        If the layout is unknown.
     ArgumentError
-        If a size is no positive whole number.
+        If a size is not a positive whole number.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What fusion buys: a network's bound one operator at a time against kernel by kernel."""
+"""Gain of operator fusion: a network's roofline bound before and after."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,16 +15,16 @@ from mlsys.units import Quantity
 
 @dataclass(frozen=True)
 class FusionGain(ResultMembers):
-    """The same work in more kernels and in fewer.
+    """The bound of a network before and after fusion.
 
     Attributes
     ----------
     unfused, fused
-        Least times, with their parts; the operators of each are their children.
+        Least times with their parts; operators are their children.
     kernels
-        How many kernels run, before and after.
+        Number of kernels before and after.
     saved
-        Bytes that are not moved any more.
+        Bytes that are no longer moved.
     """
 
     unfused: Result
@@ -43,7 +43,7 @@ class FusionGain(ResultMembers):
         return tuple(dict.fromkeys((*self.unfused.facts, *self.fused.facts)))
 
     def record(self) -> dict[str, Any]:
-        """Return the gain as plain data, for JSON: both results, and what fusion saves."""
+        """Return the gain as plain data, for JSON: both results, and the savings of fusion."""
         return {
             "unfused": self.unfused.record(),
             "fused": self.fused.record(),
@@ -54,15 +54,15 @@ class FusionGain(ResultMembers):
 
     @property
     def speedup(self) -> float:
-        """How many times less the least time is."""
+        """Ratio of the least time before fusion to that after."""
         return float((self.unfused.time / self.fused.time).m_as(""))
 
     def explain(self) -> str:
-        """Return what fusion changes, as text."""
+        """Return the effect of fusion, as text."""
         before, after = self.kernels
         lines = [
             f"{self.fused.workload} on {self.fused.device}: {self.unfused.time.to_compact():.4g} in {before} kernels, "
-            f"{self.fused.time.to_compact():.4g} in {after}: {self.speedup:.3g} times less "
+            f"{self.fused.time.to_compact():.4g} in {after}: {self.speedup:.3g}× as fast "
             f"({self.saved.to_compact():.4g} not moved)"
         ]
         for name, part in self.unfused.parts.items():
@@ -84,13 +84,13 @@ def fusion_gain(
     Parameters
     ----------
     device
-        A twin, such as ``Hardware.Cloud.A100``.
+        A device, such as ``Hardware.Cloud.A100``.
     workload
-        A fused network; the one it was made of is compared with it.
+        A fused network; it is compared with the network that it was made from.
     mapping
-        As in :func:`mlsys.models.roofline`.
+        As for :func:`mlsys.models.roofline`.
     launch_overhead
-        Time added for each kernel, s; by default none.
+        Time added for each kernel, s; zero by default.
 
     Raises
     ------

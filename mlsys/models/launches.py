@@ -1,4 +1,4 @@
-"""When kernels run that a host asks for and does not wait for: a queue between two clocks."""
+"""Asynchronous kernel launches: a queue between the host's and the device's timeline."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,39 +11,39 @@ from mlsys.units import Quantity, ureg
 
 @dataclass(frozen=True)
 class LaunchTimeline:
-    """Host and device while kernels are launched asynchronously.
+    """Timeline of host and device while kernels are launched asynchronously.
 
     Attributes
     ----------
-    asked
-        When the host is done with each launch, and goes on to the next.
-    begun, ended
-        When the device begins and ends each kernel.
+    launched
+        Time at which the host finishes each launch and continues.
+    started, ended
+        Times at which the device starts and ends each kernel.
     """
 
-    asked: tuple[Quantity, ...]
-    begun: tuple[Quantity, ...]
+    launched: tuple[Quantity, ...]
+    started: tuple[Quantity, ...]
     ended: tuple[Quantity, ...]
 
     @property
     def time(self) -> Quantity:
-        """From the first call to the end of the last kernel: what a host that waits at the end sees."""
+        """Time from the first call to the end of the last kernel, as seen by a host that synchronises at the end."""
         return self.ended[-1]
 
     @property
     def busy(self) -> Quantity:
-        """Time in which the device works."""
-        spans = zip(self.begun, self.ended, strict=True)
+        """Time during which the device computes."""
+        spans = zip(self.started, self.ended, strict=True)
         worked: Quantity = sum((end - begin for begin, end in spans), start=ureg.Quantity(0.0, "s"))
         return worked
 
 
 @traced
 def launch_timeline(launch: Quantity, kernels: Sequence[Quantity]) -> LaunchTimeline:
-    """Return when each kernel runs if the host launches one after the other and never waits.
+    """Return the timeline of kernels that the host launches one after the other without waiting.
 
-    The host spends ``launch`` on each kernel. The device takes kernels in order, and begins one as
-    soon as it has been asked for and the one before has ended.
+    The host spends ``launch`` on each kernel. The device runs kernels in order, and starts one as soon as it has been
+    launched and its predecessor has ended.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def launch_timeline(launch: Quantity, kernels: Sequence[Quantity]) -> LaunchTime
     ------
     ArgumentError
         If there are no kernels.
-    UnitError
+    If an argument is not a time.
         If an argument is no time.
 
     References
@@ -82,12 +82,14 @@ def launch_timeline(launch: Quantity, kernels: Sequence[Quantity]) -> LaunchTime
         checked_number(where, f"kernels[{index}]", kernel, positive("s"), {}) for index, kernel in enumerate(kernels)
     ]
     if not lengths:
-        raise ArgumentError(f'{where}(): `kernels` must hold one time or more, got none. Write e.g. [Q_(2, "us")] * 4')
-    asked, begun, ended = [], [], []
+        raise ArgumentError(f'{where}(): `kernels` must hold at least one time, got none. Write e.g. [Q_(2, "us")] * 4')
+    launched, started, ended = [], [], []
     free = 0.0
     for index, length in enumerate(lengths, start=1):
-        asked.append(index * step)
-        begun.append(max(index * step, free))
-        free = begun[-1] + length
+        launched.append(index * step)
+        started.append(max(index * step, free))
+        free = started[-1] + length
         ended.append(free)
-    return LaunchTimeline(*(tuple(ureg.Quantity(float(at), "s") for at in times) for times in (asked, begun, ended)))
+    return LaunchTimeline(
+        *(tuple(ureg.Quantity(float(at), "s") for at in times) for times in (launched, started, ended))
+    )

@@ -1,8 +1,8 @@
-"""Results as plain data: what ``--json`` prints, and what another program may keep.
+"""Records: results as plain data, as printed by ``--json`` and stored by other programs.
 
-Every quantity is ``{"value": …, "unit": …}`` in the unit of :data:`UNITS`, or a number whose name is found with its
-unit under ``units``; ``record`` is the version of this form, which grows when a name is taken away or changes its
-meaning.
+Every quantity is ``{"value": …, "unit": …}`` in the unit of :data:`UNITS`, or a plain number whose unit is listed under
+``units`` by the number's name. ``record`` is the version of this format; it increases when a name is removed or changes
+its meaning.
 """
 
 import math
@@ -13,12 +13,12 @@ from mlsys.provenance import Fact, origins_within
 from mlsys.units import Quantity
 
 VERSION = 1
-# By dimension, the unit that a record states a quantity in.
+# The unit of a record's quantities, by dimension.
 UNITS = (
     "s", "byte", "FLOP", "MAC", "cycle", "J", "W", "USD", "gCO2e", "FLOP/s", "byte/s", "FLOP/byte", "FLOP/W", "1/s", "",
     "USD/hour", "USD/Mtoken", "USD/kWh", "gCO2e/hour", "gCO2e/Mtoken", "gCO2e/kWh", "kWh/Mtoken",
 )  # fmt: skip
-# What plain numbers are counted in, by their whole name, and else by what it ends with.
+# Units of plain numbers, by full name or else by suffix.
 _BY_NAME = {
     "bytes": "byte", "capacity": "byte", "offset": "byte", "alignment": "byte", "flops": "FLOP", "macs": "MAC",
     "params": "param", "seconds": "s", "joules": "J", "samples_per_second": "1/s", "percent": "%", "words": "word",
@@ -34,7 +34,7 @@ _BY_ENDING = {
 
 
 def unit_of_name(name: str) -> str:
-    """Return the unit that a plain number of this name is counted in; empty for shares, counts and what is no number.
+    """Return the unit of a plain number of this name; empty for shares, counts and non-numeric values.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def unit_of_name(name: str) -> str:
 
 
 def with_units(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record with its version, and under ``units`` the unit of each plain number in it, at any depth.
+    """Return a record with its format version, and the unit of each plain number, at any depth, under ``units``.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def with_units(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _numbers_in(value: Any) -> Iterator[str]:
-    """Yield the names under which numbers stand; what has a unit beside it is passed over."""
+    """Yield the names of plain numbers; quantities with a unit are skipped."""
     if isinstance(value, Mapping) and "unit" not in value:
         for name, entry in value.items():
             entries = (
@@ -74,7 +74,7 @@ def _numbers_in(value: Any) -> Iterator[str]:
 
 
 def plain_amount(quantity: Quantity) -> dict[str, Any]:
-    """Return a quantity as its number and its unit; None in the place of an infinite number.
+    """Return a quantity as a number and a unit; an infinite number becomes None.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What every model answers with."""
+"""``Result``: the answer of every model."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mlsys.units import Q_, Quantity
 
 @dataclass(frozen=True)
 class Result:
-    """Time, what bounds it, and the parts that sum to it.
+    """Time, the cause that bounds it, and the parts that sum to it.
 
     Attributes
     ----------
     model, device, workload
-        Names of what was asked.
+        Names of the model, the device and the workload.
     time
         Seconds.
     bound_by
@@ -29,9 +29,9 @@ class Result:
     figures
         Named quantities worth reporting: intensity, ridge, attained rate, utilisation.
     assumptions
-        What the model takes for granted, in words.
+        Assumptions of the model, in words.
     children
-        Results of the operators, where the workload is a network.
+        Results of the operators, if the workload is a network.
     """
 
     model: str
@@ -46,10 +46,10 @@ class Result:
 
     @property
     def range(self) -> tuple[Quantity, Quantity]:
-        """Between which times four measurements in five should lie, s: open above, for it leaves out what slows.
+        """80 % interval of the time, s, without an upper end: these models omit what slows a real machine down.
 
-        These models are of ideal machines. How much longer real ones take, they cannot tell; the estimate of
-        :func:`mlsys.models.analysis.analyze`, which is fitted to measurements, has an upper end.
+        A lower bound of an ideal machine says nothing about the upper end; the estimate of
+        :func:`mlsys.models.analysis.analyze`, which is fitted to measurements, has one.
 
         Examples
         --------
@@ -96,7 +96,7 @@ class Result:
         }
 
     def explain(self) -> str:
-        """Return the result in sentences and a small table, for people."""
+        """Return the result as sentences and a small table."""
         lines = [
             f"{self.workload} on {self.device}: {self.time.to_compact():.4g}, bound by {self.bound_by} ({self.model}).",
             "Time:",
@@ -112,7 +112,7 @@ class Result:
 
 
 class ResultMembers:
-    """Members of the ``result`` that a larger answer holds: time, what bounds it, range, parts and facts."""
+    """Members shared by answers that contain a ``result``: time, bound, range, parts and facts."""
 
     result: Any
 
@@ -129,7 +129,7 @@ class ResultMembers:
 
     @property
     def range(self) -> tuple[Quantity, Quantity]:
-        """Between which times four measurements in five should lie, s."""
+        """80 % interval of the time, s."""
         low, high = self.result.range
         return low, high
 

@@ -44,21 +44,20 @@ def roofline(
     bandwidth_efficiency: float = 1.0,
     launch_overhead: Quantity | None = None,
 ) -> Result:
-    """Return the least time that ``workload`` can take on ``device``.
+    """Return the least time of ``workload`` on ``device`` by the roofline model.
 
     Parameters
     ----------
     device
-        A twin, such as ``Hardware.Cloud.A100``.
+        A device, such as ``Hardware.Cloud.A100``.
     workload
         An operator, or a network whose operators run one after the other.
     mapping
-        Rate, unit, memory level and overlap; by default the data's own precision,
-        dense, main memory, with overlap.
+        Rate, unit, memory level and overlap; defaults: the data's own precision, dense, main memory, with overlap.
     compute_efficiency, bandwidth_efficiency
-        Shares of peak and bandwidth that are reached, above 0 and up to 1.
+        Attained fractions of peak and bandwidth, above 0 and up to 1.
     launch_overhead
-        Time added for each operator, s; by default none.
+        Time added for each operator, s; zero by default.
 
     Returns
     -------
@@ -68,9 +67,9 @@ def roofline(
     Raises
     ------
     UnknownNameError
-        If the device lacks the precision, unit or level; nothing falls back silently.
+        If the device lacks the precision, unit or level; there is no silent fallback.
     ArgumentError
-        If bytes were counted in another element size than the chosen rate computes on.
+        If the bytes were counted with another element size than that of the chosen rate.
 
     References
     ----------
@@ -117,7 +116,7 @@ def _of_operator(
     if element_size(precision) != element_size(operator.precision):
         raise ArgumentError(
             f"roofline(): `mapping.compute_precision` is {precision}, but the bytes of {operator.name!r} were "
-            f"counted in {operator.precision}. Make the operator with precision={precision!r}"
+            f"counted in {operator.precision}. Build the operator with precision={precision!r}"
         )
     peak = device.peak(precision, how.sparsity, how.unit)
     bandwidth = device.level(how.level).bandwidth
@@ -190,7 +189,7 @@ def _sum(device: Device, network: Network, results: tuple[Result, ...], assumpti
 
 
 def _kernels_counted(network: Network) -> tuple[str, ...]:
-    """Return as what kernels, at which sizes and in which format a captured network is counted."""
+    """Return the kernels, sizes and format of a captured network, in words."""
     from mlsys.mapping.fusion import FusedWorkload
     from mlsys.workloads import Workload
 
@@ -200,7 +199,7 @@ def _kernels_counted(network: Network) -> tuple[str, ...]:
     if isinstance(network, FusedWorkload):
         return (f"{len(network)} kernels for {len(network.unfused)} operators, fused by the caller; {sizes}",)
     hint = ". mlsys.analyze() fuses them as software does" if network.is_unfused else ""
-    return (f"{len(network)} operators, each a kernel of its own; {sizes}{hint}",)
+    return (f"{len(network)} operators, each a separate kernel; {sizes}{hint}",)
 
 
 def _assumptions(how: Mapping, compute: float, bandwidth: float, launch: Quantity) -> tuple[str, ...]:

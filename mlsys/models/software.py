@@ -1,4 +1,4 @@
-"""``SoftwareStack``: which software runs a network, as a value instead of a text."""
+"""``SoftwareStack``: the software that runs a network, as a typed value."""
 
 from __future__ import annotations
 
@@ -34,13 +34,12 @@ class SoftwareStack:
     version
         Such as ``"0.14"``; empty for any.
     variant
-        Number format or mode where the software has several, such as ``"fp8 blocks"``; empty for the usual one.
+        Number format or mode, where the software has several, such as ``"fp8 blocks"``; empty for the default.
     work
-        What it runs, such as ``"network"``, ``"llm decode"`` or ``"gemm"``; empty for the kind of the network that is
-        analysed.
+        Kind of work, such as ``"network"``, ``"llm decode"`` or ``"gemm"``; empty for the kind of the analysed network.
     machine
-        Class of machines: ``"GPU"``, ``"CPU"``, ``"NPU"``, ``"TPU"``, ``"SoC"`` or ``"MCU"``; empty for that of the
-        device.
+        Class of machines: ``"GPU"``, ``"CPU"``, ``"NPU"``, ``"TPU"``, ``"SoC"`` or ``"MCU"``; empty for the class of
+        the device.
 
     Examples
     --------
@@ -62,17 +61,17 @@ class SoftwareStack:
 
     @classmethod
     def parse(cls, text: str) -> SoftwareStack:
-        """Return the software that a text names: family, version, variant, work and machine, in this order.
+        """Return the software named by a text: family, version, variant, work and machine, in this order.
 
         Parameters
         ----------
         text
-            Such as ``"eager network on GPU"``; whether measurements of it exist is not asked here.
+            Such as ``"eager network on GPU"``; it need not have measurements.
 
         Raises
         ------
         ArgumentError
-            If it is not a text, or an empty one.
+            If it is not a text, or is empty.
 
         Examples
         --------
@@ -87,7 +86,7 @@ class SoftwareStack:
         words, _, machine = text.strip().partition(" on ")
         work = max((each for each in _WORK if f" {words}".endswith(f" {each}")), key=len, default="")
         rest = words.removesuffix(work).split()
-        if not rest:  # a family that is called by its work, such as "stream"
+        if not rest:  # a family with the name of its work, such as "stream"
             return cls(words, machine=machine)
         end = next(
             (i for i, word in enumerate(rest) if i and (_VERSION.fullmatch(word) or _VARIANT.fullmatch(word))), None
@@ -109,26 +108,26 @@ class SoftwareStack:
 
 
 def _is_version(words: list[str], index: int) -> bool:
-    """Return whether a word is a version: a number that counts no threads."""
+    """Return whether a word is a version, not a number of threads."""
     return bool(_VERSION.fullmatch(words[index])) and words[index + 1 : index + 2] != ["thread"]
 
 
 def software_of(
     device: Device, software: SoftwareStack | str | None, kind: str = NETWORK, precision: str = ""
 ) -> SoftwareStack:
-    """Return the fitted software that a caller means, or the usual one for such work on a device.
+    """Return the fitted software for a stack or its name, or the default for such work on a device.
 
     Parameters
     ----------
     device, kind, precision
-        As of :func:`mlsys.models.estimate.default_software.setting_of`.
+        As for :func:`mlsys.models.estimate.default_software.setting_of`.
     software
-        A stack, its name, or None. Work and machine that it leaves open are those of the network and the device.
+        A stack, its name, or None. Work and machine default to those of the network and the device.
 
     Raises
     ------
     UnknownNameError
-        If no such software was fitted; the error lists those for such work on such a device.
+        If no such software was fitted; the message lists the software fitted for such work on such a device.
     ArgumentError
         If it is neither a stack nor a name.
 

@@ -1,1 +1,1 @@
-"""Planning: which mapping, which placement, found by search with a proof or an honest bound."""
+"""Planners: mappings, placements and memory plans found by search, with a proof or a stated gap."""

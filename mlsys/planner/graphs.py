@@ -1,4 +1,4 @@
-"""What a planner is given: the graph of a network, and an order in which its operators can run."""
+"""Inputs of planners: the graph of a network, and an order in which its operators can run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def graph_of(where: str, workload: Workload | OperatorGraph) -> OperatorGraph:
 
 
 def checked_order(where: str, graph: OperatorGraph, order: Sequence[int] | None) -> tuple[int, ...]:
-    """Return an order in which the operators can run, by default the graph's own, or refuse it."""
+    """Return a valid execution order, by default the graph's own; raise for an invalid one."""
     if order is None:
         return tuple(range(len(graph)))
     given = tuple(order)

@@ -1,4 +1,4 @@
-"""Running operators side by side on several streams: list scheduling by the critical path."""
+"""Concurrent operators on several streams: list scheduling by the critical path."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SECOND = ureg.Unit("s")
 
 
 class Task(NamedTuple):
-    """One operator on one stream, from start to end, in seconds."""
+    """One operator on one stream, with start and end in seconds."""
 
     operator: int
     stream: int
@@ -35,16 +35,16 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True)
 class Schedule:
-    """When and on which stream each operator runs.
+    """Schedule of operators on streams.
 
     Attributes
     ----------
     graph
-        What runs.
+        The scheduled graph.
     streams
-        How many streams there are, used or not.
+        Number of streams, used or not.
     tasks
-        One for each operator, by its place in the graph.
+        One per operator, in the order of the graph.
     """
 
     graph: OperatorGraph
@@ -53,17 +53,17 @@ class Schedule:
 
     @property
     def makespan(self) -> Quantity:
-        """From the first start to the last end."""
+        """Time from the first start to the last end."""
         return ureg.Quantity(max(task.end for task in self.tasks), _SECOND)
 
     @property
     def work(self) -> Quantity:
-        """What one stream takes: the sum of all times."""
+        """Time on a single stream: the sum of all times."""
         return ureg.Quantity(sum(task.end - task.start for task in self.tasks), _SECOND)
 
     @property
     def critical_path(self) -> Quantity:
-        """The longest chain of operators that wait for each other: no number of streams is faster."""
+        """Longest chain of dependent operators: a lower bound for any number of streams."""
         return ureg.Quantity(float(max(self._tails)), _SECOND)
 
     @cached_property
@@ -74,17 +74,17 @@ class Schedule:
     def lower_bound(self) -> Quantity:
         """The longer of the critical path and an equal share of the work."""
         bound = max(self.critical_path.m_as("s"), self.work.m_as("s") / self.streams)
-        return ureg.Quantity(min(bound, self.makespan.m_as("s")), _SECOND)  # sums in another order differ by a hair
+        return ureg.Quantity(min(bound, self.makespan.m_as("s")), _SECOND)  # sums in another order differ by rounding
 
     @property
     def speedup(self) -> float:
-        """Time on one stream over time on these."""
+        """Ratio of the time on one stream to the makespan."""
         span = self.makespan.m_as("s")
         return float(self.work.m_as("s") / span) if span else 1.0
 
     @property
     def critical(self) -> tuple[int, ...]:
-        """Places of the operators of one longest chain, in the order in which they run."""
+        """Indices of the operators of one longest chain, in execution order."""
         after = _followers(self.graph)
         chain = [int(np.argmax(self._tails))]
         while after[chain[-1]]:
@@ -92,7 +92,7 @@ class Schedule:
         return tuple(chain)
 
     def explain(self) -> str:
-        """Return the times and their bounds, in sentences."""
+        """Return the times and their bounds, as sentences."""
         chain = self.critical
         first, last = (self.graph.operators[step].name for step in (chain[0], chain[-1]))
         return "\n".join(
@@ -102,7 +102,7 @@ class Schedule:
                 f"One stream takes {self.work.to_compact():.4g}; the critical path of {len(chain)} of "
                 f"{len(self.graph)} operators, {first} to {last}, {self.critical_path.to_compact():.4g}.",
                 f"No schedule is faster than {self.lower_bound.to_compact():.4g}.",
-                "Taken for granted: an operator takes as long beside others as alone, and streams wait for each other "
+                "Assumptions: an operator takes as long next to others as alone, and streams wait for each other "
                 "at no cost.",
             )
         )
@@ -134,20 +134,20 @@ def schedule_streams(
     *,
     streams: int = 2,
 ) -> Schedule:
-    """Return a schedule in which no stream idles while an operator is ready to run.
+    """Return a list schedule, in which no stream idles while an operator is ready to run.
 
-    Of the operators that are ready the one with the longest chain behind it goes first. The makespan is at
-    least the critical path and an equal share of the work, at most their sum weighted as Graham showed,
-    ``work / streams + (1 - 1 / streams) × critical path``, and so within ``2 - 1 / streams`` of the best.
+    Of the ready operators, the one with the longest remaining chain runs first. The makespan is at least the critical
+    path and an equal share of the work, and by Graham's bound at most ``work / streams + (1 - 1 / streams) × critical
+    path``, and so within ``2 - 1 / streams`` of the optimum.
 
     Parameters
     ----------
     workload
         A captured network, or its graph.
     times
-        Result of a model on that network, whose children are its operators; or a time for each, s.
+        Result of a model for that network, whose children are its operators; or a time for each, s.
     streams
-        Operators that can run at once.
+        Number of operators that can run at once.
 
     Returns
     -------
@@ -156,7 +156,7 @@ def schedule_streams(
     Raises
     ------
     ArgumentError, ArgumentUnitError
-        If there is not one time for each operator, or a time is negative or no time.
+        If the number of times is not that of the operators, or a value is negative or not a time.
 
     References
     ----------

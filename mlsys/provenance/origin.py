@@ -88,7 +88,7 @@ class Fact:
         """Return the name of the fact."""
         return f"the fact {self.name}"
 
-    def pedigree(self, quantity: object) -> str:
+    def describe(self, quantity: object) -> str:
         """Return the printed form of ``quantity``: its value, meaning, uncertainty, source and confidence."""
         uncertainty = (
             "not stated" if self.uncertainty is None else f"± {self.uncertainty:g}" if self.uncertainty else "exact"

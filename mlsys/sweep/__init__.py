@@ -1,4 +1,4 @@
-"""Every combination of networks, devices, batches and number formats, evaluated and kept."""
+"""Sweeps over all combinations of networks, devices, batches and number formats, with stored results."""
 
 import sys
 from types import ModuleType
@@ -11,7 +11,7 @@ __all__ = ["COLUMNS", "SweepRow", "SweepSpec", "SweepTable", "Variant", "load_re
 
 
 class _CallableModule(ModuleType):
-    """A package that can be called: ``mlsys.sweep(spec)`` is :func:`mlsys.sweep.run.sweep`."""
+    """A callable package: ``mlsys.sweep(spec)`` is :func:`mlsys.sweep.run.sweep`."""
 
     __call__ = staticmethod(sweep)
 

@@ -1,11 +1,11 @@
-"""A network at many batches, from a few at which it is made.
+"""Kernels of a network at many batches, interpolated from a few.
 
-Every size that depends on the batch grows in proportion to it, and what is decided on the way to a network's kernels
-compares such sizes. Two straight lines cross once at most: what is decided alike at two batches is decided alike
-between them. So where a network comes to the same kernels at three batches, with numbers on one line, it is on that
-line between them. Whole numbers the line gives exactly, and to twelve digits those of which an algorithm leaves a part,
-as Winograd's does of multiplications. Where a number bends, as the part of a
-table of words that is read at all, there are two lines. Any other batch is made.
+Every size that depends on the batch is proportional to it, and decisions in lowering a network to kernels compare such
+sizes. Two straight lines cross at most once: a decision that is the same at two batches is the same between them. So if
+a network has the same kernels at three batches, with numbers on one line, the line holds between them. It is exact for
+whole numbers, and holds to twelve digits for numbers that an algorithm scales, such as Winograd's multiplications.
+Where a number has a bend, such as the rows of an embedding table that are read, two lines are used. Any other batch is
+built directly.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from mlsys.models.estimate.work import Work
 from mlsys.precision import element_size
 from mlsys.workloads import Network
 
-_EXACT = 2.0**53  # up to which floats hold every whole number
-_ROUNDING = 1e-12  # that a number on a line, which is not whole, is off it at most
-_POINTS = 3  # that make sure of a line
+_EXACT = 2.0**53  # largest whole number up to which floats are exact
+_ROUNDING = 1e-12  # tolerance for numbers that are not whole
+_POINTS = 3  # points that confirm a line
 _COUNT = Work.FIELDS.index("count")
 
 
 @dataclass(frozen=True, eq=False)
 class CountedKernels:
-    """The kernels of a network at one batch, in plain numbers.
+    """Kernels of a network at one batch, as plain numbers.
 
-    Layers repeat: :meth:`distinct` takes equal kernels together, which only their counts tell from one.
+    Layers repeat: :meth:`distinct` merges equal kernels and records their counts.
 
     Attributes
     ----------
     name
-        Of the network.
+        Name of the network.
     columns
         Shape (fields of :class:`~mlsys.models.estimate.work.Work`, kernels), in the order in which they run.
     precisions, kinds
-        Of the operator that each kernel belongs to.
+        Of the operator of each kernel.
     names
-        Of the operators.
+        Names of the operators.
     alike
-        How many kernels each column stands for; None where each is one.
+        Number of kernels of each column; None if each is one.
     stored
-        Bytes of the weights of the whole module; None where the network does not say.
+        Weight bytes of the whole module; None if unknown.
     parameters
-        How many it has.
+        Number of parameters.
     """
 
     name: str
@@ -64,7 +64,7 @@ class CountedKernels:
 
     @classmethod
     def of(cls, network: Network, running: Running | None = None) -> CountedKernels:
-        """Return the kernels of a network, run in some way; those beside its operators behind all of them."""
+        """Return the kernels of a network for a way of running it; layout copies follow the operators."""
         counted = as_counted(network, running or Running())
         ran = kernels_run(counted, running or Running())
         order, rows = network.arrays.order, len(network.arrays)
@@ -85,11 +85,11 @@ class CountedKernels:
 
     @property
     def times(self) -> NDArray[np.float64]:
-        """How many kernels each column stands for, shape (kernels,)."""
+        """Number of kernels of each column, shape (kernels,)."""
         return np.ones(self.columns.shape[1]) if self.alike is None else self.alike
 
     def distinct(self) -> CountedKernels:
-        """Return the same kernels with equal ones in one column.
+        """Return the same kernels with equal ones merged into one column.
 
         Examples
         --------
@@ -102,12 +102,12 @@ class CountedKernels:
 
     @property
     def value_bytes(self) -> NDArray[np.float64]:
-        """Bytes of a value in the number format of each operator, shape (operators,)."""
+        """Bytes per value in the number format of each operator, shape (operators,)."""
         sizes = {name: float(element_size(name).m_as("byte")) for name in set(self.precisions)}
         return np.array([sizes[name] for name in self.precisions])
 
     def is_like(self, other: CountedKernels) -> bool:
-        """Tell whether all is equal but the numbers of the kernels."""
+        """Return whether everything is equal except the numbers of the kernels."""
         plain = [
             (kernels.name, kernels.precisions, kernels.kinds, kernels.names, kernels.stored, kernels.parameters)
             for kernels in (self, other)
@@ -116,13 +116,13 @@ class CountedKernels:
 
 
 def _whole(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which numbers are whole, and exact."""
+    """Return which numbers are whole and exact."""
     whole: NDArray[np.bool_] = (numbers == np.rint(numbers)) & (np.abs(numbers) < _EXACT)
     return whole
 
 
 def _together(kernels: CountedKernels, slope: NDArray[np.float64]) -> tuple[CountedKernels, NDArray[np.float64]]:
-    """Return kernels, and what each batch adds to them, with those in one column that are equal at every batch."""
+    """Return kernels and their slopes over the batch, with kernels that are equal at every batch merged."""
     labels = list(zip(kernels.precisions, kernels.kinds, strict=True))
     numbered = {label: number for number, label in enumerate(sorted(set(labels)))}
     number = np.array([[float(numbered[label]) for label in labels]])
@@ -139,7 +139,7 @@ def _together(kernels: CountedKernels, slope: NDArray[np.float64]) -> tuple[Coun
 
 
 class Line(NamedTuple):
-    """The kernels from one batch to another: what they are at the first, and what each batch adds."""
+    """Kernels as a linear function of the batch: values at the first batch, and slopes."""
 
     first: int
     last: int
@@ -152,9 +152,9 @@ class Line(NamedTuple):
 
 
 class AcrossBatches:
-    """What a network comes to at the batches that are asked for; ``made`` makes it at one.
+    """Kernels of a network at all requested batches; ``made`` builds them for one batch.
 
-    Equal kernels are in one column.
+    Equal kernels are merged into one column.
 
     Examples
     --------
@@ -180,7 +180,7 @@ class AcrossBatches:
         self._tried: set[tuple[int, ...]] = set()
 
     def at(self, batch: int, among: Iterable[int] = ()) -> CountedKernels:
-        """Return the kernels at a batch, of all that will be asked for. What making them raises is raised."""
+        """Return the kernels at a batch; ``among`` are all batches that will be requested."""
         kernels = self._drawn(batch)
         if kernels is None and (asked := tuple(sorted({batch, *among}))) not in self._tried:
             self._tried.add(asked)
@@ -202,7 +202,7 @@ class AcrossBatches:
         return self._known[batch]
 
     def _draw(self, asked: tuple[int, ...]) -> None:
-        """Draw one line through the batches that are asked for, or two."""
+        """Fit one line through the requested batches, or two."""
         try:
             low, next_, top = (self._make(asked[index]) for index in (0, 1, -1))
             if self._straight(asked[0], asked[1], asked[-1]) or not low.is_like(top):
@@ -219,10 +219,10 @@ class AcrossBatches:
                 self._straight(asked[0], asked[1], below)
                 self._straight(above, asked[-2], asked[-1])
         except (ValueError, LookupError):
-            return  # a batch that the network does not take is refused when its turn comes
+            return  # a batch that the network does not accept is refused when it is requested
 
     def _straight(self, *batches: int) -> bool:
-        """Tell whether the kernels at three batches are on one line, and keep it."""
+        """Return whether the kernels at three batches are on one line, and store the line."""
         first, second, last = sorted(batches)
         if len({first, second, last}) < _POINTS:
             return False

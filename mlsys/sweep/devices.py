@@ -1,4 +1,4 @@
-"""The devices that a specification asks for by what they are."""
+"""Devices selected by the criteria of a specification."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ def matching(entry: Mapping[str, Any]) -> list[str]:
     chosen = [
         device for device in everything if wanted is None or Hardware.class_of(device.id).lower() == wanted.lower()
     ]
-    # A vendor or kind may be missing in one class and be there in another: then nothing matches, and no name is wrong.
+    # A vendor or kind may be absent in one class and present in another: then nothing matches, and no name is unknown.
     named = {key: criteria[key] for key in ("kind", "vendor") if key in criteria}
     find(Hardware, **named)
     present = [device for device in chosen if all(getattr(device, k).lower() == v.lower() for k, v in named.items())]

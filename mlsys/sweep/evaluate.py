@@ -1,4 +1,4 @@
-"""Evaluates points side by side, with the numbers that ``analyze`` gives for each of them."""
+"""Batched evaluation of points, with the same numbers as ``analyze`` for each of them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from mlsys.sweep.spec import Variant
 from mlsys.sweep.table import SweepRow
 
 Array = NDArray[np.float64]
-# Kernels times devices that are timed at once: their columns stay in a processor's cache.
+# Kernels times devices per batch, limited so that the columns stay in the CPU's cache.
 ROWS = 4096
 _CAUSES = ("compute", "memory", "launch")
 
@@ -40,25 +40,25 @@ def evaluate_points(points: Sequence[Point], code: str | None = None) -> dict[st
     Parameters
     ----------
     points
-        In order; neighbours of one case share their network.
+        Points in order; neighbouring points of one case share their network.
     code
-        The version of the evaluation that the points were enumerated with; by default any.
+        Version of the evaluation code with which the points were enumerated; by default any.
 
     Raises
     ------
     ArgumentError
-        If the code here is another version, as on a machine where the package is older.
+        If this machine has another version of the code, such as an older package.
     """
     if code is not None and code != code_digest():
         raise ArgumentError(
-            "evaluate_points(): this machine has another version of mlsys than the one that asks. "
-            "Install the same on both"
+            "evaluate_points(): this machine has another version of mlsys than the caller. "
+            "Install the same version on both"
         )
     batches: dict[Variant, set[int]] = {}
     cases: dict[int, list[int]] = {}
     for place, point in enumerate(points):
         batches.setdefault(point.case.variant, set()).add(point.case.batch)
-        cases.setdefault(id(point.case), []).append(place)  # points of one case share it
+        cases.setdefault(id(point.case), []).append(place)  # points of one case share the object
     rows: list[SweepRow | None] = [None] * len(points)
     timer = _Timer()
     held: list[tuple[int, CaseWork]] = []
@@ -85,7 +85,7 @@ def evaluate_points(points: Sequence[Point], code: str | None = None) -> dict[st
 def _made(case: SweepCase, batches: Iterable[int]) -> tuple[CaseWork | None, str]:
     try:
         return work_of(case, batches), ""
-    except Exception as error:  # a network is anybody's code: whatever it raises is the reason of its rows
+    except Exception as error:  # user code may raise anything, which becomes the reason in its rows
         text = str(error).strip().splitlines()
         plain = isinstance(error, (ValueError, LookupError, OSError))
         return None, (text[0] if text and plain else f"{type(error).__name__}: {text[0] if text else ''}".rstrip(": "))
@@ -93,14 +93,14 @@ def _made(case: SweepCase, batches: Iterable[int]) -> tuple[CaseWork | None, str
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of a device that runs a network, at any batch."""
+    """Known effects for a device and a network, at any batch."""
 
     parameters: Array
     reach: RangeWithoutTime
 
 
 class _Timer:
-    """Times points side by side, and looks up once what many of them share."""
+    """Batched timing of points, with caches for shared parts."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Any, ...], _Known] = {}
@@ -108,7 +108,7 @@ class _Timer:
         self._calibrated = calibrated_device()[0]
 
     def fill(self, rows: list[SweepRow | None], points: Sequence[Point], held: Sequence[tuple[int, CaseWork]]) -> None:
-        """Put the rows of some points, by their places, where they belong."""
+        """Insert the rows of some points at their indices."""
         if held:
             able = [(network, points[place]) for place, network in held]
             for (place, _), row in zip(held, self._answers(able), strict=True):
@@ -127,7 +127,7 @@ class _Timer:
         seconds = times.seconds
         least = np.maximum(computing, moving)
         bound_by = _largest(stack, least, np.where(computing >= moving, 0, 1)).tolist()
-        held_by = _largest(stack, seconds, _held(times)).tolist()
+        limited_by = _largest(stack, seconds, _held(times)).tolist()
         bound, estimate = stack.total(least).tolist(), stack.total(seconds).tolist()
         flops, moved, weights = (stack.total(kernels[name]).tolist() for name in ("flops", "moved", "weights"))
         rows = []
@@ -143,7 +143,7 @@ class _Timer:
                     estimate_seconds=time,
                     low_seconds=max(reach.low * time, least_time),
                     high_seconds=max(reach.high * time, least_time),
-                    held_by=_CAUSES[held_by[index]],
+                    limited_by=_CAUSES[limited_by[index]],
                     samples_per_second=point.case.batch / time,
                     flops=flops[index],
                     bytes=moved[index],
@@ -158,14 +158,14 @@ class _Timer:
         return rows
 
     def _engine(self, target: TimedDevice, batch: int) -> Snapshot:
-        """Return the engine that ``analyze`` uses: on a processor, threads share out the batch."""
+        """Return the engine that ``analyze`` uses: on a CPU, threads share the batch."""
         key = id(target), batch
         if key not in self._engines:
             self._engines[key] = as_used(_timing(target).engine, target.setting or "", batch)
         return self._engines[key]
 
     def _of(self, target: TimedDevice, network: CaseWork) -> _Known:
-        """Return what ``analyze`` uses: the target's parameters, and what is known of the network."""
+        """Return the parameters of the target and the effects for the network, as used by ``analyze``."""
         shape = shape_of_products(network.work) if target.device == self._calibrated else None
         key = id(target), network.name, network.convolutions, shape
         if key not in self._known:
@@ -183,7 +183,7 @@ def _timing(target: TimedDevice) -> TimingModel:
 
 
 def _works(able: Sequence[tuple[CaseWork, Point]]) -> list[Work]:
-    """Return the kernels of each point; those of a chip without a memory of its own lack what stays on it."""
+    """Return the kernels of each point; for a chip without external memory, only what its host sends."""
     return [
         resident(network.work, Hardware[point.target.device], point.case.batch)
         if point.target.kind == "NPU"
@@ -193,7 +193,7 @@ def _works(able: Sequence[tuple[CaseWork, Point]]) -> list[Work]:
 
 
 def _held(times: KernelTimes) -> NDArray[np.int64]:
-    """Return what holds each kernel, as a place in ``_CAUSES``."""
+    """Return the cause that limits each kernel, as an index into ``_CAUSES``."""
     launch = times.launch > np.maximum(times.working, times.moving)
     cause: NDArray[np.int64] = np.where(launch, 2, np.where(times.working >= times.moving, 0, 1))
     return cause
@@ -236,7 +236,7 @@ def _row(point: Point, source: str, **answers: Any) -> SweepRow:
 
 _UNANSWERED: dict[str, Any] = dict.fromkeys(
     (
-        *("bound_seconds", "bound_by", "estimate_seconds", "low_seconds", "high_seconds", "held_by"),
+        *("bound_seconds", "bound_by", "estimate_seconds", "low_seconds", "high_seconds", "limited_by"),
         *("samples_per_second", "flops", "bytes", "weight_bytes", "operators", "utilisation", "needed_bytes", "fits"),
         *("design_energy_joules", "error"),
     )

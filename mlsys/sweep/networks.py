@@ -1,4 +1,4 @@
-"""From one network of a specification to its kernels, at any batch and in any number format."""
+"""Kernels of the networks of a specification, at any batch and in any number format."""
 
 import functools
 from collections.abc import Iterable
@@ -24,22 +24,22 @@ _MOVED, _WEIGHTS = Work.FIELDS.index("moved"), Work.FIELDS.index("weights")
 
 @dataclass(frozen=True)
 class CaseWork:
-    """The kernels of one case, equal ones taken together, and what its weights and tensors need.
+    """Kernels of one case, with equal ones merged, and its memory requirement.
 
     Attributes
     ----------
     work
         Kernels.
     operators
-        How many run.
+        Number of operators.
     needed
-        Bytes that must lie in main memory at least.
+        Least bytes of main memory.
     source
-        Where the network comes from, in words.
+        Source of the network, in words.
     name
-        Of the network, as it calls itself.
+        Name of the network.
     convolutions
-        Whether it has any.
+        Whether it has convolutions.
     """
 
     work: Work
@@ -51,7 +51,7 @@ class CaseWork:
 
 
 def work_of(case: SweepCase, batches: Iterable[int] = ()) -> CaseWork:
-    """Return the kernels of a case, every value stored in its precision; ``batches`` are all that will be asked for."""
+    """Return the kernels of a case, in its precision; ``batches`` are all batches that will be requested."""
     catalogue = case.variant.source == "catalogue"
     kernels = _across_batches(case.variant, case.precision if catalogue else "fp32", case.running).at(
         case.batch, batches
@@ -65,7 +65,7 @@ def work_of(case: SweepCase, batches: Iterable[int] = ()) -> CaseWork:
     return _counted(kernels, case, columns, size / float(sizes.max()))
 
 
-@functools.lru_cache(maxsize=64)  # ways to run a network, and formats, are taken in turns
+@functools.lru_cache(maxsize=64)  # several ways of running and formats alternate
 def _across_batches(variant: Variant, precision: str, running: Running | None) -> AcrossBatches:
     def made(batch: int) -> CountedKernels:
         network = network_of(SweepCase(variant, precision, batch, running))
@@ -77,16 +77,16 @@ def _across_batches(variant: Variant, precision: str, running: Running | None) -
 
 
 def network_of(case: SweepCase) -> Network:
-    """Return the network that is evaluated; a captured one is in the format it was captured in, whatever is asked."""
+    """Return the network to evaluate; a captured one keeps its captured format."""
     variant = case.variant
     as_it_is = variant.fused or case.way == "one by one"
     precision = case.precision if variant.source == "catalogue" else ""
     return _shared_out(replace(variant, fused=False), precision, case.batch, case.way if as_it_is else "")
 
 
-@functools.lru_cache(maxsize=16)  # software that copies or multiplies otherwise shares out operators alike
+@functools.lru_cache(maxsize=16)  # kinds of software with other copies or algorithms share the grouping into kernels
 def _shared_out(variant: Variant, precision: str, batch: int, way: str) -> Network:
-    """Return a network with its operators shared out in some way; as it is without."""
+    """Return a network with its operators grouped into kernels; unchanged if no way is given."""
     if variant.source == "catalogue":
         network: Network = load(variant.reference, batch=batch, precision=precision, **_sizes(variant), option="`{}`")
         return as_run(network, way) if way else network
@@ -100,7 +100,7 @@ def _sizes(variant: Variant) -> dict[str, Any]:
 
 
 def _captured(variant: Variant, batch: int) -> Workload:
-    """Return a captured network at a batch, captured once where its batch can be left free."""
+    """Return a captured network at a batch, captured once if its batch can be left symbolic."""
     free = _with_free_batch(variant)
     if free is not None:
         if free.sizes.get("batch") == batch:
@@ -108,7 +108,7 @@ def _captured(variant: Variant, batch: int) -> Workload:
         try:
             return free.at(batch=batch)
         except ValueError:
-            pass  # the batch was fixed on the way: capture it anew
+            pass  # the capture specialised the batch: capture again
     return _with_fixed_batch(variant, batch)
 
 
@@ -139,7 +139,7 @@ def _with_fixed_batch(variant: Variant, batch: int) -> Workload:
 
 
 def _counted(kernels: CountedKernels, case: SweepCase, columns: NDArray[np.float64], scale: float) -> CaseWork:
-    """Count what must lie in memory."""
+    """Return the kernels of a case with the memory that it needs."""
     stored = (kernels.stored or 0.0) * scale
     if not stored:
         stored = kernels.parameters * element_size(case.precision).m_as("byte")
@@ -154,7 +154,7 @@ def _counted(kernels: CountedKernels, case: SweepCase, columns: NDArray[np.float
 
 
 def source_of(case: SweepCase) -> str:
-    """Return where the network of a case comes from, in words."""
+    """Return the source of a case's network, in words."""
     return f"{case.variant.source}{_SOURCES[case.variant.source, case.fused]}"
 
 

@@ -1,4 +1,4 @@
-"""From a specification to its points, each with a content id."""
+"""Enumeration of a specification's points, each with a content id."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from mlsys.models.analysis.changes import TimingModel
     from mlsys.models.estimate.running import Running
 
-# Points that are evaluated and written together.
+# Number of points evaluated and written together.
 CHUNK = 1024
 
 
 @dataclass(frozen=True)
 class SweepCase:
-    """One network in one number format at one batch, and how it runs: None in kernels that carry all the rest."""
+    """One network in one number format at one batch, and the way it runs; None means fused kernels."""
 
     variant: Variant
     precision: str
@@ -36,35 +36,35 @@ class SweepCase:
 
     @property
     def way(self) -> str:
-        """How operators share kernels, as :func:`mlsys.mapping.fusion.as_run` has it."""
+        """Way in which operators are grouped into kernels, as in :func:`mlsys.mapping.fusion.as_run`."""
         return self.running.way if self.running else "kernels"
 
     @property
     def fused(self) -> bool:
-        """Whether operators share kernels: where it is asked for, and the software can."""
+        """Whether operators are fused: if requested, and supported by the software."""
         return self.variant.fused and self.way != "one by one"
 
 
 @dataclass(frozen=True)
 class TimedDevice:
-    """A device in one number format under one kind of software, in plain numbers of SI units.
+    """One device in one number format under one kind of software, as plain numbers in SI units.
 
-    All is read through the view of the device, under the what-ifs that hold; a worker process reads no fact.
+    Facts are read through the view of the device, under the active what-ifs; a worker process reads none.
 
     Attributes
     ----------
     device, device_class, kind, precision
-        Which.
+        Device, class, kind and number format.
     setting, calibration
-        Kind of software, and whose fitted parameters are used.
+        Kind of software, and the setting whose fitted parameters are used.
     timing
-        The calibrated model and the roofline; None where the device cannot run this.
+        The calibrated model and the roofline; None if the device cannot run this.
     capacity, power, price
         Bytes of the main memory, design power in W, USD; None where unknown.
     reason
         Why the device cannot run this; empty if it can.
     facts
-        All that was read for it.
+        Facts that were read for it.
     """
 
     device: str
@@ -82,7 +82,7 @@ class TimedDevice:
 
     @functools.cached_property
     def digest(self) -> str:
-        """What tells these facts from others."""
+        """Hash of the facts."""
         plain = [getattr(self, entry.name) for entry in fields(self) if entry.name not in ("timing", "facts")]
         return _digest(plain, None if self.timing is None else _rates(self.timing))
 
@@ -92,7 +92,7 @@ def _rates(timing: TimingModel) -> tuple[object, ...]:
 
 
 class Point(NamedTuple):
-    """One point: its content id, the network, and the device."""
+    """One point: content id, network and device."""
 
     id: str
     case: SweepCase
@@ -105,7 +105,7 @@ def _digest(*parts: Any) -> str:
 
 @functools.cache
 def code_digest() -> str:
-    """Return what tells this version of the evaluation from another: a hash of the code that counts and times."""
+    """Return the version of the evaluation: a hash of the code that counts and times."""
     import mlsys
 
     top = Path(str(mlsys.__file__)).parent
@@ -141,7 +141,7 @@ def facts_digest(points: list[Point]) -> dict[str, str]:
 
 
 def _identity(variant: Variant) -> str:
-    """Return a hash of what a network is made from, as far as it can be told without making it."""
+    """Return a hash of a network's definition, as far as known without building it."""
     content = ""
     path = Path(variant.reference)
     if (path / "config.json").is_file():
@@ -156,7 +156,7 @@ def _identity(variant: Variant) -> str:
 
 
 def _kind(variant: Variant) -> str:
-    """Return what :attr:`mlsys.workloads.Network.kind` says of a network, without making it."""
+    """Return the :attr:`mlsys.workloads.Network.kind` of a network without building it."""
     from mlsys.workloads import zoo
     from mlsys.workloads.hf import kind_of_file
 
@@ -194,7 +194,7 @@ def targets(spec: SweepSpec, precision: str, kind: str = NETWORK) -> list[TimedD
     """Return every device and kind of software of a specification, in one precision, for networks of a kind."""
     settings: tuple[str | None, ...] = tuple(map(str, spec.settings)) or (None,)
     timed = [_with_facts(device, precision, setting, kind) for device in spec.device_ids for setting in settings]
-    return list({target.digest: target for target in timed}.values())  # two spellings of one setting are one
+    return list({target.digest: target for target in timed}.values())  # removes duplicate spellings of a setting
 
 
 def facts_by_device(points: list[Point]) -> dict[str, tuple[Fact, ...]]:
@@ -221,11 +221,11 @@ def _target(name: str, precision: str, setting: str | None, kind: str) -> TimedD
     device = Hardware[name]
     who = (device.id, Hardware.class_of(device.id), device.kind, precision)
     try:
-        device.peak(precision)  # which says best what the device has instead
+        device.peak(precision)  # its error lists what the device has instead
         whose = str(software_of(device, setting, kind, precision))
         parameters, calibration = parameters_of(whose, device.id, precision=precision)
         timing = timing_of(device, precision, parameters, setting=whose)
-        # One device alone sends nothing to another.
+        # A single device sends no messages.
         timing = replace(timing, engine=timing.engine.changed(link=0.0, link_of_many=0.0))
     except (UnknownNameError, ValueError) as error:
         return TimedDevice(*who, setting=setting, reason=str(error))
@@ -275,7 +275,7 @@ def enumerate_points(spec: SweepSpec) -> list[Point]:
 
 
 def chunks(points: list[Point], size: int = CHUNK) -> Iterator[list[Point]]:
-    """Return the points in pieces of about ``size``; a piece holds points of one network alone."""
+    """Return the points in chunks of about ``size``; a chunk holds points of one network only."""
     for _, own in itertools.groupby(points, key=lambda point: point.case.variant):
         rows = list(own)
         pieces = -(-len(rows) // size)

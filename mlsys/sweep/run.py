@@ -1,4 +1,4 @@
-"""Runs a sweep: only the points that are not there yet, kept as they come."""
+"""Runs a sweep: evaluates points that are not stored yet, and stores them as they come."""
 
 from __future__ import annotations
 
@@ -47,36 +47,35 @@ def sweep(
     Parameters
     ----------
     spec
-        What to sweep: a specification, or the path of its YAML file.
+        A specification, or the path of its YAML file.
     folder
-        Where the points are kept as they are made; a sweep that was stopped goes on from there.
-        Points are known by their content: those of another specification, of other facts of a
-        device, or of another version of the code are left alone and not used. None keeps nothing.
+        Folder in which points are stored as they are computed; a sweep that was stopped resumes from it. Points are
+        identified by content: those of another specification, of other facts of a device, or of another version of the
+        code are kept but not used. None stores nothing.
     jobs
-        Processes on this machine; by default as many as are worth their start.
+        Number of processes on this machine; by default as many as pay off.
     scheduler
-        Address of a Dask scheduler whose workers evaluate the points instead, such as
-        ``"tcp://127.0.0.1:8786"``.
+        Address of a Dask scheduler whose workers evaluate the points instead, such as ``"tcp://127.0.0.1:8786"``.
     patience
-        Seconds to wait for the scheduler, and for a worker of it.
+        Seconds to wait for the scheduler, and for one of its workers.
     progress
-        Called with the points that are done and all points, first with what the folder held.
+        Called with the number of points done and the total, first with the points found in the folder.
     note
-        Called with a sentence about what was found in the folder, or that the time was over.
+        Called with a sentence about the contents of the folder, or about the time limit.
     seconds
-        When the sweep ends with the points it has; the folder keeps them, and the same call goes on from there.
+        Time limit; the sweep returns the points it has, the folder keeps them, and the same call resumes.
 
     Returns
     -------
     SweepTable
-        One row for each point, in order; a point without an answer says why. After ``seconds`` only the points
-        that are done, and ``provenance["stopped"]`` says how many they are.
+        One row per point, in order; a point without an answer has the reason. After ``seconds``, only the points that
+        are done, and ``provenance["stopped"]`` says how many.
 
     Raises
     ------
     ArgumentError
-        If the folder is of something else, pyarrow or Dask is needed and not installed, no scheduler
-        answers, or a worker dies. What was finished is kept.
+        If the folder has other contents, pyarrow or Dask is needed and not installed, no scheduler answers, or a worker
+        dies. Finished points are kept.
 
     Examples
     --------
@@ -93,7 +92,7 @@ def sweep(
     if seconds is not None:
         checked_number("sweep", "seconds", seconds, positive(), {})
     deadline = None if seconds is None else Deadline(seconds)
-    with comparing():  # a sweep looks for the best of many answers, of which few stand in any one sum
+    with comparing():  # a sweep compares many answers, few of which enter any one result
         points = spec if isinstance(spec, SweepSpec) else SweepSpec.load(spec)
         return _swept(points, folder, jobs, scheduler, patience, progress, note, deadline)
 
@@ -132,12 +131,12 @@ def _completed(
     say: Callable[[str], None],
     deadline: Deadline | None,
 ) -> SweepTable:
-    """Evaluate the points that are not done, keep them, and return the whole."""
+    """Evaluate the points that are not done, store them, and return all rows."""
     tell(len(done), len(points))
     pending = list(chunks([point for point in points if point.id not in done]))
     workers = jobs or usual_jobs([point for piece in pending for point in piece])
     answers = evaluated(pending, workers, scheduler, patience) if pending else nothing()
-    with contextlib.closing(answers):  # also where a piece cannot be kept: nobody goes on computing
+    with contextlib.closing(answers):  # workers stop even if a piece cannot be stored
         for _, columns in answers:
             with gc_paused():
                 rows = list(zip(*(columns[name] for name in SweepRow._fields), strict=True))
@@ -150,7 +149,7 @@ def _completed(
     whole_sweep = len(done) >= len(points)
     if not whole_sweep:
         stopped = f"{len(done):,} of {len(points):,} points"
-        say(f"stopped by the time limit: {stopped}" + ("; run the same again to go on" if keep else ""))
+        say(f"stopped by the time limit: {stopped}" + ("; repeat the command to resume" if keep else ""))
         provenance = {**provenance, "stopped": stopped}
     with gc_paused():
         ordered = [done[point.id] for point in points if point.id in done]
@@ -162,12 +161,12 @@ def _completed(
 
 
 def load_results(folder: str | Path) -> SweepTable:
-    """Return the results that a finished sweep left in a folder.
+    """Return the results of a finished sweep from its folder.
 
     Raises
     ------
     ArgumentError
-        If there is no sweep, or one that was not finished.
+        If there is no sweep, or it is not finished.
     """
     from mlsys.sweep.store import Folder
 
@@ -175,7 +174,7 @@ def load_results(folder: str | Path) -> SweepTable:
     table = results.finished
     if table is None:
         why = (
-            f"holds a sweep that is not finished. Go on with: mlsys sweep SPEC.yaml --out {folder}"
+            f"holds an unfinished sweep. Resume it with: mlsys sweep SPEC.yaml --out {folder}"
             if results.manifest
             else "holds no sweep. Make one with: mlsys sweep SPEC.yaml"
         )
@@ -184,7 +183,7 @@ def load_results(folder: str | Path) -> SweepTable:
 
 
 class _Keeper:
-    """Keeps pieces in a folder, and tells what an earlier sweep left there."""
+    """Storage of pieces in a folder, and description of what an earlier sweep left there."""
 
     def __init__(self, folder: str | Path, provenance: dict[str, str]) -> None:
         from mlsys.sweep.store import Folder
@@ -193,20 +192,20 @@ class _Keeper:
         self.provenance = provenance
 
     def resume(self, spec: SweepSpec, points: list[Point], say: Callable[[str], None]) -> dict[str, tuple[Any, ...]]:
-        """Return the rows that are there already, and put a new manifest in place."""
+        """Return the rows that are stored already, and write a new manifest."""
         before = self.folder.manifest
         facts = facts_digest(points)
         rows, others, broken = self.folder.rows(point.id for point in points)
         changed = _changed(before, self.provenance, facts)
         if others:
             why = f" ({'; '.join(changed)})" if changed else ""
-            say(f"{others:,} points in {self.folder.path} are of something else{why} and are not used")
+            say(f"{others:,} points in {self.folder.path} do not match{why} and are not used")
         elif changed and not rows and before:
-            say(f"{self.folder.path} begins anew: {'; '.join(changed)}")
+            say(f"{self.folder.path} starts anew: {'; '.join(changed)}")
         if broken:
-            say(f"damaged, put aside and made again: {', '.join(broken)}")
+            say(f"damaged, set aside and computed again: {', '.join(broken)}")
         if rows:
-            say(f"going on: {len(rows):,} of {len(points):,} points are there")
+            say(f"resuming: {len(rows):,} of {len(points):,} points are done")
         self.folder.describe(
             {**self.provenance, "spec": spec.as_data(), "facts": facts, "units": _units(), "points": len(points)}
         )
@@ -214,7 +213,7 @@ class _Keeper:
 
 
 def _changed(before: dict[str, Any], now: dict[str, str], facts: dict[str, str]) -> list[str]:
-    """Return what is not as it was, in words."""
+    """Return what has changed, in words."""
     if not before:
         return []
     changes = []
@@ -222,9 +221,9 @@ def _changed(before: dict[str, Any], now: dict[str, str], facts: dict[str, str])
     old = old if isinstance(old, dict) else {}
     other = [device for device, digest in facts.items() if device in old and old[device] != digest]
     if before.get("code") != now["code"]:
-        changes.append("the code of the evaluation changed")
+        changes.append("the evaluation code changed")
     if other:
-        changes.append(f"facts changed of {', '.join(other[:5])}{' and others' if len(other) > 5 else ''}")
+        changes.append(f"facts of {', '.join(other[:5])}{' and others' if len(other) > 5 else ''} changed")
     if before.get("specification") != now["specification"]:
         changes.append("the specification changed")
     return changes
@@ -240,7 +239,7 @@ def _provenance(spec: SweepSpec, points: list[Point]) -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
     from mlsys.hardware import Hardware
-    from mlsys.models.own import own_numbers
+    from mlsys.models.user_overrides import user_overrides
 
     try:
         release = version("mlsys")
@@ -256,5 +255,5 @@ def _provenance(spec: SweepSpec, points: list[Point]) -> dict[str, str]:
     }
     twins = [Hardware[name] for name in sorted({point.target.device for point in points})]
     asked = dict.fromkeys(point.target.setting for point in points if point.target.setting)
-    own = own_numbers(twins, estimates=True, asked=list(asked))
-    return {**provenance, "own_numbers": "; ".join(own)} if own else provenance
+    overrides = user_overrides(twins, estimates=True, settings=list(asked))
+    return {**provenance, "user_overrides": "; ".join(overrides)} if overrides else provenance

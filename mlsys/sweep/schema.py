@@ -1,4 +1,4 @@
-"""What a specification of a sweep may say, and every fault of one that says something else."""
+"""Schema of a sweep specification, and validation with all errors reported."""
 
 import functools
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ _KINDS = ("GPU", "TPU", "NPU", "CPU", "MCU", "SoC")
 
 
 def listed(value: object) -> list[Any]:
-    """Return a list as it is, and one value as a list of it."""
+    """Return a list unchanged, and a single value as a list."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
@@ -27,14 +27,14 @@ def _validators() -> tuple[Any, Any, Any]:
 
 
 def spec_faults(data: object, folder: Path) -> list[tuple[Place, str]]:
-    """Return every fault of a specification, each with its place.
+    """Return every error of a specification, each with its place.
 
     Parameters
     ----------
     data
-        What the YAML file says.
+        Contents of the YAML file.
     folder
-        Where relative paths of models start.
+        Base folder of relative paths of models.
     """
     if not isinstance(data, Mapping):
         return [((), "a specification of a sweep is a mapping of keys to values")]
@@ -79,14 +79,14 @@ def _entries(data: Mapping[str, Any], key: str) -> Iterator[tuple[Place, Any]]:
 def _repeated(key: str, value: Any) -> list[tuple[Place, str]]:
     entries = [str(entry).lower() for entry in listed(value)]
     return [
-        ((key, index), f"{entry!r} is there twice")
+        ((key, index), f"duplicate {entry!r}")
         for index, entry in enumerate(entries)
         if entry in entries[:index] and isinstance(value, (list, tuple))
     ]
 
 
 def _told(error: Any) -> list[tuple[Place, str]]:
-    """Return a fault of the schema in words."""
+    """Return an error of the schema in words."""
     keys = tuple(error.absolute_path)
     if error.validator == "anyOf":
         single = error.validator_value[0]
@@ -120,7 +120,7 @@ def _model_faults(name: str, folder: Path) -> list[str]:
     if zoo.resolve(name) is not None:
         return []
     return [
-        f"unknown network {name!r}.{did_you_mean(name, zoo.networks())} Give a name (`mlsys flops` knows the same), "
+        f"unknown network {name!r}.{did_you_mean(name, zoo.networks())} Give a name (as for `mlsys flops`), "
         "package.module:factory, a config.json or a .onnx file"
     ]
 
@@ -139,7 +139,7 @@ def _factory_faults(name: str) -> list[str]:
         known = False
     finally:
         sys.path.remove("")
-    return [] if known else [f"{name!r}: there is no module {home!r}. Run it where that module is"]
+    return [] if known else [f"{name!r}: there is no module {home!r}. Run the command in the folder of that module"]
 
 
 def _device_faults(name: str) -> list[str]:

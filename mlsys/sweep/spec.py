@@ -1,4 +1,4 @@
-"""What is swept: networks, devices, batches, number formats, fusion and settings."""
+"""Specification of a sweep: networks, devices, batches, number formats, fusion and settings."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ MOST_POINTS = 1_000_000
 
 @dataclass(frozen=True)
 class Variant:
-    """One network at one size of its input, fused or not.
+    """One network at one input size, fused or not.
 
     Attributes
     ----------
     model
-        As the specification writes it.
+        As written in the specification.
     reference
-        As it is found: a name, a factory, or the path of a file.
+        As resolved: a name, a factory, or the path of a file.
     source
-        ``"catalogue"``, written down operator by operator, or ``"captured"`` from code.
+        ``"catalogue"``, defined operator by operator, or ``"captured"`` from code.
     sequence, image, phase
-        Tokens, side of the picture, phase of a language model; None for what is usual.
+        Tokens, image size, phase of a language model; None for the default.
     fused
-        Whether kernels are fused.
+        Whether operators are fused.
     """
 
     model: str
@@ -50,7 +50,7 @@ class Variant:
 
 
 def _names(settings: Sequence[Any]) -> list[Any]:
-    """Return software by name, as a file has it."""
+    """Return the names of software, as in a file."""
     if all(isinstance(entry, str) for entry in settings):
         return list(settings)
     from mlsys.models.software import SoftwareStack
@@ -60,17 +60,17 @@ def _names(settings: Sequence[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class SweepSpec:
-    """The points of a sweep: every combination of what is listed.
+    """The points of a sweep: every combination of the listed values.
 
-    A model is what :func:`mlsys.workloads.load` takes, with what a compiler fuses (``fusion: on``) or
-    every operator by itself (``off``). Every value is stored in the precision of the point.
-    A list of one entry may be written without brackets.
+    A model is anything that :func:`mlsys.workloads.load` accepts, fused as by a compiler (``fusion: on``) or with every
+    operator separate (``off``). Every value is stored in the precision of the point. A list of one entry may be written
+    without brackets.
 
     Attributes
     ----------
     models
-        Names as ``mlsys flops`` takes them, or mappings with ``model``, and ``sequence``, ``image``
-        and ``phase`` for this network alone.
+        Names as for ``mlsys flops``, or mappings with ``model``, and ``sequence``, ``image`` and ``phase`` for this
+        network only.
     devices
         Names of the catalogue, mappings of criteria (``class``, ``text``, ``kind``, ``vendor``,
         ``precision``, ``since``, ``until``), or ``all``.
@@ -79,16 +79,16 @@ class SweepSpec:
     fusion
         ``"on"``, ``"off"`` or both.
     settings
-        Software, as :class:`mlsys.SoftwareStack` or by name: ``"eager"``, ``"eager network on GPU"``.
-        By default what usually runs such work on each device. Operators run as the software has
-        them: under eager settings of GPUs one by one, with ``fusion="on"``, too.
+        Software, as :class:`mlsys.SoftwareStack` or by name: ``"eager"``, ``"eager network on GPU"``; by default the
+        typical software for such work on each device. Operators run as in that software: one by one under eager
+        settings on GPUs, even with ``fusion="on"``.
     folder
-        Where relative paths of models start.
+        Base folder of relative paths of models.
 
     Raises
     ------
     SweepFileError
-        If anything is wrong; every fault is listed, with its place.
+        If anything is wrong; every error is listed, with its place.
 
     Examples
     --------
@@ -124,12 +124,12 @@ class SweepSpec:
 
     @classmethod
     def load(cls, path: str | Path) -> SweepSpec:
-        """Read a specification from a YAML file; every fault is told with its line.
+        """Read a specification from a YAML file; every error is reported with its line.
 
         Raises
         ------
         SweepFileError
-            If the file is unreadable or has faults.
+            If the file is unreadable or invalid.
         """
         from mlsys.hardware.document import Document
 
@@ -144,7 +144,7 @@ class SweepSpec:
             raise SweepFileError(f"{path}: {error}") from None
 
     def as_data(self) -> dict[str, Any]:
-        """Return what a YAML file would say, as plain data."""
+        """Return the contents of a YAML file for this specification, as plain data."""
         names = ("models", "devices", "batches", "precisions", "fusion", "settings")
         return {
             name: [dict(entry) if isinstance(entry, Mapping) else entry for entry in listed(getattr(self, name))]
@@ -153,12 +153,12 @@ class SweepSpec:
 
     @property
     def digest(self) -> str:
-        """What tells this specification from another one."""
+        """Hash of the specification."""
         return hashlib.sha256(json.dumps(self.as_data(), sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def points(self) -> int:
-        """How many combinations there are."""
+        """Number of combinations."""
         return (
             len(self.variants)
             * len(self.device_ids)
@@ -206,4 +206,4 @@ def _source(name: str, phase: Phase | None) -> str:
 
 
 def _too_many(spec: SweepSpec) -> str:
-    return f"{spec.points:,} points; a sweep has at most {MOST_POINTS:,}. Split it, one specification for each model"
+    return f"{spec.points:,} points; a sweep has at most {MOST_POINTS:,}. Split it, e.g. by model"

@@ -1,8 +1,8 @@
-"""A folder that holds the points of a sweep: pieces as they are made, and the whole when it is done.
+"""Storage of a sweep's points in a folder: pieces as they are computed, and the complete results.
 
-Every file is there as a whole or not at all, and none is believed unseen: a piece is named after the
-checksum of its bytes, and ``SHA256SUMS``, which ``sha256sum -c`` reads, has those of the results. A
-piece that fails is put aside, and its points are computed again. One sweep at a time writes.
+Files are written atomically and verified when read: a piece is named after the checksum of its bytes, and
+``SHA256SUMS``, which ``sha256sum -c`` reads, has those of the results. A damaged piece is set aside, and its points are
+computed again. Only one sweep writes at a time.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from mlsys.files import DRAFTS, together, write_bytes, write_text
 from mlsys.inputs import read_bytes, read_json, read_text
 from mlsys.sweep.table import COLUMNS, SweepRow, SweepTable
 
-_MOST_BYTES = 1 << 32  # of a piece or of the results
+_MOST_BYTES = 1 << 32  # limit of a piece or of the results
 _MANIFEST, _PIECES, _DAMAGED, _LOCK = "sweep.json", "pieces", "damaged", ".lock"
 _PARQUET, _CSV, _SUMS = "results.parquet", "results.csv", "SHA256SUMS"
 
@@ -30,7 +30,7 @@ class Folder:
     Parameters
     ----------
     path
-        Where they lie; made when something is written.
+        The folder; created when something is written.
 
     Raises
     ------
@@ -49,7 +49,7 @@ class Folder:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What the folder says of itself; empty if it says nothing that can be read."""
+        """Manifest of the folder; empty if there is none that can be read."""
         try:
             content = read_json(self.path / _MANIFEST)
         except UnreadableError:
@@ -58,12 +58,12 @@ class Folder:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Make the folder and keep other sweeps out of it; clear away what a killed program left half-written.
+        """Create the folder and lock it against other sweeps; remove incomplete files of a killed process.
 
         Raises
         ------
         ArgumentError
-            If the folder is of something else, or another sweep is at work in it.
+            If the folder has other contents, or another sweep is using it.
         """
         if self.path.exists() and not self.path.is_dir():
             raise ArgumentError(f"{self.path} is a file; results go into a folder. Choose another name")
@@ -72,27 +72,27 @@ class Folder:
                 path for path in self.path.iterdir() if path.name not in (_PIECES, _LOCK) and not path.match(DRAFTS)
             ]
             if others:
-                raise ArgumentError(f"{self.path} is not empty and no sweep has made it. Choose another folder")
+                raise ArgumentError(f"{self.path} is not empty and was not created by a sweep. Choose another folder")
         try:
             (self.path / _PIECES).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ArgumentError(f"{self.path} cannot be made: {error.strerror}. Choose another folder") from None
+            raise ArgumentError(f"{self.path} cannot be created: {error.strerror}. Choose another folder") from None
         with _locked(self.path / _LOCK, self.path):
             for left in (*self.path.glob(DRAFTS), *(self.path / _PIECES).glob(DRAFTS)):
                 left.unlink(missing_ok=True)
             yield
 
     def describe(self, manifest: Mapping[str, Any]) -> None:
-        """Say what the folder is for."""
+        """Write the manifest of the folder."""
         write_text(self.path / _MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
 
     def write(self, rows: Sequence[tuple[Any, ...]], provenance: Mapping[str, str]) -> None:
-        """Keep a piece, under the checksum of its bytes."""
+        """Store a piece, under the checksum of its bytes."""
         raw = _parquet(rows, provenance)
         write_bytes(self.path / _PIECES / f"{_digest(raw)}.parquet", raw)
 
     def rows(self, wanted: Iterable[str]) -> tuple[dict[str, tuple[Any, ...]], int, list[str]]:
-        """Return the rows of the wanted content ids, how many others there are, and the pieces put aside."""
+        """Return the rows of the given content ids, the number of other rows, and the damaged pieces."""
         ids = set(wanted)
         kept: dict[str, tuple[Any, ...]] = {}
         others: set[str] = set()
@@ -111,12 +111,12 @@ class Folder:
         return kept, len(others), damaged
 
     def _put_aside(self, path: Path) -> None:
-        """Keep a piece that cannot be believed where nobody reads it."""
+        """Move a damaged piece aside."""
         (self.path / _DAMAGED).mkdir(exist_ok=True)
         os.replace(path, self.path / _DAMAGED / path.name)
 
     def finish(self, table: SweepTable) -> None:
-        """Write the whole sweep in order, as Parquet and CSV, and their checksums: all of it or nothing."""
+        """Write the complete sweep in order, as Parquet and CSV with checksums, atomically."""
         parts = {
             _PARQUET: _parquet([tuple(row) for row in table], table.provenance),
             _CSV: table.csv().encode("utf-8"),
@@ -129,12 +129,12 @@ class Folder:
 
     @property
     def finished(self) -> SweepTable | None:
-        """The whole sweep, if it was finished.
+        """The complete sweep, if it is finished.
 
         Raises
         ------
         ArgumentError
-            If it is not what was written.
+            If it has been modified.
         """
         path = self.path / _PARQUET
         if not path.is_file():
@@ -146,8 +146,8 @@ class Folder:
             sums = ""
         if f"{hashlib.sha256(raw).hexdigest()}  {_PARQUET}" not in sums.splitlines():
             raise ArgumentError(
-                f"{path} is not as it was written ({_SUMS} says otherwise). "
-                f"Make it again from its pieces with: mlsys sweep SPEC.yaml --out {self.path}"
+                f"{path} was modified (its checksum differs from {_SUMS}). "
+                f"Rebuild it from its pieces with: mlsys sweep SPEC.yaml --out {self.path}"
             )
         columns = _columns_of(raw)
         return None if columns is None else SweepTable.of(columns, _provenance_of(raw))
@@ -159,25 +159,25 @@ def _digest(raw: bytes) -> str:
 
 @contextlib.contextmanager
 def _locked(path: Path, folder: Path) -> Iterator[None]:
-    """Hold a lock, which the system lets go when this process ends, however it ends."""
+    """Hold a lock, which the system releases when this process ends."""
     try:
         import fcntl
     except ImportError:  # no such locks on this system
         yield
         return
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)  # a pipe is not waited for
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)  # do not block on a named pipe
     try:
         handle = os.open(path, flags, 0o666)
     except OSError as error:
         raise ArgumentError(f"{path} cannot be locked: {error.strerror}. Choose another folder") from None
     with os.fdopen(handle, "rb+", buffering=0) as stream:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise ArgumentError(f"{path} is no regular file, so it cannot be the lock of a sweep. Remove it")
+            raise ArgumentError(f"{path} is not a regular file and cannot be the lock of a sweep. Remove it")
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ArgumentError(
-                f"another sweep is at work in {folder}. Wait until it ends, or choose another folder"
+                f"another sweep is using {folder}. Wait until it ends, or choose another folder"
             ) from None
         except OSError:  # a file system without locks
             pass
@@ -206,7 +206,7 @@ def _parquet(rows: Sequence[tuple[Any, ...]], provenance: Mapping[str, str]) -> 
 
 
 def _piece(path: Path) -> dict[str, list[Any]] | None:
-    """Return the columns of a piece, or None if it is not what was written under its name."""
+    """Return the columns of a piece, or None if its checksum does not match its name."""
     try:
         raw = read_bytes(path, _MOST_BYTES)
     except UnreadableError:
@@ -215,7 +215,7 @@ def _piece(path: Path) -> dict[str, list[Any]] | None:
 
 
 def _columns_of(raw: bytes) -> dict[str, list[Any]] | None:
-    """Return the columns of a file, or None if it is no complete file of ours."""
+    """Return the columns of a file, or None if it is not a complete file of a sweep."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""What a sweep answers with: one row for each point, in columns."""
+"""Results of a sweep: one row per point, in columns."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from mlsys.tables import Table
 from mlsys.unit_checks import checked_choice
 from mlsys.units import Q_, Quantity
 
-_FRONT = 40  # lines of a table
+_FRONT = 40  # maximum lines of a table
 _REASONS = 5
 
 
 class SweepRow(NamedTuple):
-    """One point: what was asked, and the answer or the reason why there is none.
+    """One point: its settings, and the answer or the reason why there is none.
 
     Attributes
     ----------
@@ -33,22 +33,22 @@ class SweepRow(NamedTuple):
     model, source, sequence, image, phase, fusion, precision, batch
         The network. ``source`` says where it comes from.
     device, device_class, kind, setting, calibration
-        The device, its group and kind, the kind of software, and whose fitted parameters were used.
+        The device, its group and kind, the kind of software, and the setting whose fitted parameters were used.
     bound_seconds, bound_by
         Least time by the roofline.
-    estimate_seconds, held_by
-        Calibrated time, and the cause that holds most of it.
+    estimate_seconds, limited_by
+        Calibrated time, and the cause of most of it.
     low_seconds, high_seconds
-        Between which times four measurements in five should lie; neither is below the bound.
+        80 % interval of the time; neither end is below the bound.
     samples_per_second
         Batch over estimated time.
     flops, bytes, weight_bytes, operators
-        Work, compulsory traffic, the part that is weights, and how many operators run.
+        Work, compulsory traffic, the weight part of it, and the number of operators.
     utilisation
-        Part of the dense peak that the estimate attains.
+        Attained fraction of the dense peak.
     needed_bytes, capacity_bytes, fits
-        Stored weights and the largest operator's other tensors (while decoding the whole cache of
-        keys and values too): the least that must lie in main memory; what it holds; whether that is enough.
+        Stored weights and the largest working set of an operator (for decoding also the whole KV cache): the least main
+        memory; its capacity; and whether that suffices.
     design_energy_joules
         Estimated time at the thermal design power: an upper estimate, not a model of energy.
     price_usd
@@ -76,7 +76,7 @@ class SweepRow(NamedTuple):
     estimate_seconds: float | None
     low_seconds: float | None
     high_seconds: float | None
-    held_by: str | None
+    limited_by: str | None
     samples_per_second: float | None
     flops: float | None
     bytes: float | None
@@ -134,7 +134,7 @@ class SweepTable:
     provenance
         Version, date, hashes of the catalogue and of the code, and the specification.
     facts
-        Of each device, those that were read for it; empty where the rows come from a folder.
+        Facts that were read for each device; empty if the rows come from a folder.
     """
 
     columns: FrozenDict[str, tuple[Any, ...]]
@@ -148,7 +148,7 @@ class SweepTable:
         provenance: Mapping[str, str] | None = None,
         facts: Mapping[str, tuple[Fact, ...]] | None = None,
     ) -> SweepTable:
-        """Return a table of columns that are given as sequences."""
+        """Return a table of columns given as sequences."""
         plain = FrozenDict({column.name: tuple(columns[column.name]) for column in COLUMNS})
         return cls(plain, FrozenDict(provenance or {}), FrozenDict(facts or {}))
 
@@ -159,7 +159,7 @@ class SweepTable:
         return map(SweepRow._make, zip(*(self.columns[name] for name in SweepRow._fields), strict=True))
 
     def column(self, name: str) -> NDArray[Any]:
-        """Return a column as an array; numbers that are missing are NaN.
+        """Return a column as an array; missing numbers are NaN.
 
         Raises
         ------
@@ -168,7 +168,7 @@ class SweepTable:
         """
         if name not in self.columns:
             raise UnknownNameError(
-                f"column(): no column {name!r}.{did_you_mean(name, self.columns)} There are: {', '.join(self.columns)}"
+                f"column(): unknown column {name!r}.{did_you_mean(name, self.columns)} Known: {', '.join(self.columns)}"
             )
         kind = next(column.type for column in COLUMNS if column.name == name)
         if kind in (int, float):
@@ -176,7 +176,7 @@ class SweepTable:
         return np.array(self.columns[name], dtype=object)
 
     def quantity(self, name: str) -> Quantity:
-        """Return a column of numbers with its unit, which knows the facts of the devices in the table.
+        """Return a numeric column with its unit, and with the facts of the table's devices.
 
         Examples
         --------
@@ -194,7 +194,7 @@ class SweepTable:
         here = dict.fromkeys(self.columns["device"])
         facts = [fact for device in here for fact in self.facts.get(device, ())]
         words = {"column": name, "devices": next(iter(here)) if len(here) == 1 else f"{len(here)} devices"}
-        # Which of them set a value is not told: many a point would have to be timed again for each.
+        # The exact subset of facts is not determined: that would need many points to be timed again for each.
         result = Q_(values, "" if unit == "pixel" else unit)
         result._origin = Step.told("sweep", words, (), facts) if facts else None
         return result
@@ -216,7 +216,7 @@ class SweepTable:
         return tuple(dict.fromkeys(self.columns["model"]))
 
     def best(self) -> tuple[SweepRow, ...]:
-        """Return, for each model, the point of the highest rate among those that fit."""
+        """Return, for each model, the point of the highest rate among those that fit in memory."""
         fastest: dict[str, SweepRow] = {}
         for row in self:
             if row.error is None and row.fits is not False and row.samples_per_second is not None:
@@ -226,19 +226,19 @@ class SweepTable:
         return tuple(fastest[model] for model in self.models if model in fastest)
 
     def pareto(self, model: str, against: Cost = "energy") -> tuple[SweepRow, ...]:
-        """Return the points of a model that no other beats in both time and cost, fastest first.
+        """Return the Pareto-optimal points of a model in time and cost, fastest first.
 
         Parameters
         ----------
         model
             One of ``models``.
         against
-            ``"energy"``, at the design power and for each sample, or ``"price"``, of the device.
+            ``"energy"``, at the design power and per sample, or ``"price"``, of the device.
 
         Returns
         -------
         tuple of Row
-            By time for each sample; points that do not fit or lack the cost are left out.
+            By time per sample; points that do not fit or lack the cost are omitted.
 
         Raises
         ------
@@ -266,13 +266,15 @@ class SweepTable:
 
     def csv(self) -> str:
         """Return the rows as CSV; an empty cell is no value."""
-        own = self.provenance.get("own_numbers", "")
+        own = self.provenance.get("user_overrides", "")
         if own:
-            return csv_text(({**row._asdict(), "own_numbers": own} for row in self), (*SweepRow._fields, "own_numbers"))
+            return csv_text(
+                ({**row._asdict(), "user_overrides": own} for row in self), (*SweepRow._fields, "user_overrides")
+            )
         return csv_text((row._asdict() for row in self), SweepRow._fields)
 
     def record(self) -> dict[str, Any]:
-        """Return what ``mlsys sweep --json`` prints: where the points come from, and a record for each of them."""
+        """Return the record printed by ``mlsys sweep --json``: provenance, and one record per point."""
         return {"provenance": dict(self.provenance), "points": [row._asdict() for row in self]}
 
     def explain(self) -> str:
@@ -281,7 +283,7 @@ class SweepTable:
 
 
 def costs(row: SweepRow, against: Cost) -> tuple[Any, Any]:
-    """Return seconds for each sample, and joules for each sample or dollars; None where unknown."""
+    """Return seconds per sample, and joules per sample or dollars; None if unknown."""
     time = None if row.estimate_seconds is None else row.estimate_seconds / row.batch
     cost = getattr(row, _COST_COLUMNS[against])
     return time, cost if cost is None or against == "price" else cost / row.batch
@@ -301,7 +303,7 @@ def _summary(sweep_table: SweepTable) -> str:
         if rows:
             lines += ["", repr(_front(against, rows[:_FRONT]))]
         if len(rows) > _FRONT:
-            lines.append(f"and {len(rows) - _FRONT:,} more, which `pareto()` and `--figure` show")
+            lines.append(f"and {len(rows) - _FRONT:,} more, shown by `pareto()` and `--figure`")
     reasons = Counter(error for error in sweep_table.columns["error"] if error)
     if reasons:
         lines += ["", f"No answer for {reasons.total():,} points:"]
@@ -312,14 +314,14 @@ def _summary(sweep_table: SweepTable) -> str:
 
 
 def label(row: SweepRow) -> str:
-    """Return what tells a point of one model from another one on the same device."""
+    """Return a label that distinguishes a point from others of its model on the same device."""
     sizes = (("sequence", row.sequence), ("image", row.image), ("", row.phase))
     named = [f"{name} {value}".strip() for name, value in sizes if value is not None]
     return ", ".join((row.precision, f"batch {row.batch}", *named, *(() if row.fusion == "on" else ("unfused",))))
 
 
 def _best(sweep_table: SweepTable) -> Table:
-    heads = ("model", "device", "point", "estimate", "80 % range", "at least", "samples/s", "held by")
+    columns = ("model", "device", "point", "estimate", "80 % range", "at least", "samples/s", "limited by")
     rows = [
         (
             row.model,
@@ -329,15 +331,15 @@ def _best(sweep_table: SweepTable) -> Table:
             _range(row),
             f"{Q_(row.bound_seconds, 's').to_compact():.3g}",
             natural(row.samples_per_second or 0.0),
-            row.held_by or "",
+            row.limited_by or "",
         )
         for row in sweep_table.best()
     ]
-    return Table("Highest rate among what fits", heads, rows)
+    return Table("Highest rate among points that fit in memory", columns, rows)
 
 
 def _range(row: SweepRow, samples: int = 1) -> str:
-    """Return the 80 % range of a time in words, over a number of samples."""
+    """Return the 80 % range of a time as text, divided by a number of samples."""
     low, high = (Q_((end or 0.0) / samples, "s").to_compact() for end in (row.low_seconds, row.high_seconds))
     return f"{low:.3g} to {high:.3g}"
 
@@ -349,7 +351,5 @@ def _front(against: Cost, chosen: list[tuple[str, SweepRow]]) -> Table:
         time, cost = costs(row, against)
         rows.append((model, row.device, label(row), f"{Q_(time, 's').to_compact():.3g}", _range(row, row.batch),
                      natural(cost)))  # fmt: skip
-    title = "Neither faster for each sample nor cheaper is possible: time against " + (
-        "energy" if unit == "J" else "price"
-    )
+    title = "Pareto front: time against " + ("energy" if unit == "J" else "price")
     return Table(title, ("model", "device", "point", "time/sample", "80 % range", what), rows)

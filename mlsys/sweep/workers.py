@@ -1,9 +1,9 @@
-"""Who evaluates the pieces of a sweep: this process, others on this machine, or a Dask cluster.
+"""Evaluation of a sweep's pieces in this process, in other processes on this machine, or on a Dask cluster.
 
-On one machine worker processes of the standard library do it: they start in a second, open no
-port and need no further package. Threads would wait for one another, since much of the work is
-Python's own. Each has a pipe of its own: no lock is shared, so that any of them may be killed at any
-moment, and all end when this process ends, however it ends. Dask is for several machines.
+On one machine, worker processes of the standard library are used: they start in a second, open no port and need no
+further package. Threads would contend for the interpreter lock, since much of the work is Python code. Each worker has
+its own pipe and shares no lock, so that any of them may be killed at any moment, and all end with this process. Dask is
+for several machines.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ from mlsys.errors import ArgumentError
 from mlsys.sweep.evaluate import evaluate_points
 from mlsys.sweep.points import Point, code_digest
 
-# For fewer points a further process costs more than it saves.
+# Least number of points for which another process pays off.
 _WORTH_A_PROCESS = 20_000
 _DIED = (
-    "a worker process died; what was finished is kept. Run the same again to go on, with fewer jobs if memory is short"
+    "a worker process died; finished points are kept. Repeat the command to resume, with fewer jobs if memory is short"
 )
 
-# What futures raise whose scheduler is gone.
+# Exceptions of futures whose scheduler is gone.
 _CANCELLED = (asyncio.CancelledError, concurrent.futures.CancelledError)
 
 Pieces = Sequence[list[Point]]
@@ -38,9 +38,9 @@ Answers = Generator[tuple[int, dict[str, list[Any]]], None, None]
 
 
 def usual_jobs(points: Sequence[Point]) -> int:
-    """Return how many processes are worth their start: points are quick, capturing a network is not.
+    """Return the number of processes that pay off: points are fast, capturing a network is not.
 
-    The networks of the catalogue are stored as they were captured; code and files of the reader's own are not.
+    The networks of the catalogue are stored as captured; a user's code and files are not.
     """
     from mlsys.workloads import zoo
 
@@ -55,7 +55,7 @@ def usual_jobs(points: Sequence[Point]) -> int:
 
 
 def evaluated(pieces: Pieces, jobs: int, scheduler: str | None, patience: float) -> Answers:
-    """Return the place of each piece and its columns, as they are finished."""
+    """Return the index of each piece and its columns, as they are finished."""
     if scheduler is not None:
         return _on_cluster(pieces, scheduler, patience)
     return _in_processes(pieces, jobs) if jobs > 1 and len(pieces) > 1 else _here(pieces)
@@ -75,7 +75,7 @@ def _in_processes(pieces: Pieces, jobs: int) -> Answers:
     import multiprocessing
     from multiprocessing.connection import wait
 
-    # A forked copy of a process that has loaded torch or numba may hang: start afresh.
+    # A forked copy of a process that has loaded torch or numba may hang: use spawn.
     context = multiprocessing.get_context("spawn")
     waiting = deque(enumerate(pieces))
     workers: dict[Any, Any] = {}
@@ -86,7 +86,7 @@ def _in_processes(pieces: Pieces, jobs: int) -> Answers:
                 process = context.Process(target=_work, args=(there,), daemon=True)
                 workers[here] = process
                 process.start()
-                there.close()  # a worker that dies so closes its pipe
+                there.close()  # so that the pipe closes when the worker dies
         for pipe in workers:
             pipe.send(waiting.popleft())
         busy = set(workers)
@@ -103,7 +103,7 @@ def _in_processes(pieces: Pieces, jobs: int) -> Answers:
                     busy.discard(pipe)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         raise ArgumentError(_DIED) from None
-    finally:  # also after Ctrl-C and a full disk: what the others are at is not waited for
+    finally:  # also after Ctrl-C and a full disk: do not wait for running workers
         for pipe, process in workers.items():
             pipe.close()
             if process.pid is not None:
@@ -112,7 +112,7 @@ def _in_processes(pieces: Pieces, jobs: int) -> Answers:
 
 
 def _work(pipe: Any) -> None:
-    """Evaluate pieces until the pipe closes; end at once when the process that asks ends."""
+    """Evaluate pieces until the pipe closes; end at once when the parent process ends."""
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
@@ -135,17 +135,17 @@ def _end_with_the_parent() -> None:
 
 
 def _portable(error: Exception) -> Exception:
-    """Return an error that survives the way to another process."""
+    """Return an error that can be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:  # somebody else's class
+    except Exception:  # an unknown exception class
         return ArgumentError(f"{type(error).__name__}: {error}")
     return error
 
 
 @contextlib.contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Start processes that leave Ctrl-C to this one."""
+    """Start processes that ignore Ctrl-C, which this process handles."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -168,7 +168,7 @@ def _on_cluster(pieces: Pieces, address: str, patience: float) -> Answers:
         try:
             yield from _answers_of(distributed, client, pieces, address, patience)
         finally:
-            with contextlib.suppress(Exception):  # a scheduler that is gone cannot be told
+            with contextlib.suppress(Exception):  # the scheduler may be gone
                 client.close(timeout=2)
 
 
@@ -177,7 +177,7 @@ def _client(distributed: Any, address: str, patience: float) -> Any:
     try:
         _greeted(address, patience)
         client = distributed.Client(address, timeout=patience, set_as_default=False)
-    except Exception as error:  # an address of any form, a port of anybody
+    except Exception as error:  # any form of address, any service on the port
         raise ArgumentError(
             f"no Dask scheduler answers at {address!r} within {patience:g} s ({type(error).__name__}). "
             "Start one with `dask scheduler`, and workers with `dask worker ADDRESS`"
@@ -186,7 +186,7 @@ def _client(distributed: Any, address: str, patience: float) -> Any:
 
 
 def _greeted(address: str, patience: float) -> None:
-    """Ask a scheduler who it is: a port that is open and says nothing would keep a client waiting for ever."""
+    """Contact a scheduler with a timeout: a client would wait forever for an open port that does not answer."""
     from distributed.core import rpc
 
     async def asked() -> None:
@@ -195,7 +195,7 @@ def _greeted(address: str, patience: float) -> None:
 
     failed: list[BaseException] = []
 
-    def within() -> None:  # a loop of its own: a notebook's is running already
+    def within() -> None:  # a separate loop: a notebook's is running already
         try:
             asyncio.run(asyncio.wait_for(asked(), patience))
         except BaseException as error:
@@ -211,8 +211,8 @@ def _greeted(address: str, patience: float) -> None:
 
 
 def _answers_of(distributed: Any, client: Any, pieces: Pieces, address: str, patience: float) -> Answers:
-    """Return the answers of a cluster as they come; say so when its scheduler or all of its workers are gone."""
-    gone = f"the Dask scheduler at {address!r} is gone; what was finished is kept. Start it and run the same again"
+    """Return the answers of a cluster as they come; raise if its scheduler or all of its workers are gone."""
+    gone = f"the Dask scheduler at {address!r} is gone; finished points are kept. Start it and repeat the command"
     futures = client.map(evaluate_points, pieces, [code_digest()] * len(pieces), pure=False)
     places = {future.key: index for index, future in enumerate(futures)}
     waiting = set(futures)
@@ -232,13 +232,13 @@ def _answers_of(distributed: Any, client: Any, pieces: Pieces, address: str, pat
                 seen = time.monotonic()
             elif time.monotonic() - seen > patience:
                 raise ArgumentError(
-                    f"the Dask scheduler at {address!r} has had no worker for {patience:g} s; what was finished is "
-                    f"kept. Start some with `dask worker {address}` and run the same again"
+                    f"the Dask scheduler at {address!r} has had no worker for {patience:g} s; finished points are "
+                    f"kept. Start some with `dask worker {address}` and repeat the command"
                 )
             for future in done:
                 try:
                     answer = _result(future, patience, gone)
-                except TimeoutError:  # its worker ended before it was fetched: another makes it again
+                except TimeoutError:  # its worker ended before it was fetched: another one computes it again
                     waiting.add(future)
                 else:
                     yield places[future.key], answer
@@ -250,7 +250,7 @@ def _answers_of(distributed: Any, client: Any, pieces: Pieces, address: str, pat
 def _workers_of(client: Any) -> bool:
     try:
         return bool(client.nthreads())
-    except Exception:  # it does not answer: its status tells next time
+    except Exception:  # no answer: try again later
         return False
 
 
@@ -265,14 +265,14 @@ def _result(future: Any, patience: float, gone: str) -> dict[str, list[Any]]:
     except Exception as error:
         if type(error).__name__ == "KilledWorker":
             raise ArgumentError(
-                "a piece killed one Dask worker after another; what was finished is kept. Give the workers more memory"
+                "a piece killed several Dask workers in a row; finished points are kept. Give the workers more memory"
             ) from None
         raise
 
 
 @contextlib.contextmanager
 def _quiet(*names: str) -> Iterator[None]:
-    """Keep what a library logs of its connections from the screen: the error says it in one line."""
+    """Suppress a library's log messages about its connections, which the error summarises in one line."""
     loggers = [logging.getLogger(name) for name in names]
     before = [logger.level for logger in loggers]
     for logger in loggers:

@@ -44,7 +44,7 @@ def estimates_under_roof(ax: Axes, analysis: Analysis, device: Device) -> Axes:
     roofs(ax, [device], (), analysis.precision, (min(*at, ridge, 0.5) / 2, max(*at, ridge) * 3))
     rates = [float((point.flops / point.estimate).m_as("TFLOP/s")) for point in placed]
     for cause, marker, color in _CAUSES:
-        here = [point for point in placed if point.held_by == cause]
+        here = [point for point in placed if point.limited_by == cause]
         if here:
             ax.scatter(
                 [float(point.intensity.m_as("FLOP/byte")) for point in here],
@@ -54,7 +54,7 @@ def estimates_under_roof(ax: Axes, analysis: Analysis, device: Device) -> Axes:
                 color=color,
                 edgecolor="white",
                 alpha=0.85,
-                label=f"held by {cause}: {len(here)}",
+                label=f"limited by {cause}: {len(here)}",
                 zorder=3,
             )
     ax.set_ylim(bottom=min([ax.get_ylim()[0], *(low / 3 for low in rates)]))
@@ -102,7 +102,7 @@ def _speed(analysis: Analysis, first: Analysis) -> str:
     """Return the speed relative to the first device, or that the difference is not significant; empty for the first."""
     if analysis is first:
         return ""
-    if not analysis.apart_from(first):
+    if not analysis.differs_from(first):
         return "\nno significant difference from the first"
     _, low, high = analysis.speed_over(first)
     probably = "probably " if analysis.overlaps(first) else ""
@@ -140,7 +140,7 @@ def analysis_figure(analysis: Analysis, device: Device) -> Figure:
 def analysis_alt_text(analysis: Analysis) -> str:
     """Return the alternative text of the figure."""
     side = "above" if analysis.intensity >= analysis.ridge else "below"
-    causes = ", ".join(f"{analysis.share_held_by(cause):.0%} by {cause}" for cause, _, _ in _CAUSES)
+    causes = ", ".join(f"{analysis.share_limited_by(cause):.0%} by {cause}" for cause, _, _ in _CAUSES)
     times = (analysis.bound, analysis.estimate, *analysis.range)
     least, estimate, low, high = (number(time.m_as("ms")) for time in times)
     return (

@@ -1,4 +1,4 @@
-"""Workloads: operations and bytes, with shapes and number formats, no hardware."""
+"""Workloads: operations and bytes, with shapes and number formats, independent of hardware."""
 
 from mlsys.workloads.arrays import NetworkArrays
 from mlsys.workloads.counted_operator import CountedOperator

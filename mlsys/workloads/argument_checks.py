@@ -1,4 +1,4 @@
-"""What may be asked of a network: its name, its sizes, and what goes with it."""
+"""Validation of arguments of networks: names, sizes, and their combination."""
 
 import math
 from collections.abc import Mapping
@@ -9,16 +9,16 @@ import numpy as np
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.faults import short
 
-LARGEST = 10**9  # of a batch, a sequence, an image side: what is larger is a slip of the keyboard
+LARGEST = 10**9  # limit of a batch, a sequence, an image side: larger values are typing errors
 
 
-MOST_ELEMENTS = 10**17  # of a tensor: its bytes are counted in 64 bits
+MOST_ELEMENTS = 10**17  # limit of a tensor, whose bytes are counted in 64 bits
 
 _SIZES = ("batch", "sequence", "image")
 
 
 def unknown_network(model: str) -> UnknownNameError:
-    """Return the error for a name that is none."""
+    """Return the error for an unknown network name."""
     from mlsys.workloads import zoo
 
     names = zoo.networks()
@@ -29,14 +29,14 @@ def unknown_network(model: str) -> UnknownNameError:
 
 
 def checked_size(label: str, number: Any) -> int:
-    """Return a size as a whole number, or say under its label what it must be."""
+    """Return a size as a whole number, or raise with its label."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 1 <= number <= LARGEST:
         raise ArgumentError(f"{label} must be a whole number from 1 to {LARGEST:,}, got {number!r}")
     return int(number)
 
 
 def checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of an input, or refuse one of more elements than a tensor can have.
+    """Return the shape of an input, or raise if it has too many elements.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     (1, 3, 224, 224)
     """
     if math.prod(shape) > MOST_ELEMENTS:
-        raise ArgumentError(f"an input of shape {shape} has more than {MOST_ELEMENTS:,} elements. Ask for less")
+        raise ArgumentError(f"an input of shape {shape} has more than {MOST_ELEMENTS:,} elements. Use a smaller one")
     return shape
 
 
@@ -60,8 +60,8 @@ def spelled(option: str, name: str) -> str:
 
 
 def refuse_others(option: str, given: Mapping[str, Any], taken: set[str], what: str) -> None:
-    """Refuse what was given and is not among what a network takes."""
+    """Refuse arguments that do not apply to a network."""
     for name in given:
         if name not in taken:
             known = ", ".join(option.format(name) for name in sorted(taken or set(_SIZES)))
-            raise ArgumentError(f"{spelled(option, name)} does not go with {what}. It takes {known}")
+            raise ArgumentError(f"{spelled(option, name)} does not apply to {what}. It accepts {known}")

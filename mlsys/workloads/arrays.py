@@ -1,4 +1,4 @@
-"""A network as plain numbers: one row for each distinct operator."""
+"""A network as plain numbers: one row per distinct operator."""
 
 from __future__ import annotations
 
@@ -14,29 +14,28 @@ KINDS = ("gemm", "conv2d", "conv3d", "attention", "elementwise", "embedding", "d
 
 @dataclass(frozen=True, eq=False)
 class NetworkArrays:
-    """What a model of time needs of a network, in plain numbers; every array is read-only.
+    """Numbers of a network that time models need; every array is read-only.
 
-    A deep network lists the same few operators many times. There is one row for each
-    distinct operator, in order of first appearance, and ``repeats`` says how often it runs:
-    the sum over the network of a cost per row is ``costs @ repeats``. Where the order
-    matters, ``costs[order]`` has one value for each operator of the network.
+    A deep network lists the same few operators many times. There is one row per distinct operator, in order of first
+    appearance, and ``repeats`` is the number of times it runs: the sum over the network of a cost per row is ``costs @
+    repeats``. Where the order matters, ``costs[order]`` has one value per operator of the network.
 
     Attributes
     ----------
     kind
-        Shape (rows,), index into ``KINDS``; -1 for a kind of the caller's own.
+        Shape (rows,), index into ``KINDS``; -1 for a user-defined kind.
     flops
         Shape (rows,), FLOP of one run.
     data, weights
-        Shape (rows,), compulsory bytes of one run, and the part of them that is parameters.
+        Shape (rows,), compulsory bytes of one run, and the parameter bytes among them.
     m, n, k, copies
         Shape (rows,), the matrix products an operator lowers to; zeros if it has none.
     repeats
-        Shape (rows,), how often the operator runs.
+        Shape (rows,), number of runs of the operator.
     order
         Shape (operators,), the row of each operator of the network.
     first
-        Shape (rows,), the place in the network where each operator first appears.
+        Shape (rows,), index in the network of the operator's first appearance.
     """
 
     kind: NDArray[np.int64]
@@ -65,7 +64,7 @@ class NetworkArrays:
         products: Sequence[tuple[float, float, float, float]],
         order: Sequence[int],
     ) -> NetworkArrays:
-        """Return the arrays of rows that are given column by column, and of the order they run in."""
+        """Return the arrays of rows given column by column, and of their order."""
         m, n, k, copies = np.asarray(products, dtype=float).reshape(-1, 4).T
         columns: dict[str, Any] = {
             "kind": np.asarray([KINDS.index(kind) if kind in KINDS else -1 for kind in kinds], dtype=np.int64),

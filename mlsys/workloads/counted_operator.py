@@ -1,4 +1,4 @@
-"""One operator of a captured network: an operator with its work and traffic counted apart."""
+"""Operators of captured networks, with work and traffic counted separately."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class CountedOperator(Operator):
     Attributes
     ----------
     counts
-        Work and traffic in plain numbers.
+        Work and traffic as plain numbers.
     target
-        The operator in the framework's spelling, such as ``"aten.conv2d.default"``.
+        Name of the operator in the framework, such as ``"aten.conv2d.default"``.
     path
-        The module it was written in, such as ``"blocks.3.attn"``.
+        Module that contains it, such as ``"blocks.3.attn"``.
     """
 
     counts: Counts = field(kw_only=True)
@@ -39,7 +39,7 @@ class CountedOperator(Operator):
 
     @property
     def members(self) -> tuple[CountedOperator, ...]:
-        """The operators that it is made of: itself, or those that were fused into it."""
+        """The fused operators that it consists of, or itself."""
         return (self,)
 
     @property
@@ -49,17 +49,17 @@ class CountedOperator(Operator):
 
     @property
     def product_flops(self) -> Quantity:
-        """Work in products, FLOP: two for each MAC."""
+        """Work in products, FLOP: two per MAC."""
         return ureg.Quantity(2 * self.counts.macs, _FLOP)
 
     @property
     def elementwise(self) -> Quantity:
-        """Work beside the products, FLOP."""
+        """Work other than products, FLOP."""
         return ureg.Quantity(self.counts.elementwise, _FLOP)
 
     @property
     def read(self) -> Quantity:
-        """Bytes read, weights among them."""
+        """Bytes read, including weights."""
         return ureg.Quantity(self.counts.read, _BYTE)
 
     @property
@@ -69,10 +69,10 @@ class CountedOperator(Operator):
 
     @property
     def products(self) -> Products | None:
-        """The matrix products this operator lowers to; for transposed and 1-D convolutions too."""
+        """The matrix products this operator lowers to, including transposed and 1-D convolutions."""
         if not self.counts.macs:
             return None
-        if self.kind.startswith("conv") and "kernel" not in self.shape:  # one number for both sides: by hand
+        if self.kind.startswith("conv") and "kernel" not in self.shape:  # one number for both sides: built by hand
             shape, transposed = self.shape, self.kind.startswith("conv_transpose")
             pixels = math.prod(
                 shape[f"{'in' if transposed else 'out'}_{axis}"] for axis in _AXES if f"in_{axis}" in shape
@@ -80,16 +80,16 @@ class CountedOperator(Operator):
             volume = math.prod(shape.get(f"kernel_{axis}", 1) for axis in _AXES)
             groups = shape["groups"]
             inputs, filters = shape["in_channels"] // groups, shape["out_channels"] // groups
-            if transposed:  # each input pixel meets every weight: the volume is on the side of the output
+            if transposed:  # each input pixel is multiplied by every weight: the volume is on the output side
                 return Products(shape["batch"] * pixels, filters * volume, inputs, groups)
             return Products(shape["batch"] * pixels, filters, inputs * volume, groups)
         if self.kind == "recurrent":
-            return None  # several products of several sizes, one after the other
+            return None  # several products of different sizes, one after the other
         return super().products
 
 
 def counts_by_hand(operator: Operator) -> Counts:
-    """Return the counts of an operator that was described by hand."""
+    """Return the counts of an operator built by hand."""
     from mlsys.workloads.torch_import.rules.counts import Counts
 
     shape, lowered = operator.shape, operator.products

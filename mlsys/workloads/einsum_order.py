@@ -1,4 +1,4 @@
-"""Orders in which an einsum of several operands can be contracted, and their work."""
+"""Contraction orders of an einsum with several operands, and their work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 Labels = frozenset[str]
 
-_MOST_OPERANDS = 7  # every order of so many is tried
+_MOST_OPERANDS = 7  # up to this number, every order is tried
 
 
 def einsum_labels(equation: str, shapes: Sequence[Sequence[int]]) -> tuple[list[list[str]], list[str]]:
@@ -51,18 +51,18 @@ def label_sizes(terms: Sequence[Sequence[str]], shapes: Sequence[Sequence[int]])
 def order_in_words(
     equation: str, shapes: Sequence[Sequence[int]], order: str, pairs: Sequence[tuple[int, int]] | None, outer: int
 ) -> str:
-    """Return the order in which an einsum is counted, its work, and that of the cheapest order.
+    """Return a description of the counted contraction order, its work, and that of the cheapest order.
 
     Parameters
     ----------
     equation, shapes
         The einsum, and the shapes of its operands.
     order
-        The order in words.
+        Description of the order.
     pairs
-        The operands that are multiplied at each step, the result going last; None from left to right.
+        The operands multiplied at each step, with the result appended; None for left to right.
     outer
-        FLOP of each product that is not summed: 1, or 2 where it is counted as a matrix product.
+        FLOP per product without a sum: 1, or 2 where it is counted as a matrix product.
 
     Examples
     --------
@@ -71,22 +71,22 @@ def order_in_words(
     """
     text = f"einsum {equation.replace(' ', '')} is counted {order}"
     if len(shapes) > _MOST_OPERANDS:
-        return f"{text}; of {len(shapes)} operands the cheapest order is not searched for"
+        return f"{text}; with {len(shapes)} operands the cheapest order is not searched"
     terms, result = einsum_labels(equation, shapes)
     sizes = label_sizes(terms, shapes)
     operands = tuple(map(frozenset, terms))
     own = _flops_in_order(operands, frozenset(result), sizes, pairs, outer)
     least = _least_flops(operands, frozenset(result), sizes, outer)
-    cheaper = f"; its cheapest order takes {least:,} FLOP" if least < own else ", which no order undercuts"
+    cheaper = f"; its cheapest order takes {least:,} FLOP" if least < own else ", the minimum of all orders"
     return f"{text}: {own:,} FLOP{cheaper}"
 
 
 def _contracted(
     operands: tuple[Labels, ...], pair: tuple[int, int], result: Labels, sizes: Mapping[str, int], outer: int
 ) -> tuple[tuple[Labels, ...], int]:
-    """Return the operands after two were multiplied, and the FLOP of that.
+    """Return the operands after multiplying two of them, and the FLOP of that step.
 
-    Labels of one operand alone that nothing else has are summed before, as torch and ONNX Runtime do.
+    Labels that occur in one operand only are summed first, as in torch and ONNX Runtime.
     """
     rest = tuple(operand for position, operand in enumerate(operands) if position not in pair)
     wanted = result.union(*rest)
@@ -121,7 +121,7 @@ def _flops_in_order(
 
 
 def _least_flops(operands: tuple[Labels, ...], result: Labels, sizes: Mapping[str, int], outer: int) -> int:
-    """Return the FLOP of the cheapest order, of all that there are."""
+    """Return the FLOP of the cheapest of all orders."""
     if len(operands) < 2:
         return 0
     pairs = itertools.combinations(range(len(operands)), 2)

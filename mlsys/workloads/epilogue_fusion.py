@@ -1,11 +1,10 @@
 """Epilogue fusion: a captured network as the kernels whose time is estimated, products with what follows them.
 
-The parameters of the calibrated model are fitted to networks of this form. A product, a convolution, an attention or
-an embedding reads its input and its weights and writes its result. Activations, additions, normalisations, pooling and
-copies between two of them become part of the first kernel, and the parameters include what they cost besides their
-arithmetic. Networks of the catalogue that are written layer by layer have this form from the start
-(:mod:`mlsys.workloads.zoo.layer_builder`); a captured one is brought to it here, along its edges, so that both are
-timed by the same rules.
+The parameters of the calibrated model are fitted to networks of this form. A product, a convolution, an attention or an
+embedding reads its input and its weights and writes its result. Activations, additions, normalisations, pooling and
+copies between two of them become part of the first kernel, and the parameters include their costs beyond arithmetic.
+Catalogue networks defined layer by layer have this form from the start (:mod:`mlsys.workloads.zoo.layer_builder`);
+captured ones are converted here, along their edges, so that both are timed by the same rules.
 """
 
 import math
@@ -22,30 +21,30 @@ from mlsys.workloads.torch_import.rules.counts import Counts
 from mlsys.workloads.workload import Workload
 
 _BYTE, _FLOP = ureg.Unit("byte"), ureg.Unit("FLOP")
-# What may ride along; every other kind is a kernel of its own.
+# Kinds that can be fused; every other kind is a separate kernel.
 _RIDERS = frozenset(
     {"elementwise", "activation", "normalisation", "softmax", "pooling", "reduction", "copy", "fill", "resize"}
 )
 
 
 def fuse_epilogues(network: Workload, *, whole: bool = True) -> Workload:
-    """Return a network that has a graph with all that rides along counted with the kernel that carries it.
+    """Return a network with a graph after epilogue fusion.
 
-    Work and parameters stay to the last FLOP. A kernel moves its inputs, its weights and its result, those of its
-    product alone where it has one. An operator that makes more than it reads, and more than the next product reads, is
-    a kernel of its own; look-ups that are summed are one, and so are dense layers that read one tensor.
+    Work and parameters are unchanged. A kernel moves its inputs, its weights and its result, or those of its product if
+    it has one. An operator whose output is larger than its input and than the input of the next product is a separate
+    kernel; look-ups that are summed are one kernel, and so are dense layers that read the same tensor.
 
     Parameters
     ----------
     network
-        A captured network: it has a graph.
+        A captured network, with its graph.
     whole
-        False leaves out the work of what rides along.
+        Whether to include the work of fused operators.
 
     Returns
     -------
     Workload
-        One operator for each kernel.
+        One operator per kernel.
 
     Examples
     --------
@@ -83,7 +82,7 @@ def fuse_epilogues(network: Workload, *, whole: bool = True) -> Workload:
 
 
 def _alone(kernel: CountedOperator) -> CountedOperator:
-    """Return a kernel without the work of what rides along, which products and look-ups leave to others."""
+    """Return a kernel without the work of the operators fused into its product or look-up."""
     shape = kernel.shape
     scores = shape["batch"] * shape["heads"] * shape["queries"] * shape["keys"] if kernel.kind == "attention" else 0
     beside = 0 if kernel.kind not in _RIDERS else kernel.counts.elementwise
@@ -101,7 +100,7 @@ def _size(graph: OperatorGraph, value: int) -> int:
 
 
 def _homes(graph: OperatorGraph) -> list[int]:
-    """Return, for each kernel, the one that carries it: itself, the one before, else the one after it."""
+    """Return, for each operator, the kernel it is fused into: itself, the one before, or the one after it."""
     places = range(len(graph))
     own = {index for index in places if graph.operators[index].kind not in _RIDERS}
     for index in places:
@@ -125,7 +124,7 @@ def _homes(graph: OperatorGraph) -> list[int]:
 
 
 def _next_sizes(graph: OperatorGraph, index: int, own: set[int]) -> int:
-    """Return the elements of the largest tensor that the next kernels read of what comes from a place."""
+    """Return the elements of the largest tensor that the next kernels read from an operator's output."""
     largest, seen, waiting = 0, {index}, [index]
     while waiting:
         for value in graph.outputs_of[waiting.pop()]:
@@ -144,7 +143,7 @@ def _spreads(graph: OperatorGraph, index: int, read_later: int) -> bool:
 
 
 def _joined(graph: OperatorGraph, home: Sequence[int]) -> dict[int, int]:
-    """Return the kernels that are one with an earlier one: summed look-ups, dense layers of one tensor."""
+    """Return the operators merged with an earlier one: summed look-ups, dense layers of one tensor."""
     joined: dict[int, int] = {}
     heads: dict[tuple[object, ...], int] = {}
     for index, operator in enumerate(graph.operators):
@@ -162,7 +161,7 @@ def _joined(graph: OperatorGraph, home: Sequence[int]) -> dict[int, int]:
 
 
 def _last_carried(graph: OperatorGraph, index: int, home: Sequence[int]) -> int:
-    """Return the last of the kernels that ride along one after the other behind a place."""
+    """Return the last of the consecutive operators fused behind a given one."""
     while len(users := graph.consumers(index)) == 1 and home[users[0]] != users[0]:
         index = users[0]
     return index
@@ -171,7 +170,7 @@ def _last_carried(graph: OperatorGraph, index: int, home: Sequence[int]) -> int:
 def _kernel(
     carrier: CountedOperator, main: Sequence[CountedOperator], all_: Iterable[CountedOperator]
 ) -> CountedOperator:
-    """Return the kernel of a carrier, of those that are one with it, and of all that ride along."""
+    """Return the kernel of an operator, of those merged with it, and of all operators fused into it."""
     everything = tuple(all_)
     works = [_product_of(operator) for operator in main]
     traffic = [work.counts.read + work.counts.written - _bias(work) for work in works]
@@ -211,14 +210,14 @@ def _kernel(
 
 
 def _product_of(kernel: CountedOperator) -> CountedOperator:
-    """Return the product of a fused kernel by itself; attention that was found in its parts is one kernel."""
+    """Return the product of a fused kernel alone; attention assembled from its parts is one kernel."""
     if kernel.kind == "attention" or not kernel.counts.macs:
         return kernel
     return max(kernel.members, key=lambda member: member.counts.macs)
 
 
 def _bias(counted_operator: CountedOperator) -> int:
-    """Return the bytes of what a product with a weight reads beside its matrix."""
+    """Return the bytes that a product with a weight reads in addition to its matrix."""
     products = counted_operator.products
     if (
         products is None

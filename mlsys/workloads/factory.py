@@ -1,4 +1,4 @@
-"""Modules of the reader's own: ``package.module:factory``."""
+"""Import of user modules given as ``package.module:factory``."""
 
 import contextlib
 import importlib
@@ -11,20 +11,20 @@ _SHOWN = 100
 
 
 def module_of(model: str, *, meta: bool) -> tuple[Any, Any, str]:
-    """Return the module that ``package.module:factory`` names or makes, the inputs it brings or None, and its name.
+    """Return the module made by ``package.module:factory``, its example inputs or None, and its name.
 
     Parameters
     ----------
     model
-        ``package.module:factory``; the folder of the call is searched, too. The factory takes no
-        arguments and gives a ``torch.nn.Module`` or ``(module, example_inputs)``, or is a module.
+        ``package.module:factory``; the current folder is searched, too. The factory takes no arguments and returns a
+        ``torch.nn.Module`` or ``(module, example_inputs)``, or is a module itself.
     meta
-        True to make it without allocating its weights.
+        Whether to build it without allocating weights.
 
     Raises
     ------
     ArgumentError
-        If there is no such package or factory, or it gives something else.
+        If the package or factory does not exist, or returns something else.
 
     Examples
     --------
@@ -35,30 +35,30 @@ def module_of(model: str, *, meta: bool) -> tuple[Any, Any, str]:
     import torch
 
     try:
-        # what the reader's own code prints is not a part of our answer, which may be JSON
+        # output of user code must not mix with ours, which may be JSON
         with contextlib.redirect_stdout(sys.stderr), torch.device("meta" if meta else "cpu"):
             made = factory if isinstance(factory, torch.nn.Module) else factory()
     except TypeError as error:
         raise ArgumentError(f"{model!r} cannot be called without arguments: {first_line(error)}") from error
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # whatever the reader's own code raises
-        raise ArgumentError(f"{model!r} makes no module: {_said(error)}") from error
+    except BaseException as error:  # user code may raise anything
+        raise ArgumentError(f"{model!r} failed to build a module: {_said(error)}") from error
     module, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(module, torch.nn.Module):
         raise ArgumentError(
-            f"{model!r} gave {type(module).__name__}; wanted a torch.nn.Module or (module, example_inputs)"
+            f"{model!r} returned {type(module).__name__}; expected a torch.nn.Module or (module, example_inputs)"
         )
     return module, inputs, name
 
 
 def named_object(model: str) -> Any:
-    """Return what ``package.module:name`` names; the folder of the call is searched, too.
+    """Return the object named by ``package.module:name``; the current folder is searched, too.
 
     Raises
     ------
     ArgumentError
-        If there is no such package, or nothing of that name in it.
+        If the package does not exist, or has no such name.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def named_object(model: str) -> Any:
     home, _, name = model.partition(":")
     if not name.isidentifier() or not all(part.isidentifier() for part in home.split(".")):
         raise ArgumentError(
-            f"{model[:_SHOWN]!r} must be package.module:factory, names with dots, no path. Run it where that module is"
+            f"{model[:_SHOWN]!r} must be package.module:factory, not a path. Run it in the folder of the module"
         )
     sys.path.insert(0, "")
     try:
@@ -76,9 +76,9 @@ def named_object(model: str) -> Any:
             module = importlib.import_module(home)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # whatever the reader's own module raises
+    except BaseException as error:  # user code may raise anything
         file, dot, ending = home.rpartition(".")
-        advice = f"Write {file}:{name}" if dot and ending == "py" else "Run it where that module is"
+        advice = f"Write {file}:{name}" if dot and ending == "py" else "Run it in the folder of the module"
         raise ArgumentError(f"{model!r}: cannot import {home!r}: {_said(error)}. {advice}") from error
     finally:
         sys.path.remove("")

@@ -1,4 +1,4 @@
-"""Networks of the catalogue as workloads: drawn from a recipe, from a stored capture, or written down."""
+"""Networks of the catalogue as workloads: from a layer recipe, from a stored capture, or from an operator list."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def from_catalogue(
     abridged: bool = False,
     formats: Mapping[str, str] | None = None,
 ) -> Workload:
-    """Return a network of the catalogue by name, in the form in which it is on record, or in other formats."""
+    """Return a network of the catalogue by name, in the form in which it is defined, or in other formats."""
     from mlsys.workloads import zoo
 
     entry = zoo.resolve(name)
@@ -74,20 +74,20 @@ def in_formats(entry: Entry, formats: Mapping[str, str], option: str) -> Entry:
 def from_entry(
     entry: Entry, given: dict[str, int], precision: str, phase: Phase | None, option: str, abridged: bool = False
 ) -> Workload:
-    """Return a network that an entry describes, of the catalogue or like one of it."""
+    """Return the network described by an entry of the catalogue, or by a modified entry."""
     takes = {"batch"} | ({"image"} if entry.free_image else set()) | ({"sequence"} if entry.sequence else set())
     refuse_others(
         option, given, takes, f"{entry.name!r}" if takes > {"batch"} else f"{entry.name!r}, whose input has one size"
     )
     if phase is not None and not entry.model:
         raise ArgumentError(
-            f"{option.format('phase')} is for the decoder language models of the catalogue and of configurations, and "
-            f"{entry.name!r} is none"
+            f"{option.format('phase')} applies to decoder language models of the catalogue and of configurations, and "
+            f"{entry.name!r} is not one"
         )
     if entry.longest and given.get("sequence", 0) > entry.longest:
         raise ArgumentError(
-            f"{option.format('sequence')} must be at most {entry.longest}, the positions that {entry.name} has "
-            f"learned, got {given['sequence']}"
+            f"{option.format('sequence')} must be at most {entry.longest}, the positions learned by {entry.name}, "
+            f"got {given['sequence']}"
         )
     if entry.drawn and phase != "decode":
         return _drawn(entry, {"batch": 1, **given}, precision, phase, abridged)
@@ -97,7 +97,7 @@ def from_entry(
 
 
 def _captured(entry: Entry, given: Mapping[str, int], precision: str, option: str) -> Workload:
-    """Return a network with code from its stored capture, or captured anew at a size that its code fixed."""
+    """Return a network from its stored capture, or from a new capture at a size that its code fixed."""
     from mlsys.workloads.captures import stored_template
     from mlsys.workloads.torch_models import RECIPES
 
@@ -130,7 +130,7 @@ def _captured(entry: Entry, given: Mapping[str, int], precision: str, option: st
 def _anew(entry: Entry, recipe: Any, wanted: dict[str, int], precision: str, stuck: set[str]) -> Workload:
     if importlib.util.find_spec("torch") is None:
         raise ArgumentError(
-            f"{entry.name} was captured at its usual {' and '.join(sorted(stuck))} and must be captured anew for "
+            f"{entry.name} was captured at its default {' and '.join(sorted(stuck))} and must be captured again for "
             "another, which needs torch. Install it with: pip install 'mlsys[torch]'"
         )
     import torch
@@ -145,7 +145,7 @@ def _anew(entry: Entry, recipe: Any, wanted: dict[str, int], precision: str, stu
 
 
 def _drawn(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | None, abridged: bool) -> Workload:
-    """Return a network with its graph, both drawn from the recipe that counts its products."""
+    """Return a network with its graph, both built from its layer recipe."""
     sizes = _with_usual(entry, sizes)
     given: dict[str, Any] = {**sizes, "precision": precision}
     drawing = entry.drawing(**given, abridged=True)
@@ -155,7 +155,7 @@ def _drawn(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | N
         kind=PREFILL if entry.model and entry.model.head else NETWORK,
         decoder=entry.model,
         sizes=FrozenDict(sizes),
-        recipe=f"{entry.source}; written down layer by layer, with its edges",
+        recipe=f"{entry.source}; defined layer by layer, with its graph",
         left_out=drawing.alike,
         _again=partial(_changed, _reference(entry), sizes, precision, phase, abridged=abridged),
         _stored=partial(_in_format, _reference(entry), sizes, phase),
@@ -168,7 +168,7 @@ def _drawn(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | N
 
 
 def _edges(entry: Entry, given: Mapping[str, Any], operators: tuple[Operator, ...]) -> OperatorGraph:
-    """Return the graph of all layers, drawn when it is asked for; the operators are known."""
+    """Return the graph of all layers, built on request; the operators are known."""
     return replace(entry.drawing(**given).finished().at({}).graph, operators=operators)
 
 
@@ -187,7 +187,7 @@ def _written_down(entry: Entry, sizes: dict[str, int], precision: str, phase: Ph
     sizes = _with_usual(entry, sizes)
     given: dict[str, Any] = {**sizes, "precision": precision, "phase": phase}
     network = entry.build(**given, fused=False)
-    operators = tuple(map(attention_in_one_kernel, network.operators))  # as drawn and captured networks have it
+    operators = tuple(map(attention_in_one_kernel, network.operators))  # as in layer recipes and captures
     workload = Workload.from_network(replace(network, operators=operators))
     if entry.model is not None and entry.model.quantization is not None:
         stored = entry.model.quantization.weight_bytes(entry.model, PRECISIONS[precision])
@@ -197,7 +197,7 @@ def _written_down(entry: Entry, sizes: dict[str, int], precision: str, phase: Ph
         name=entry.title,
         decoder=entry.model,
         sizes=FrozenDict(sizes),
-        recipe=f"{entry.source}; written down operator by operator",
+        recipe=f"{entry.source}; defined operator by operator",
         _again=partial(_changed, _reference(entry), sizes, precision, phase),
         _stored=partial(_in_format, _reference(entry), sizes, phase),
         _kernels=partial(_ride_along, _reference(entry), given),
@@ -206,7 +206,7 @@ def _written_down(entry: Entry, sizes: dict[str, int], precision: str, phase: Ph
 
 
 def _reference(entry: Entry) -> str | Entry:
-    """Return what stands for an entry where a workload is kept: its name, or itself where no catalogue has it."""
+    """Return the reference to an entry stored in a workload: its name, or the entry if the catalogue lacks it."""
     from mlsys.workloads.zoo.catalogue import CATALOGUE
 
     return entry.name if entry.name in CATALOGUE and CATALOGUE[entry.name] is entry else entry
@@ -238,7 +238,7 @@ def _changed(
 
 def _in_format(network: str | Entry, sizes: Mapping[str, int], phase: Phase | None, precision: str) -> Workload:
     entry = _entry(network)
-    if entry.model is not None and entry.model.quantization is not None:  # one format for all values is asked for
+    if entry.model is not None and entry.model.quantization is not None:  # one format is requested for all values
         entry = replace(entry, model=entry.model.unquantised())
     return from_entry(entry, dict(sizes), precision_name(precision), phase, "`{}`")
 

@@ -1,4 +1,4 @@
-"""A module of the reader's own as a workload: ``package.module:factory``, at a batch, a sequence and an image."""
+"""User modules as workloads: ``package.module:factory``, at a batch, a sequence and an image size."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mlsys.workloads.workload import Workload
 
 _MOST_AXES = 16
-_MOST_COPIED = 2**32  # bytes of weights of a module that is made a second time, on the CPU
+_MOST_COPIED = 2**32  # weight bytes of a module that may be built a second time, on the CPU
 NO_BATCH = "no axis of the inputs is a batch: a pass counts as one sample"
 NO_SIZES = (
     "the module is captured but cannot be run without data ({why}), so which axes of its inputs are the batch and the "
@@ -46,28 +46,28 @@ def from_factory(
     precision: str | None,
     option: str,
 ) -> Workload:
-    """Return the module that ``package.module:factory`` makes as a workload.
+    """Return the module made by ``package.module:factory`` as a workload.
 
-    Which axes are the batch, the sequence and the image is found by running the module without data; its ``sizes`` name
-    those that there are.
+    The batch, sequence and image axes are found by running the module without data; ``sizes`` of the result names those
+    that exist.
 
     Parameters
     ----------
     model
         ``package.module:factory``.
     given
-        ``batch``, ``sequence`` and ``image``, as far as they were given.
+        The given values of ``batch``, ``sequence`` and ``image``.
     shape
-        Of its one input, or None.
+        Shape of its only input, or None.
     precision
         Number format of weights and inputs, or None for that of the factory.
     option
-        How an error writes the name of what was given.
+        Format in which errors write the name of an argument.
 
     Raises
     ------
     ArgumentError
-        If the module cannot be run, or a size was given that its inputs do not have.
+        If the module cannot be run, or has no axis for a given size.
 
     Examples
     --------
@@ -88,13 +88,13 @@ def _counted(
     option: str,
     stack: contextlib.ExitStack,
 ) -> Workload:
-    """Return the workload; what the module was before it was moved and converted is put back with the stack."""
+    """Return the workload; the module's state before moving and converting it is restored by the stack."""
     captured_in = None if precision is None else precision if precision in TORCH_DTYPES else "fp32"
     module, inputs, name = _made(model, captured_in, stack)
     if isinstance(inputs, tuple | list | dict) and not inputs:
         raise ArgumentError(
-            f"{model!r} returns no example inputs, and a module without inputs cannot be counted. Let forward() take "
-            "a tensor, and return it beside the module"
+            f"{model!r} returns no example inputs, and a module without inputs cannot be counted. Let forward() accept "
+            "a tensor, and return it together with the module"
         )
     if inputs is None:
         inputs = guessed_inputs(module, shape, **given, precision=captured_in or "fp32", option=option)
@@ -103,7 +103,7 @@ def _counted(
     inputs_run = ModuleInputs(module, as_placed(inputs, captured_in, _device(module)))
     if inputs_run.run() is None and "meta" in str(inputs_run.error).lower() and _bytes(module) <= _MOST_COPIED:
         stack.close()
-        module, _, _ = module_of(model, meta=False)  # its code makes tensors on the CPU, whatever its inputs
+        module, _, _ = module_of(model, meta=False)  # its code creates tensors on the CPU, whatever its inputs
         module = _in_format(stack.enter_context(untouched(_runnable(model, module))), captured_in)
         inputs_run = ModuleInputs(module, as_placed(inputs, captured_in, "cpu"))
     sized = _Sized(model, inputs_run, option)
@@ -118,7 +118,7 @@ def _counted(
     except ArgumentError as error:
         raise ArgumentError(f"{model!r}: {str(error).removeprefix('from_torch(): ')}") from error
     if precision == captured_in is not None and workload.precision != precision:
-        sized.notes.append(f"precision {precision} changes nothing: its numbers are whole or complex")
+        sized.notes.append(f"precision {precision} has no effect: all numbers are whole or complex")
     workload = replace(
         workload,
         recipe=f"factory {model}",
@@ -139,17 +139,17 @@ def _check_shape(shape: tuple[int, ...] | None, given: Mapping[str, int], option
     for name in ("sequence", "image"):
         if name in given:
             raise ArgumentError(
-                f"{option.format(name)} does not go with {option.format('shape')}, which has all sizes. Give one"
+                f"{option.format(name)} conflicts with {option.format('shape')}, which has all sizes. Give one of them"
             )
 
 
 def _of_shape(inputs: Any, shape: tuple[int, ...], option: str) -> Any:
-    """Return inputs whose one tensor has another shape."""
+    """Return the inputs with the shape of their only tensor replaced."""
     args, kwargs = arguments_of(inputs)
     tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     if len(tensors) != 1:
         raise ArgumentError(
-            f"{option.format('shape')} is for a module with one input, and the factory brings {len(tensors)} tensors. "
+            f"{option.format('shape')} applies to modules with one input, but the factory returns {len(tensors)}. "
             f"Change the factory, or give {option.format('batch')}"
         )
     args, kwargs = pytree.tree_map(
@@ -159,12 +159,12 @@ def _of_shape(inputs: Any, shape: tuple[int, ...], option: str) -> Any:
 
 
 def _made(model: str, precision: str | None, stack: contextlib.ExitStack) -> tuple[nn.Module, Any, str]:
-    """Return module, inputs or None, and name; without weights if the factory can make it so."""
+    """Return module, inputs or None, and name; without allocated weights if the factory supports it."""
     try:
         module, inputs, name = module_of(model, meta=True)
         module = stack.enter_context(untouched(_runnable(model, module)))
         return _in_format(module.to(device="meta"), precision), inputs, name
-    except ArgumentError as refused:  # quantising, say, needs weights that are there
+    except ArgumentError as refused:  # quantisation, for example, needs real weights
         try:
             module, inputs, name = module_of(model, meta=False)
             module = stack.enter_context(untouched(_runnable(model, module)))
@@ -198,7 +198,7 @@ def _bytes(module: nn.Module) -> int:
 
 @dataclass
 class _Sized:
-    """Inputs whose sizes are set one after the other, the sizes that they have, and what is to be said of them."""
+    """Inputs whose sizes are set one after the other, the sizes that exist, and notes."""
 
     model: str
     given: ModuleInputs
@@ -222,7 +222,7 @@ class _Sized:
                 "Give one of them"
             )
         if extent == 0:
-            raise ArgumentError(f"{self.model!r} brings inputs of a batch of 0: {self.given.described()}")
+            raise ArgumentError(f"{self.model!r} has inputs with a batch of 0: {self.given.described()}")
         self._set("batch", self.batch, size)
         if self.given.run() is None and self.given.error is not None:
             self.notes.append(NO_SIZES.format(why=self._fault()))
@@ -246,14 +246,14 @@ class _Sized:
             self.given = self.given.with_shapes(self.given.resized(axes, size))
             if self.given.run() is None and self.given.error is not None:
                 raise ArgumentError(
-                    f"{self.option.format(name)} {size} does not go with {self.model!r}: {self._fault()}"
+                    f"{self.option.format(name)} {size} does not apply to {self.model!r}: {self._fault()}"
                 )
         extent = self.given.extent(axes)
         if extent is not None:
             self.sizes[name] = extent
 
     def _fault(self) -> str:
-        """Return in words what ended the last run."""
+        """Return the error that ended the last run, in words."""
         assert self.given.error is not None
         return fault_of(self.given.module, *self.given.arguments(), self.given.error)
 
@@ -265,9 +265,9 @@ class _Sized:
             for axis in axes
         )
         return ArgumentError(
-            f"{self.option.format('sequence')} {size} does not go with {self.model!r}: its inputs, "
-            f"{self.given.described()}, have lengths that change apart, {places} among them, and one number does not "
-            "say which. Return inputs of the lengths you mean from the factory, or name the length in Python, such as "
+            f"{self.option.format('sequence')} {size} does not apply to {self.model!r}: its inputs, "
+            f"{self.given.described()}, have independent lengths, {places} among them, and one number is "
+            "ambiguous. Return inputs of the intended lengths from the factory, or name the length in Python, such as "
             f"from_torch(module, inputs, dynamic={{'keys': {{'k': 2, 'v': 2}}}}).at(keys={size})"
         )
 
@@ -275,6 +275,6 @@ class _Sized:
         if self.given.run() is None and self.given.error is not None:
             return ArgumentError(f"{self.model!r} cannot be run on its inputs: {self._fault()}")
         return ArgumentError(
-            f"{self.option.format(name)} {size} does not go with {self.model!r}: no axis of its inputs, "
-            f"{self.given.described()}, {what}. Leave it out, or change the inputs that the factory returns"
+            f"{self.option.format(name)} {size} does not apply to {self.model!r}: no axis of its inputs, "
+            f"{self.given.described()}, {what}. Omit it, or change the inputs that the factory returns"
         )

@@ -1,4 +1,4 @@
-"""Which operator makes which tensor and which operators read it."""
+"""Operator graphs: producers and consumers of tensors."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,26 +14,26 @@ ROLES = ("input", "weight", "constant", "made")
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor that operators hand to each other; a view of it is the same value.
+    """A tensor passed between operators; views of it are the same value.
 
     Attributes
     ----------
     name
-        What the framework calls it; no two values of a graph share a name.
+        Name in the framework; unique in a graph.
     role
-        ``"input"``, ``"weight"`` (parameters and buffers), ``"constant"`` or ``"made"`` by an operator.
+        ``"input"``, ``"weight"`` (parameters and buffers), ``"constant"`` or ``"made"`` (by an operator).
     bytes
-        What it takes in memory.
+        Size in memory.
     shape, dtype
-        Its sizes when it was made, and its number format in the framework's spelling.
+        Shape when it was made, and number format as named by the framework.
     producer
-        Place of the operator that makes it; None unless it is made.
+        Index of the operator that makes it; None unless it is made.
     consumers
-        Places of the operators that read it, in the order in which they run.
+        Indices of the operators that read it, in execution order.
     output
         Whether the network returns it.
     overwrites
-        Place, among the values, of the one whose memory it takes over, where an operator works in place.
+        Index of the value whose memory it reuses, for an operator that works in place.
     """
 
     name: str
@@ -51,18 +51,18 @@ class Value:
 
 
 class Access(NamedTuple):
-    """What one operator reads or writes of a value.
+    """An operator's access to a value.
 
     Attributes
     ----------
     value
-        Place of the value.
+        Index of the value.
     bytes
-        How much of it: less than all through a slice, or where rows are gathered.
+        Bytes accessed: less than all for slices and gathers.
     view
-        Equal for two operators that see the value in the same way; 0 for the way in which it was made.
+        Equal for two operators that use the same view of the value; 0 for the original.
     turned
-        Whether the last axis is another than when the value was made.
+        Whether the last axis differs from that of the original.
     """
 
     value: int
@@ -73,23 +73,23 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class OperatorGraph:
-    """Operators in the order in which they run, and the values that pass between them.
+    """Operators in execution order, and the values that pass between them.
 
     Attributes
     ----------
     name
-        Of the network.
+        Name of the network.
     operators
-        In an order in which they can run.
+        In a valid execution order.
     values
-        Inputs, weights, constants and what is made.
+        Inputs, weights, constants and intermediate values.
     reads, writes
-        For each operator what it reads and writes of each value; by default all of it.
+        For each operator its accesses to each value; by default to all of it.
 
     Raises
     ------
     ArgumentError
-        If a value is read before it is made, or a place does not exist.
+        If a value is read before it is made, or an index is out of range.
 
     Examples
     --------
@@ -133,37 +133,37 @@ class OperatorGraph:
     def _faults(self) -> Iterable[str]:
         operators, values = len(self.operators), len(self.values)
         if len({value.name for value in self.values}) < values:
-            yield "has two values of one name. Give each its own"
+            yield "has duplicate value names. Give each value its own name"
         for value in self.values:
             named = f"{value.name!r}"
             if value.role not in ROLES:
                 yield f"value {named} has the role {value.role!r}. Roles: {', '.join(ROLES)}"
             if (value.role == "made") != (value.producer is not None):
                 yield (
-                    f"value {named} has the role {value.role!r} and the producer {value.producer}: what is made has one"
+                    f"value {named} has the role {value.role!r} and producer {value.producer}: only made ones have it"
                 )
             first = -1 if value.producer is None else value.producer
             users = value.consumers
             if not -1 <= first < operators or (users and (min(users) < 0 or max(users) >= operators)):
-                yield f"value {named} names an operator that is not there; they are 0 to {operators - 1}"
+                yield f"value {named} names an operator that does not exist; indices are 0 to {operators - 1}"
             if users and min(users) <= first:
                 yield f"value {named} is read by an operator that runs before {first}, which makes it"
             if len(users) > 1 and users != tuple(sorted(set(users))):
                 yield f"value {named} lists its consumers {users} out of order or twice"
             if value.overwrites is not None:
                 if value.producer is None or not 0 <= value.overwrites < values:
-                    yield f"value {named} overwrites {value.overwrites}, which is no value it can take the memory of"
+                    yield f"value {named} overwrites {value.overwrites}, whose memory it cannot reuse"
                 elif any(user > value.producer for user in self.values[value.overwrites].consumers):
                     yield f"value {named} overwrites {self.values[value.overwrites].name!r}, which is read later"
 
     @cached_property
     def inputs_of(self) -> tuple[tuple[int, ...], ...]:
-        """For each operator the places of the values it reads, each once."""
+        """For each operator the indices of the values it reads, without duplicates."""
         return tuple(tuple(dict.fromkeys(access.value for access in row)) for row in self.reads)
 
     @cached_property
     def outputs_of(self) -> tuple[tuple[int, ...], ...]:
-        """For each operator the places of the values it makes."""
+        """For each operator the indices of the values it makes."""
         rows: list[list[int]] = [[] for _ in self.operators]
         for index, value in enumerate(self.values):
             if value.producer is not None:
@@ -171,24 +171,24 @@ class OperatorGraph:
         return tuple(tuple(row) for row in rows)
 
     def read_by(self, operator: int) -> tuple[Value, ...]:
-        """Return the values that the operator at a place reads."""
+        """Return the values read by an operator, given its index."""
         return tuple(self.values[value] for value in self.inputs_of[operator])
 
     def made_by(self, operator: int) -> tuple[Value, ...]:
-        """Return the values that the operator at a place makes."""
+        """Return the values made by an operator, given its index."""
         return tuple(self.values[value] for value in self.outputs_of[operator])
 
     def producers(self, operator: int) -> tuple[int, ...]:
-        """Return the operators whose results the operator at a place reads."""
+        """Return the operators whose results a given operator reads."""
         makers = {self.values[value].producer for value in self.inputs_of[operator]}
         return tuple(sorted(maker for maker in makers if maker is not None))
 
     def consumers(self, operator: int) -> tuple[int, ...]:
-        """Return the operators that read what the operator at a place makes."""
+        """Return the operators that read the results of a given operator."""
         return tuple(sorted({user for value in self.outputs_of[operator] for user in self.values[value].consumers}))
 
     def waits_for(self, operator: int) -> tuple[int, ...]:
-        """Return what must have run before: the producers, and whoever still needs memory that is overwritten."""
+        """Return the operators that must run before: producers, and readers of memory that is overwritten."""
         makers = set(self.producers(operator))
         for value in self.outputs_of[operator]:
             overwritten = self.values[value].overwrites
@@ -200,14 +200,14 @@ class OperatorGraph:
 
     @cached_property
     def intermediates(self) -> tuple[int, ...]:
-        """Places of the values that are made and not returned."""
+        """Indices of the values that are made and not returned."""
         return tuple(
             index for index, value in enumerate(self.values) if value.producer is not None and not value.output
         )
 
     @cached_property
     def lasting(self) -> frozenset[int]:
-        """Places of the values that outlive a run: those returned, and what is left in inputs and weights."""
+        """Indices of the values that outlive a run: returned ones, and inputs and weights."""
         replaced = {value.overwrites for value in self.values}
         kept = {index for index, value in enumerate(self.values) if value.output}
         for index, value in enumerate(self.values):

@@ -1,4 +1,4 @@
-"""Transformers models from their configurations: built without weights, nothing is downloaded."""
+"""Transformers models built from their configurations, without weights or downloads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mlsys.workloads.operator import NETWORK, PREFILL
 if TYPE_CHECKING:
     from mlsys.workloads.workload import Workload
 
-_MOST_BYTES = 2_000_000  # of a config.json
+_MOST_BYTES = 2_000_000  # limit of a config.json
 
 _SEQUENCE, _IMAGE, _AUDIO_FRAMES = 128, 224, 3000
 
@@ -32,10 +32,10 @@ def from_hf_config(
     precision: str = "fp32",
     dynamic: bool = False,
 ) -> Workload:
-    """Capture the model that a transformers configuration describes.
+    """Capture the model described by a transformers configuration.
 
-    The class named under ``architectures`` is built, or the bare model where none is named,
-    on the meta device. The cache of keys and values is off: the pass is a prefill.
+    The class named under ``architectures`` is built, or the bare model if none is named, on the meta device. The KV
+    cache is off: the pass is a prefill.
 
     Parameters
     ----------
@@ -44,18 +44,18 @@ def from_hf_config(
     batch
         Sequences or images.
     sequence
-        Tokens; by default 128, or the most the model takes if that is less.
+        Tokens; by default 128, or the model's maximum if that is less.
     image
-        Side of a square image; by default the configuration's, or 224.
+        Side of a square image; by default that of the configuration, or 224.
     precision
         fp64, fp32, fp16 or bf16.
     dynamic
-        Leave batch and sequence free, see :meth:`Workload.at`.
+        Whether to leave batch and sequence free, see :meth:`Workload.at`.
 
     Raises
     ------
     ArgumentError
-        If the file is no configuration, transformers is not installed, or the model cannot be built.
+        If the file is not a configuration, transformers is not installed, or the model cannot be built.
     UnknownNameError
         If the kind of model or the precision is unknown.
 
@@ -101,7 +101,7 @@ def sizes_of(inputs: Mapping[str, Any]) -> dict[str, int]:
 
 
 def kind_of_class(name: str) -> str:
-    """Return the kind of network that a class of transformers is, by its name.
+    """Return the kind of network of a transformers class, by its name.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def kind_of_class(name: str) -> str:
 
 
 def kind_of_file(path: Path) -> str:
-    """Return the kind of network that a ``config.json`` or its folder describes; of one that cannot be read, any."""
+    """Return the kind of network described by a ``config.json`` or its folder; the general kind if unreadable."""
     try:
         described = read_json(path / "config.json" if path.is_dir() else path, _MOST_BYTES)
         return kind_of_class(str(described["architectures"][0]))
@@ -129,12 +129,12 @@ def built_model(
     precision: str = "fp32",
     device: str = "meta",
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the model that a configuration describes, with random weights if any, and its inputs.
+    """Return the model described by a configuration, with random weights if any, and its inputs.
 
     Raises
     ------
     ArgumentError
-        If the file is no configuration, transformers is not installed, or the model cannot be built.
+        If the file is not a configuration, transformers is not installed, or the model cannot be built.
     UnknownNameError
         If the kind of model or the precision is unknown.
     """
@@ -153,7 +153,7 @@ def built_model(
                 return model, _inputs(model, described, batch, sequence, image, dtype)
         except (ArgumentError, UnknownNameError):
             raise
-        except Exception as error:  # the code of hundreds of models, each with errors of its own
+        except Exception as error:  # the code of hundreds of models, each with its own errors
             raise ArgumentError(
                 f"from_hf_config(): the model of {type(described).__name__} cannot be built without downloading: "
                 f"{in_words(error)}. Use a configuration that describes every part itself"
@@ -172,7 +172,7 @@ def _transformers() -> Any:
 
 @contextmanager
 def _quietly(transformers: Any) -> Iterator[None]:
-    """Hold back what transformers tells about models that nobody asked for."""
+    """Suppress transformers' messages about other models."""
     logging: Any = transformers.utils.logging
     level = logging.get_verbosity()
     logging.set_verbosity_error()
@@ -192,7 +192,7 @@ def _described(transformers: Any, config: Any) -> Any:
         try:
             if not path.exists():
                 raise ArgumentError(
-                    f"from_hf_config(): there is no file {str(path)!r}. Names of models are not looked up: "
+                    f"from_hf_config(): there is no file {str(path)!r}. Model names are not looked up: "
                     "give the path of a config.json"
                 )
             config = read_json(path, _MOST_BYTES)
@@ -215,9 +215,9 @@ def _described(transformers: Any, config: Any) -> Any:
         described = transformers.AutoConfig.for_model(
             kind, **{str(key): value for key, value in config.items() if key != "model_type"}
         )
-    except Exception as error:  # transformers checks types with classes of its own
+    except Exception as error:  # transformers raises its own validation errors
         raise ArgumentError(
-            f"from_hf_config(): transformers {transformers.__version__} refuses the configuration of a {kind}: "
+            f"from_hf_config(): transformers {transformers.__version__} rejects the configuration of a {kind}: "
             f"{first_line(error)}"
         ) from error
     refuse_other_parts(config, described)

@@ -1,4 +1,4 @@
-"""What makes a configuration no model: sizes that are not whole numbers above zero, or beyond any reason."""
+"""Rejection of impossible configurations: sizes that are not positive whole numbers, or unreasonably large."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 from mlsys.errors import ArgumentError
 
-MOST_LAYERS = 1000  # each is a module, which takes time to make; published models have 126 and fewer
+MOST_LAYERS = 1000  # each is a module, which takes time to build; published models have 126 and fewer
 _LARGEST = 10**8
 _LAYERS = re.compile(r"^(n_layers?|num_layers|num_hidden_layers|(en|de)coder_layers|num_(en|de)coder_layers)$")
 _SIZES = re.compile(
@@ -18,12 +18,12 @@ _DEEPEST = 20
 
 
 def refuse_impossible_config(config: Mapping[str, Any]) -> None:
-    """Refuse a configuration with a size that no model can have.
+    """Raise for a configuration with an impossible size.
 
     Raises
     ------
     ArgumentError
-        With the key and what it says.
+        With the key and its value.
     """
     for key, value in _entries(config, 0):
         layers = bool(_LAYERS.match(key))
@@ -42,25 +42,25 @@ def refuse_impossible_config(config: Mapping[str, Any]) -> None:
 
 
 def refuse_other_parts(config: Mapping[str, Any], built: Any) -> None:
-    """Refuse a configuration with a part of a kind of which transformers made another kind, with its defaults.
+    """Raise for a configuration with a part of one kind that transformers built as another kind, with defaults.
 
     Raises
     ------
     ArgumentError
-        With the part, what it says and what was made of it.
+        With the part, its stated kind and the kind that was built.
     """
     for key, part in config.items():
         stated = part.get("model_type") if isinstance(part, Mapping) else None
-        made = getattr(type(getattr(built, str(key), None)), "model_type", None)  # an object bears what it was told
+        made = getattr(type(getattr(built, str(key), None)), "model_type", None)  # instances echo the configuration
         if stated is not None and made is not None and made != stated:
             raise ArgumentError(
-                f"config.json: `model_type` of `{key}` is {stated!r}, and transformers makes a part of kind {made!r} "
-                f"of it, with the defaults of that. Write the kind that `{key}` has"
+                f"config.json: `model_type` of `{key}` is {stated!r}, but transformers builds a part of kind {made!r} "
+                f"with its defaults. Write the actual kind of `{key}`"
             )
 
 
 def _entries(config: Mapping[str, Any], depth: int) -> Iterator[tuple[str, Any]]:
-    """Yield keys and values, those of configurations within the configuration too."""
+    """Yield keys and values, including those of nested configurations."""
     if depth > _DEEPEST:
         raise ArgumentError(f"from_hf_config(): the configuration is nested more than {_DEEPEST} deep")
     for key, value in config.items():

@@ -1,4 +1,4 @@
-"""Masked attention of decoder language models: what is counted, and what a causal mask leaves of it."""
+"""Masked attention of decoder language models: counted products, and those left by a causal mask."""
 
 from collections.abc import Iterable
 
@@ -7,9 +7,9 @@ from mlsys.workloads.totals import AttentionCount
 
 
 def causal_attention(operators: Iterable[Operator]) -> AttentionCount | None:
-    """Return the products of attention over a prompt, and of the pairs that a causal mask leaves; None without any.
+    """Return the products of attention over a prompt, dense and under a causal mask; None without attention.
 
-    Layers that look back over a window are counted with every key of it.
+    Layers with a sliding window are counted with every key in it.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Whether the inputs of an ONNX operator fit each other, and the output shapes that onnx does not infer rightly.
+"""Shape checks of ONNX operators, and output shapes where onnx's own inference is wrong.
 
-onnx's own shape inference accepts channels, weights and biases that no runtime takes, and rounds pooling up
-where a window would begin outside the padded input. Each check here raises :class:`Mismatch` with the two sizes.
+onnx's own shape inference accepts channels, weights and biases that no runtime accepts, and rounds pooling up where a
+window would begin outside the padded input. Each check here raises :class:`Mismatch` with the two sizes.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from mlsys.workloads.onnx_windows import convolution_shapes, pooling_shapes, tra
 def checked_shapes(
     node: Any, shapes: Shapes, data: Sequence[Any], attributes: Mapping[str, Any]
 ) -> tuple[Shape | None, ...]:
-    """Check the inputs of a standard operator and return the output shapes that onnx does not infer rightly.
+    """Check the inputs of a standard operator; return output shapes where onnx's inference is wrong.
 
     Parameters
     ----------
     node
         The ``NodeProto``.
     shapes
-        Of its inputs, None where one is left out or not known.
+        Shapes of its inputs, None for omitted or unknown ones.
     data
-        Values of its inputs, None where they are not known.
+        Values of its inputs, None if unknown.
     attributes
-        Of the node.
+        Attributes of the node.
 
     Raises
     ------
     Mismatch
-        If the inputs do not fit each other.
+        If the inputs do not match each other.
     """
     check = _CHECKS.get(node.op_type)
     if check is None:
@@ -46,7 +46,7 @@ _Check = Callable[[NodeView], "tuple[Shape | None, ...] | None"]
 
 
 def _normalisation(node: NodeView) -> None:
-    """Check a scale and a bias for each channel."""
+    """Check a scale and a bias per channel."""
     if node.known(0):
         node.rank(0, 2 if node.op == "BatchNormalization" else 3)
         for slot in range(1, 5 if node.op == "BatchNormalization" else 3):
@@ -65,7 +65,7 @@ def _group_normalisation(node: NodeView) -> None:
 
 
 def _layer_normalisation(node: NodeView) -> None:
-    """Check that scale and bias spread over the axes that are normalised."""
+    """Check that scale and bias broadcast over the normalised axes."""
     if not node.known(0):
         return
     given = node.shape(0)
@@ -100,7 +100,7 @@ def _gemm(node: NodeView) -> None:
 
 
 def _product(node: NodeView) -> None:
-    """Check the inner sizes of a matrix product and that its stacks broadcast."""
+    """Check the inner sizes of a matrix product, and that the batch axes broadcast."""
     second = 3 if node.op == "QLinearMatMul" else 1
     if not node.known(0, second):
         return
@@ -113,11 +113,11 @@ def _product(node: NodeView) -> None:
             f"cannot multiply {node.named(0)} by {node.named(second)}: {left[-1]:,} columns meet {inner:,} rows"
         )
     if any(a != b and 1 not in (a, b) for a, b in zip(left[:-2][::-1], right[:-2][::-1], strict=False)):
-        raise Mismatch(f"cannot multiply {node.named(0)} by {node.named(second)}: their stacks differ")
+        raise Mismatch(f"cannot multiply {node.named(0)} by {node.named(second)}: their batch axes differ")
 
 
 def _elementwise(node: NodeView) -> None:
-    """Check that all inputs broadcast to one shape, or, below version 7, the second into the first at an axis."""
+    """Check that all inputs broadcast to one shape, or, before opset 7, the second into the first at an axis."""
     if node.get("broadcast", 0) and node.known(0, 1):
         first, second = node.shape(0), node.shape(1)
         axis = node.get("axis", len(first) - len(second)) % max(len(first), 1)
@@ -132,12 +132,12 @@ def _elementwise(node: NodeView) -> None:
             if wrong:
                 raise Mismatch(
                     f"cannot combine {node.named(other)} with {node.named(slot)}: {wrong[0]:,} and {wrong[1]:,} "
-                    "are not the same size"
+                    "do not broadcast"
                 )
 
 
 def _slope(node: NodeView) -> tuple[Shape | None, ...] | None:
-    """Check the slopes, which runtimes also take where they enlarge the input."""
+    """Check the slopes, which runtimes also accept if they enlarge the input."""
     _elementwise(node)
     return (broadcast(node.shape(0), node.shape(1)),) if node.known(0, 1) else None
 
@@ -181,7 +181,7 @@ def _reshape(node: NodeView) -> None:
     whole, known = math.prod(given), math.prod(size for size in sizes if size != -1)
     fits = (whole % known == 0 if known else whole == 0) if -1 in sizes else whole == known
     if not fits or sizes.count(-1) > 1 or min(sizes, default=0) < -1:
-        raise Mismatch(f"cannot turn {node.named(0)}, {whole:,} elements, into {text_of(tuple(wanted))}")
+        raise Mismatch(f"cannot reshape {node.named(0)}, {whole:,} elements, to {text_of(tuple(wanted))}")
 
 
 def _transpose(node: NodeView) -> None:
@@ -198,7 +198,7 @@ def _made_of_shape(node: NodeView) -> None:
     for axis, size in enumerate(sizes):
         if size < 0:
             raise Mismatch(
-                f"makes a tensor of shape {text_of(tuple(sizes))}: its size {axis} is {size}. Sizes are not negative"
+                f"makes a tensor of shape {text_of(tuple(sizes))}: its size {axis} is {size}. Sizes must be >= 0"
             )
 
 
@@ -275,14 +275,14 @@ def _attention(node: NodeView) -> None:
         (2, (key[1], value[1]), "number of heads"),
     ):
         if a != b:
-            raise Mismatch(f"cannot take {node.named(0 if slot == 1 else 1)} with {node.named(slot)}: the {what} is "
+            raise Mismatch(f"cannot combine {node.named(0 if slot == 1 else 1)} with {node.named(slot)}: the {what} is "
                            f"{a} and {b}")  # fmt: skip
     if query[1] % key[1]:
-        raise Mismatch(f"shares {key[1]} key heads among {query[1]} query heads, which they do not divide")
+        raise Mismatch(f"shares {key[1]} key heads among {query[1]} query heads, which is not a multiple")
     if node.known(3):
         whole = (query[0], query[1], query[2], key[2] + past)
         if not _spreads(node.shape(3), whole):
-            raise Mismatch(f"cannot spread the mask {node.named(3)} over scores of {text_of(whole)}")
+            raise Mismatch(f"cannot broadcast the mask {node.named(3)} over scores of {text_of(whole)}")
 
 
 def _split(node: NodeView) -> None:
@@ -297,7 +297,7 @@ def _split(node: NodeView) -> None:
         raise Mismatch(f"splits {node.named(0)} along axis {axis} into {count} parts, and it has {node.shape(0)[axis]}")
     if sizes is not None and sum(sizes) != node.shape(0)[axis]:
         raise Mismatch(
-            f"splits {node.named(0)} along axis {axis} into {list(sizes)}, which are not {node.shape(0)[axis]}"
+            f"splits {node.named(0)} along axis {axis} into {list(sizes)}, whose sum is not {node.shape(0)[axis]}"
         )
 
 
@@ -320,7 +320,7 @@ def _top(node: NodeView) -> None:
 
 
 def _resized(node: NodeView) -> None:
-    """Check that region, scales and sizes are lists of numbers, with one for each axis."""
+    """Check that region, scales and sizes are lists with one number per axis."""
     for slot in range(1, 4):
         if node.shapes[slot] is not None and len(node.shape(slot)) != 1:
             raise Mismatch(f"needs a list of numbers, and has {node.named(slot)}")
@@ -328,7 +328,7 @@ def _resized(node: NodeView) -> None:
         axes = len(node.get("axes", node.shape(0)))
         for slot in (2, 3):
             if node.shapes[slot] not in (None, (0,), (axes,)):
-                raise Mismatch(f"needs {axes} numbers, one an axis, and has {node.named(slot)}")
+                raise Mismatch(f"needs {axes} numbers, one per axis, and has {node.named(slot)}")
 
 
 def _clipped(node: NodeView) -> None:

@@ -1,4 +1,4 @@
-"""Fused operators that ONNX Runtime adds to ONNX (domain ``com.microsoft``): shapes and work.
+"""Fused operators of ONNX Runtime (domain ``com.microsoft``): shapes.
 
 Shapes follow ONNX Runtime's documentation of its contributed operators.
 """
@@ -16,19 +16,19 @@ _Shapes = Sequence[Shape | None]
 
 
 class Made(NamedTuple):
-    """An output: its shape, and the input whose element type it has."""
+    """An output: its shape, and the index of the input with the same element type."""
 
     shape: Shape | None
     like: int = 0
 
 
 def contrib_shapes(node: Any, shapes: _Shapes, attributes: Mapping[str, Any]) -> tuple[Made, ...]:
-    """Return the outputs of an operator of ONNX Runtime; nothing for one that is not known.
+    """Return the outputs of an operator of ONNX Runtime; empty for an unknown operator.
 
     Raises
     ------
     Mismatch
-        If its inputs do not fit each other.
+        If its inputs do not match each other.
     """
     infer = _SHAPES.get(node.op_type)
     if infer is None or node.domain not in (DOMAIN, "", "ai.onnx") or not shapes:
@@ -41,7 +41,7 @@ def _same(shapes: _Shapes, attributes: Mapping[str, Any]) -> tuple[Made, ...]:
 
 
 def _skip(shapes: _Shapes, attributes: Mapping[str, Any]) -> tuple[Made, ...]:
-    """Return the sum normalised, its statistics, and the sum itself."""
+    """Return the normalised sum, its statistics, and the sum itself."""
     given, skip = shapes[0], shapes[1]
     if given and skip and skip[-1] != given[-1]:
         raise Mismatch(f"cannot add {text_of(skip)} to {text_of(given)}")
@@ -49,7 +49,7 @@ def _skip(shapes: _Shapes, attributes: Mapping[str, Any]) -> tuple[Made, ...]:
 
 
 def _product(like: int) -> Callable[[_Shapes, Mapping[str, Any]], tuple[Made, ...]]:
-    """Return the rule of a matrix product whose output has the element type of an input."""
+    """Return the shape rule of a matrix product whose output has the element type of a given input."""
 
     def infer(shapes: _Shapes, attributes: Mapping[str, Any]) -> tuple[Made, ...]:
         left, right = shapes[0], shapes[1]
@@ -60,14 +60,14 @@ def _product(like: int) -> Callable[[_Shapes, Mapping[str, Any]], tuple[Made, ..
             raise Mismatch(f"cannot multiply {text_of(left)} by {text_of(right)}")
         stack = broadcast(left[:-2], right[:-2])
         if stack is None:
-            raise Mismatch(f"cannot multiply {text_of(left)} by {text_of(right)}: their stacks differ")
+            raise Mismatch(f"cannot multiply {text_of(left)} by {text_of(right)}: their batch axes differ")
         return (Made((*stack, *left[-2:-1], right[-1]), like),)
 
     return infer
 
 
 def turned(shape: Shape, is_turned: object) -> Shape:
-    """Return a matrix's shape with its last two axes in each other's place, if it is read so."""
+    """Return a matrix's shape, transposed if the operator reads it transposed."""
     return (*shape[:-2], shape[-1], shape[-2]) if is_turned and len(shape) > 1 else shape
 
 
@@ -108,7 +108,9 @@ def _grouped_heads(shapes: _Shapes, attributes: Mapping[str, Any]) -> tuple[Made
     packed = key is None
     width = query[2] // (heads + 2 * kv_heads) if packed else query[2] // heads
     if heads % kv_heads or (key is not None and key[-1] != kv_heads * width):
-        raise Mismatch(f"has {heads} heads and {kv_heads} of keys, and takes {text_of(query)} with {text_of(key)}")
+        raise Mismatch(
+            f"has {heads} heads and {kv_heads} of keys, but its inputs are {text_of(query)} and {text_of(key)}"
+        )
     keys = query[1] + (past[2] if past is not None and len(past) == 4 else 0)
     present = Made((query[0], kv_heads, keys, width))
     return Made((*query[:2], heads * width)), present, present

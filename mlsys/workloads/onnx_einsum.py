@@ -1,4 +1,4 @@
-"""Work of an ``Einsum``: operands are contracted from left to right, two at a time, as runtimes do."""
+"""Work of an ``Einsum``: operands are contracted pairwise from left to right, as in runtimes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mlsys.workloads.torch_import.calls import Call, Tensor
 def einsum_call(equation: str, operands: Sequence[Tensor], outputs: tuple[Tensor, ...]) -> Call:
     """Return an ``Einsum`` as a call with its work.
 
-    Labels of one operand alone that the output does not have are summed first; then each operand in turn meets
-    what those before it made, and what neither the output nor a later operand has is summed.
+    Labels that occur in one operand only and not in the output are summed first; then each operand is multiplied by the
+    previous result, and labels in neither the output nor a later operand are summed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What makes an ONNX model no network: sizes below one, groups that divide nothing, functions that explode."""
+"""Rejection of invalid ONNX models: impossible sizes, unsound weights, functions that expand without bound."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,13 +15,13 @@ _WHOLE = ("kernel_shape", "strides", "dilations")
 
 
 def refuse_impossible_sizes(proto: Any) -> None:
-    """Refuse inputs, weights and attributes with sizes that nothing can have.
+    """Raise for inputs, weights and attributes with impossible sizes.
 
     Raises
     ------
     ArgumentError
-        If a size of an input is below 1 or not that of its weight, one of a weight is negative, or a convolution has no
-        groups.
+        If a size of an input is below 1 or differs from its weight's, one of a weight is negative, or a convolution has
+        no groups.
     """
     stored = {item.name: tuple(item.dims) for item in proto.graph.initializer}
     for item in proto.graph.input:
@@ -30,25 +30,25 @@ def refuse_impossible_sizes(proto: Any) -> None:
         if declared and item.name in stored and not _may_be(sizes, stored[item.name]):
             shown = text_of(["?" if size is None else size for size in sizes])
             raise ArgumentError(
-                f"from_onnx(): the input {item.name!r} is declared as {shown} and its weight has "
+                f"from_onnx(): the input {item.name!r} is declared as {shown}, but its weight has "
                 f"{text_of(stored[item.name])}"
             )
         for extent in declared:
             if extent.HasField("dim_value") and extent.dim_value < (0 if item.name in stored else 1):
                 raise ArgumentError(
-                    f"from_onnx(): the input {item.name!r} has a size of {extent.dim_value}. Sizes are 1 or more"
+                    f"from_onnx(): the input {item.name!r} has a size of {extent.dim_value}. Sizes must be at least 1"
                 )
     for name, dims in stored.items():
         if min(dims, default=0) < 0:
-            raise ArgumentError(f"from_onnx(): the weight {name!r} has a size of {min(dims)}. Sizes are not negative")
+            raise ArgumentError(f"from_onnx(): the weight {name!r} has a size of {min(dims)}. Sizes must be >= 0")
     for node in _nodes(proto):
         for attribute in node.attribute:
             if attribute.name == "group" and attribute.i < 1:
-                raise ArgumentError(f"from_onnx(): {node_label(node)} has `group` {attribute.i}. It must be 1 or more")
+                raise ArgumentError(f"from_onnx(): {node_label(node)} has `group` {attribute.i}. It must be at least 1")
             if attribute.name in _WHOLE and any(size < 1 for size in attribute.ints):
                 raise ArgumentError(
                     f"from_onnx(): {node_label(node)} has `{attribute.name}` {list(attribute.ints)}. "
-                    "Each must be 1 or more"
+                    "Each must be at least 1"
                 )
 
 
@@ -57,9 +57,9 @@ def _may_be(declared: tuple[int | None, ...], shape: tuple[int, ...]) -> bool:
 
 
 def refuse_unsound(onnx: Any, proto: Any) -> None:
-    """Refuse a model whose weights do not fill their shapes, or that onnx's own checker refuses.
+    """Raise for a model whose weights do not match their shapes, or that onnx's own checker rejects.
 
-    The checker looks at attributes, operator sets and numbers of inputs.
+    The checker tests attributes, operator sets and numbers of inputs.
 
     Raises
     ------
@@ -73,8 +73,8 @@ def refuse_unsound(onnx: Any, proto: Any) -> None:
     for item in proto.opset_import:
         if item.domain in ("", "ai.onnx") and not 1 <= item.version <= newest:
             raise ArgumentError(
-                f"from_onnx(): the model uses version {item.version} of ONNX's operators, and onnx "
-                f"{onnx.__version__} knows 1 to {newest}. Install a newer onnx, or export for an older version"
+                f"from_onnx(): the model uses version {item.version} of ONNX's operators, but onnx "
+                f"{onnx.__version__} supports 1 to {newest}. Install a newer onnx, or export for an older version"
             )
     skeleton = onnx.ModelProto()
     skeleton.CopyFrom(proto)
@@ -100,7 +100,7 @@ def refuse_unsound(onnx: Any, proto: Any) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Return what the checker says in one line, its node in words."""
+    """Return the checker's message in one line, with the node in words."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     context = next((line for line in lines if line.startswith("==> Context:")), "")
     where = context.removeprefix("==> Context: Bad node spec for node. ").removeprefix("==> Context: ")
@@ -116,14 +116,14 @@ def _graphs(graph: Any) -> Iterator[Any]:
 
 
 def refuse_too_many_nodes(proto: Any) -> None:
-    """Refuse a model whose functions call themselves or write out to more nodes than any network has.
+    """Raise for a model whose functions are recursive or expand to more nodes than any network has.
 
-    A file of a few kB can write out to gigabytes: each function calls the next one twice.
+    A file of a few kB can expand to gigabytes: each function calls the next one twice.
 
     Raises
     ------
     ArgumentError
-        With the number of nodes, or the function that calls itself.
+        With the number of nodes, or the recursive function.
     """
     functions = {(function.domain, function.name): function for function in proto.functions}
     sizes: dict[tuple[str, str], int] = {}
@@ -153,8 +153,8 @@ def refuse_too_many_nodes(proto: Any) -> None:
         raise ArgumentError("from_onnx(): graphs within graphs are nested too deep") from None
     if nodes > MOST_NODES:
         raise ArgumentError(
-            f"from_onnx(): written out, the functions of the model come to {nodes:,} nodes; at most {MOST_NODES:,} "
-            "are read. Take the part that matters"
+            f"from_onnx(): the functions of the model expand to {nodes:,} nodes; at most {MOST_NODES:,} "
+            "are supported. Extract the relevant part"
         )
 
 

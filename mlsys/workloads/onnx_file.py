@@ -1,7 +1,7 @@
-"""ONNX files: the structure of a file is checked, and its weights are left out, before it is parsed.
+"""Reading of ONNX files: their structure is validated, and weights are skipped, before parsing.
 
-An ONNX file is one protobuf message, so its fields can be walked by their lengths without reading what they
-hold. That refuses a file that is truncated, is something else, or would take gigabytes of memory once parsed.
+An ONNX file is one protobuf message, so its fields can be traversed by their lengths without reading their contents.
+This rejects files that are truncated, have another format, or would take gigabytes of memory when parsed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ MOST_BYTES = 2**31 - 1  # the largest message that protobuf reads
 _MOST_FIELDS = 300_000
 _MOST_STRUCTURE = 32_000_000  # bytes that are neither weights nor text
 _DEEPEST = 100  # protobuf's own limit
-_SMALL = 512  # a message of fewer bytes counts as structure without being walked
-_LARGE = 4096  # bytes of weights that are left out
+_SMALL = 512  # smaller messages count as structure without being traversed
+_LARGE = 4096  # least bytes of weights that are skipped
 _VARINT, _EIGHT, _LENGTH, _FOUR = 0, 1, 2, 5
 
 # Fields of onnx.proto by number: a schema for a message, None for weights and text, which may be long.
@@ -45,12 +45,12 @@ _MODEL: Schema = {
 def read_model(onnx: Any, path: Path) -> Any:
     """Return the ``ModelProto`` of a file without its large weights.
 
-    Those are marked as kept elsewhere, with the number of their bytes as ``length``.
+    Skipped weights are marked as external data, with their size in bytes as ``length``.
 
     Raises
     ------
     ArgumentError
-        If there is no such file, it is larger than an ONNX file can be, or it is no ONNX model.
+        If the file does not exist, is larger than an ONNX file can be, or is not an ONNX model.
 
     Examples
     --------
@@ -67,8 +67,8 @@ def read_model(onnx: Any, path: Path) -> Any:
         size = path.stat().st_size
         if size > MOST_BYTES:
             raise ArgumentError(
-                f"from_onnx(): {shown} has {size:,} bytes, and an ONNX file has at most {MOST_BYTES:,}. "
-                "Save the model with its weights in a file of their own (external data)"
+                f"from_onnx(): {shown} has {size:,} bytes, but an ONNX file has at most {MOST_BYTES:,}. "
+                "Save the model with its weights in a separate file (external data)"
             )
         if not size:
             raise ArgumentError(f"from_onnx(): {shown} is not an ONNX model: it is empty. Export it again")
@@ -86,12 +86,12 @@ def read_model(onnx: Any, path: Path) -> Any:
 
 
 def without_weights(onnx: Any, model: Any) -> Any:
-    """Return a copy of a ``ModelProto`` without its large weights, as :func:`read_model` makes it.
+    """Return a copy of a ``ModelProto`` without its large weights, as from :func:`read_model`.
 
     Raises
     ------
     ArgumentError
-        If it is larger than a message can be.
+        If it exceeds the size limit of a message.
     """
     try:
         content = model.SerializeToString()
@@ -101,7 +101,7 @@ def without_weights(onnx: Any, model: Any) -> Any:
 
 
 class _Walk:
-    """Copies a message without its large weights, and adds up what parsing it would take."""
+    """Copier of a message without its large weights, which also adds up the cost of parsing it."""
 
     def __init__(self, content: mmap.mmap | bytes, shown: str) -> None:
         self._content, self._shown = content, shown
@@ -116,7 +116,7 @@ class _Walk:
             begin = at
             field, wire, start, at = self._field(at, end)
             if not field or (not depth and field not in schema):
-                raise self._refused(f"byte {begin:,} starts no field of one")
+                raise self._refused(f"there is no field at byte {begin:,}")
             inner = schema.get(field)
             if wire != _LENGTH or field not in schema or (inner is not None and at - start <= _SMALL):
                 self._counted(at - start)
@@ -135,7 +135,7 @@ class _Walk:
         return b"".join(parts)
 
     def _field(self, at: int, end: int) -> tuple[int, int, int, int]:
-        """Return number and wire type of the field at a byte, where its content starts, and where it ends."""
+        """Return number and wire type of the field at a byte, the start of its content, and its end."""
         begin = at
         tag, at = self._number(at, end)
         start, wire = at, tag & 7
@@ -150,7 +150,7 @@ class _Walk:
         elif wire in (_EIGHT, _FOUR):
             at += 8 if wire == _EIGHT else 4
         else:
-            raise self._refused(f"byte {begin:,} starts no field of one")
+            raise self._refused(f"there is no field at byte {begin:,}")
         if at > end:
             raise self._refused(f"it is truncated: {at - end:,} bytes are missing at the end")
         return tag >> 3, wire, start, at
@@ -161,7 +161,7 @@ class _Walk:
             raise self._refused(f"its nodes take more than {_MOST_STRUCTURE:,} bytes")
 
     def _number(self, at: int, end: int) -> tuple[int, int]:
-        """Return the varint that starts at a byte, and the byte after it."""
+        """Return the varint at a byte, and the position after it."""
         value = shift = 0
         while at < end and shift < 70:
             byte = self._content[at]
@@ -170,14 +170,14 @@ class _Walk:
             if byte < 128:
                 return value, at
             shift += 7
-        raise self._refused("it is truncated" if at >= end else f"byte {at:,} starts no number")
+        raise self._refused("it is truncated" if at >= end else f"there is no number at byte {at:,}")
 
     def _refused(self, why: str) -> ArgumentError:
         return ArgumentError(f"from_onnx(): {self._shown} is not an ONNX model: {why}. Export it again")
 
 
 def _with_length(field: int, content: bytes) -> bytes:
-    """Return a field of a message or of bytes as protobuf writes it."""
+    """Return a length-delimited field in protobuf encoding."""
     return _varint(field << 3 | _LENGTH) + _varint(len(content)) + content
 
 

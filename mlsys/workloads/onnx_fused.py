@@ -1,4 +1,4 @@
-"""Work of the fused operators that ONNX Runtime adds, as calls under the names that rules have."""
+"""Work of ONNX Runtime's fused operators, as calls under the names of the counting rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Made = tuple[Tensor, ...]
 _SOFTMAX = sum(SOFTMAX_OPERATIONS.values())
 _LAYER_NORM = sum(LAYER_NORM_OPERATIONS.values())
 _RMS_NORM = 4  # square, sum, scale, gain
-_ROTATION = 3  # two products and their sum for each element
+_ROTATION = 3  # two products and their sum per element
 
 
 def fused_call(op_type: str, given: _Given, outputs: _Made, attributes: _Attributes) -> Call | None:
@@ -24,7 +24,7 @@ def fused_call(op_type: str, given: _Given, outputs: _Made, attributes: _Attribu
     Parameters
     ----------
     op_type, given, outputs, attributes
-        As :func:`mlsys.workloads.onnx_operators.call_of` takes them.
+        As for :func:`mlsys.workloads.onnx_operators.call_of`.
     """
     make = _CALLS.get(op_type)
     if make is None:
@@ -35,7 +35,7 @@ def fused_call(op_type: str, given: _Given, outputs: _Made, attributes: _Attribu
 def stated(
     kind: str, given: _Given, outputs: _Made, macs: int = 0, elementwise: int = 0, read: int | None = None, **sizes: int
 ) -> Call:
-    """Return a call whose work is stated with it."""
+    """Return a call with explicitly given work."""
     named = tuple((str(index), tensor) for index, tensor in enumerate(given) if tensor is not None)
     work = (
         ("kind", kind),
@@ -48,7 +48,7 @@ def stated(
 
 
 def _product(given: _Given, outputs: _Made, attributes: _Attributes) -> Call | None:
-    """Return the product of the first two inputs, the second one last."""
+    """Return the product of the first two inputs, with the second one last."""
     left, right, *rest = given
     if left is None or right is None:
         return None
@@ -59,7 +59,7 @@ def _product(given: _Given, outputs: _Made, attributes: _Attributes) -> Call | N
 
 
 def _packed_product(given: _Given, outputs: _Made, attributes: _Attributes) -> Call | None:
-    """Return the product with a weight of few bits, which lies packed in bytes."""
+    """Return the product with a weight of few bits, packed into bytes."""
     left, packed, *rest = given
     if left is None or packed is None:
         return None
@@ -88,7 +88,7 @@ def _quantised_gemm(given: _Given, outputs: _Made, attributes: _Attributes) -> C
 
 
 def _attention(given: _Given, outputs: _Made, attributes: _Attributes) -> Call | None:
-    """Count the projection to queries, keys and values, then the attention itself."""
+    """Return the projection to queries, keys and values, followed by attention."""
     tokens, weight, bias = given[:3]
     if tokens is None or weight is None:
         return None
@@ -109,7 +109,7 @@ def _attention(given: _Given, outputs: _Made, attributes: _Attributes) -> Call |
 
 
 def _heads(given: _Given, outputs: _Made, attributes: _Attributes) -> Call | None:
-    """Return attention over queries, keys and values whose heads lie side by side."""
+    """Return attention over queries, keys and values with concatenated heads."""
     query, key, value = given[:3]
     if query is None or key is None or value is None or len(query.shape) != 3:
         return None
@@ -149,7 +149,7 @@ def _skipped_norm(each: int) -> Callable[[_Given, _Made, _Attributes], Call]:
 
 
 def _pointwise(kind: str, each: int, biased: int = 0) -> Callable[[_Given, _Made, _Attributes], Call]:
-    """Return the rule of work on single elements: FLOP for each, and with a bias."""
+    """Return the rule of element-wise work: FLOP per element, without and with a bias."""
 
     def make(given: _Given, outputs: _Made, attributes: _Attributes) -> Call:
         count = each + (biased if given[1] is not None else 0)
@@ -160,7 +160,7 @@ def _pointwise(kind: str, each: int, biased: int = 0) -> Callable[[_Given, _Made
 
 
 def _embedded(given: _Given, outputs: _Made, attributes: _Attributes) -> Call:
-    """Count the rows of two or three tables, their sum and its normalisation."""
+    """Return the look-up in two or three tables, their sum and its normalisation."""
     rows = outputs[0]
     tables = [tensor for tensor in given[2:5] if tensor is not None]
     others = sum(tensor.bytes for tensor in (*given[:2], *given[5:]) if tensor is not None)
@@ -194,7 +194,7 @@ _CALLS: dict[str, Callable[[_Given, _Made, _Attributes], Call | None]] = {
     "QuickGelu": _pointwise("activation", 6),
     "BiasAdd": _pointwise("elementwise", 2),
     "RotaryEmbedding": _pointwise("elementwise", _ROTATION),
-    # Each byte is scaled on the way in and on the way out.
+    # Each byte is scaled on input and on output.
     **dict.fromkeys(("QLinearAdd", "QLinearMul"), _pointwise("elementwise", 4)),
     "QLinearSigmoid": _pointwise("activation", 6),
     "QLinearLeakyRelu": _pointwise("activation", 4),

@@ -1,4 +1,4 @@
-"""ONNX models as workloads: every node becomes a call and is counted by the rules of torch's operators."""
+"""Import of ONNX models as workloads: every node becomes a call, counted by the rules of torch's operators."""
 
 from __future__ import annotations
 
@@ -19,42 +19,39 @@ if TYPE_CHECKING:
 
 
 def from_onnx(model: object, *, sizes: Mapping[str, int] | None = None, name: str | None = None) -> Workload:
-    """Read an ONNX model as a workload.
+    """Return an ONNX model as a workload.
 
-    The graph is checked before it is counted: the order of its nodes, the shapes and element types of what each
-    node takes and makes, and the data of its weights, as far as they lie in the file itself. Weights in other
-    files are counted by their shapes and not read.
-
-    Reshaping is a view; transposing, slicing and splitting copy, as ONNX defines them. What follows from
-    constants alone is computed once, before the first pass, and costs nothing in it; a weight that is only
-    transposed, cast or dequantised there is read in the format in which it is stored. Of an ``If`` the branch
-    with more work is counted; the body of a ``Loop`` or ``Scan`` as often as it runs, where the graph says so.
-    Nodes that no output needs are counted, as ONNX Runtime 1.31 runs them at every level of optimisation; a note
-    says how much they come to.
+    The graph is checked before it is counted: the order of its nodes, the shapes and element types of the inputs and
+    outputs of each node, and the data of its weights, as far as they are in the file itself. Weights in other files are
+    counted by their shapes and not read. Reshaping is a view; transposing, slicing and splitting copy, as ONNX defines
+    them. Constant expressions are evaluated once, before the first pass, at no cost; a weight that is only transposed,
+    cast or dequantised there is read in its stored format. For an ``If`` the branch with more work is counted; the body
+    of a ``Loop`` or ``Scan`` is counted once per iteration, if their number is in the graph. Nodes that no output needs
+    are counted, since ONNX Runtime 1.31 runs them at every optimisation level; a note gives their work.
 
     Parameters
     ----------
     model
-        The path of a ``.onnx`` file, or an ``onnx.ModelProto``.
+        Path of a ``.onnx`` file, or an ``onnx.ModelProto``.
     sizes
-        Numbers for the sizes that the model leaves open, by the model's names for them; one without a name is
-        called by its input and axis, such as ``"x[0]"``.
+        Values of the sizes that the model leaves open, by their names in the model; a size without a name is named by
+        its input and axis, such as ``"x[0]"``.
     name
-        What to call it; by default the name of the graph.
+        Name of the network; by default the name of the graph.
 
     Returns
     -------
     Workload
-        Its ``sizes`` hold the batch, where the inputs agree on one, the sequence, and each size that was open.
+        The network; its ``sizes`` hold the batch, if the inputs agree on one, the sequence, and each open size.
 
     Raises
     ------
     ArgumentError
-        If the file is missing or no ONNX model, onnx is not installed, a size is open, or the graph is none that
-        can run: a cycle, a name that nothing makes, inputs of a node that do not fit, a declared output that is
-        not the computed one.
+        If the file is missing or not an ONNX model, onnx is not installed, a size is open, or the graph cannot run: a
+        cycle, an undefined name, inputs of a node that do not match, a declared output that differs from the computed
+        one.
     UnknownNameError
-        If ``sizes`` names a size that the model does not have.
+        If ``sizes`` names an unknown size.
 
     Examples
     --------
@@ -72,30 +69,30 @@ def from_onnx(model: object, *, sizes: Mapping[str, int] | None = None, name: st
         return _built(onnx, proto, dict(sizes or {}), name)
     except (ArgumentError, UnknownNameError):
         raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # parts that no writer makes
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # malformed parts
         raise ArgumentError(
-            f"from_onnx(): the model is not sound ({type(error).__name__}: {first_line(error)})"
+            f"from_onnx(): the model is invalid ({type(error).__name__}: {first_line(error)})"
         ) from error
 
 
 def wanted_sizes(model: object, given: Mapping[str, int], sizes: Mapping[str, int], option: str) -> dict[str, int]:
-    """Return numbers for the sizes that a model leaves open, from a batch and a sequence where they are given.
+    """Return values of a model's open sizes, from a batch and a sequence if they are given.
 
     Parameters
     ----------
     model
-        As :func:`from_onnx` takes it.
+        As for :func:`from_onnx`.
     given
-        The batch and the sequence, if any; by default a batch of 1 and a sequence of 128.
+        The batch and the sequence, if given; defaults: a batch of 1 and a sequence of 128.
     sizes
-        Numbers by the model's names for them.
+        Values by their names in the model.
     option
-        How an error writes the name of what was given.
+        Format in which errors write the name of an argument.
 
     Raises
     ------
     ArgumentError
-        If the model has no such size, or fixes it at another number.
+        If the model has no such size, or fixes it at another value.
     """
     return sizes_asked(_loaded(_onnx(), model).graph, given, sizes, option)
 
@@ -131,9 +128,7 @@ def _built(onnx: Any, proto: Any, sizes: dict[str, int], name: str | None) -> Wo
     ]
     workload = template.at(usual)
     if not template.places:
-        raise ArgumentError(
-            "from_onnx(): no node depends on an input of the model: all of it is constant, and nothing is left to run"
-        )
+        raise ArgumentError("from_onnx(): no node depends on an input of the model: all of it is constant")
     return workload
 
 

@@ -1,4 +1,4 @@
-"""Which nodes of an ONNX graph its outputs need; ONNX Runtime runs the others as well."""
+"""Nodes of an ONNX graph that its outputs depend on; ONNX Runtime runs the others as well."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def needed_nodes(scope: GraphShapes) -> frozenset[int]:
     """Return the indices of the nodes of a graph on which one of its outputs depends.
 
-    Shapes are known before the first pass, so a node of which only the shape is read is not among them.
+    Shapes are known before the first pass, so a node of which only the shape is read is not included.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a check of an ONNX operator sees: shapes, known values and attributes of one node."""
+"""Read-only view of an ONNX node for checks: shapes, known values and attributes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Shapes = Sequence[Shape | None]
 
 
 class Mismatch(ValueError):
-    """The inputs of a node do not fit; the message goes on after the name of the node."""
+    """Error for inputs of a node that do not match; the message continues after the name of the node."""
 
 
 def text_of(shape: Sequence[object] | None) -> str:
-    """Return a shape in words.
+    """Return a shape as text.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def text_of(shape: Sequence[object] | None) -> str:
 
 
 def broadcast(left: Shape, right: Shape) -> Shape | None:
-    """Return the shape that two broadcast to; None where they do not.
+    """Return the broadcast shape of two shapes; None if they do not broadcast.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def broadcast(left: Shape, right: Shape) -> Shape | None:
 
 
 class NodeView:
-    """What a check sees of a node."""
+    """Shapes, known values and attributes of a node."""
 
     def __init__(self, node: Any, shapes: Shapes, data: Sequence[Any], attributes: Mapping[str, Any]) -> None:
         self.op, self.shapes, self.data, self.attributes = node.op_type, shapes, data, attributes
@@ -55,11 +55,11 @@ class NodeView:
         return all(self.shapes[slot] is not None for slot in places)
 
     def shape(self, slot: int) -> Shape:
-        """Return the shape of an input that is known."""
+        """Return the shape of an input, which must be known."""
         return self.shapes[slot] or ()
 
     def named(self, slot: int) -> str:
-        """Return an input in words."""
+        """Return an input as text."""
         return f"{self._names[slot]!r} of {text_of(self.shapes[slot])}"
 
     def get(self, name: str, default: Any) -> Any:
@@ -67,19 +67,19 @@ class NodeView:
         return self.attributes.get(name, default)
 
     def size(self, what: str, slot: int, axis: int, wanted: int) -> None:
-        """Refuse an input whose size along an axis is not the one wanted."""
+        """Raise if the size of an input along an axis is not the expected one."""
         if self.shapes[slot] is not None and self.shape(slot)[axis] != wanted:
             raise Mismatch(f"needs {wanted} {what}, and {self.named(slot)} has {self.shape(slot)[axis]}")
 
     def vector(self, slot: int, length: int) -> None:
-        """Refuse an input that is no vector of a length."""
+        """Raise if an input is not a vector of the given length."""
         if self.shapes[slot] is None:
             return
         if self.shape(slot) != (length,):
-            raise Mismatch(f"needs {length} numbers, one a channel, and has {self.named(slot)}")
+            raise Mismatch(f"needs {length} numbers, one per channel, and has {self.named(slot)}")
 
     def rank(self, slot: int, least: int, most: int | None = None) -> None:
-        """Refuse an input with fewer or more axes."""
+        """Raise if an input has fewer or more axes."""
         if self.shapes[slot] is not None and not least <= len(self.shape(slot)) <= (most or 99):
             wanted = f"{least}" if most == least else f"{least} or more" if most is None else f"{least} to {most}"
             raise Mismatch(f"needs {wanted} axes, and {self.named(slot)} has {len(self.shape(slot))}")

@@ -1,4 +1,4 @@
-"""Nodes of an ONNX graph as calls of a template, with the tensors that they read and make."""
+"""Conversion of ONNX nodes to calls of a template, with the tensors that they read and make."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from mlsys.workloads.torch_import.assemble import Template
 
 _NOT_DATA = frozenset({"Shape", "Size", "Constant", "ConstantOfShape", "Range"})
-_MOST_REPEATED = 20_000  # nodes that the bodies of loops may come to
+_MOST_REPEATED = 20_000  # limit of the nodes of unrolled loop bodies
 _NOTHING = Tensor((0,), (0,), "", 0, "activation")
 
 
 class NodeWriter:
-    """Adds the nodes of a graph to a template.
+    """Converter that adds the nodes of a graph to a template.
 
     Parameters
     ----------
     onnx
-        The package.
+        The onnx package.
     template
-        What is added to.
+        The template that nodes are added to.
 
     Attributes
     ----------
     branches
-        How often the branch of an ``If`` was chosen by its work.
+        Number of ``If`` nodes whose branch was chosen by its work.
     """
 
     def __init__(self, onnx: Any, template: Template) -> None:
@@ -49,7 +49,7 @@ class NodeWriter:
         self._orders: list[str] = []
 
     def notes(self) -> tuple[str, ...]:
-        """Return sentences about what is counted where several counts are in use."""
+        """Return notes on the counts where several conventions are in use."""
         calls = [self._template.calls[self._template.places[index].call] for index in self._unneeded]
         counts = [counts_of(call) for call in calls if not call.is_view]
         orders = tuple(dict.fromkeys(self._orders))
@@ -57,7 +57,7 @@ class NodeWriter:
             return orders
         flops = sum(2 * count.macs + count.elementwise for count in counts)
         nodes = "1 node makes" if len(counts) == 1 else f"{len(counts):,} nodes make"
-        unneeded = f"{nodes} what no output needs: counted, as ONNX Runtime runs unused nodes, with {flops:,} FLOP"
+        unneeded = f"{nodes} unused tensors: counted, as ONNX Runtime runs unused nodes, with {flops:,} FLOP"
         return (*orders, unneeded)
 
     def wires_of(self, names: Iterable[str]) -> tuple[int, ...]:
@@ -65,16 +65,16 @@ class NodeWriter:
         return tuple(self._looks[name].wire for name in names if name in self._looks)
 
     def write(self, scope: GraphShapes, path: str = "", trip: str = "") -> None:
-        """Add the nodes of a graph, and those of the graphs in it that run.
+        """Add the nodes of a graph, and those of its subgraphs that run.
 
         Parameters
         ----------
         scope
             The graph.
         path
-            Names of the nodes around it.
+            Names of the enclosing nodes.
         trip
-            What distinguishes the passes through the body of a loop.
+            Suffix that distinguishes the iterations of a loop body.
         """
         if not path:
             self._inputs = frozenset(item.name for item in scope.graph.input)
@@ -106,13 +106,13 @@ class NodeWriter:
             self._looks[node.output[0]] = self._look(node.input[0], scope)._replace(view=index + 1)
         for each in node.output:
             if each and not call.is_view:
-                self._looks.pop(each, None)  # of an earlier pass through the body
+                self._looks.pop(each, None)  # from an earlier iteration of the body
         made = () if call.is_view else tuple(self._look(each, scope).wire for each in node.output if each)
         target = f"{node.domain or 'ai.onnx'}.{node.op_type}"
         self._template.add(name, target if known else f"{target}, of unknown shape", "", call, Ends(taken, made))
 
     def _look(self, name: str, scope: GraphShapes) -> View:
-        """Return the look at a tensor; a weight in another shape or format is a look at what is stored."""
+        """Return the view of a tensor; a weight in another shape or format is a view of the stored one."""
         if name not in self._looks:
             source = scope.tensors[name].source
             if source:
@@ -123,7 +123,7 @@ class NodeWriter:
         return self._looks[name]
 
     def _tensor(self, name: str, scope: GraphShapes, identity: int) -> Tensor | None:
-        """Return a tensor as rules see it; None where its shape is not known."""
+        """Return a tensor for the counting rules; None if its shape is unknown."""
         info = scope.tensors[name]
         if info.shape is None:
             return None
@@ -131,7 +131,7 @@ class NodeWriter:
         return call_tensor(self._onnx, info, stored, self._role(name, info), identity)
 
     def _call(self, node: Any, scope: GraphShapes) -> tuple[Call, bool]:
-        """Return a node as a call, and whether the shapes of all that it takes and makes are known."""
+        """Return a node as a call, and whether the shapes of all of its inputs and outputs are known."""
         identities: dict[str, int] = {}
         given = []
         for name in node.input:
@@ -151,7 +151,7 @@ class NodeWriter:
         return call_of(node.op_type, node.domain, given, outputs, attributes), True
 
     def _within(self, node: Any, scope: GraphShapes, path: str) -> bool:
-        """Add the graphs in a node; return False where it has none or where the data decide how often they run."""
+        """Add the subgraphs of a node; return False if it has none or their number of runs depends on data."""
         bodies = bodies_that_may_run(node, scope)
         if not bodies or not is_standard(node):
             return False
@@ -174,7 +174,7 @@ class NodeWriter:
                 self._looks[outer] = self._look(inner.name, chosen)
 
     def _work(self, scope: GraphShapes) -> tuple[int, int]:
-        """Return products and other work of a graph, without the graphs in it."""
+        """Return the product work and other work of a graph, without its subgraphs."""
         macs = other = 0
         for node in scope.graph.node:
             if node.op_type not in _NOT_DATA and not all(scope.tensors[name].constant for name in node.output if name):
@@ -183,7 +183,7 @@ class NodeWriter:
         return macs, other
 
     def _repeated(self, node: Any, scope: GraphShapes, body: GraphShapes, count: int, path: str) -> None:
-        """Add a body as often as it runs; each pass begins with the states that the one before left."""
+        """Add a body once per iteration; each iteration starts with the states of the previous one."""
         loop = node.op_type == "Loop"
         names = [item.name for item in body.graph.input]
         inputs = ["", "", *node.input[2:]] if loop else list(node.input)

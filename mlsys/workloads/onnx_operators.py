@@ -1,4 +1,4 @@
-"""Operators of ONNX under the names that torch's have, with the arguments that their rules ask for."""
+"""ONNX operators under the names and arguments of the counting rules for torch's operators."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ _COPIES = _names(
     "Transpose Slice Split Concat Pad Tile DepthToSpace SpaceToDepth Cast CastLike Trilu ReverseSequence CenterCropPad "
     "Col2Im Compress"
 )
-# Names of inputs for operators whose rule asks for them; the rest are called by their place.
+# Input names for operators whose rule needs them; other inputs are named by index.
 _INPUTS = {
     "Conv": ("input", "weight", "bias"),
     "ConvTranspose": ("input", "weight", "bias"),
@@ -79,7 +79,7 @@ _NAMES = {
     "QuantizeLinear": "quantize_per_tensor",
     "DequantizeLinear": "dequantize",
 }
-# What works on single elements and costs what the rule of its lower-case name says, or one FLOP.
+# Element-wise operators whose cost is that of the rule of the lower-case name, or one FLOP.
 _POINTWISE = _names(
     "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil Celu Clip "
     "Cos Cosh DequantizeLinear Div Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual HardSigmoid HardSwish IsInf "
@@ -107,7 +107,7 @@ def _wide_convolution(op_type: str, tensors: Mapping[str, Tensor], outputs: tupl
 
 
 def _gemm(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
-    """Return (alpha ·) A · B + C with A and B turned as the node says."""
+    """Return (alpha ·) A · B + C with A and B transposed as specified by the node."""
     left, right, *rest = [tensor for _, tensor in named]
     left = left._replace(shape=left.shape[::-1]) if attributes.get("transA") else left
     right = right._replace(shape=right.shape[::-1]) if attributes.get("transB") else right
@@ -147,12 +147,12 @@ def _einsum(given: Sequence[Tensor], outputs: tuple[Tensor, ...], attributes: Ma
 
 
 def _rotated(given: Sequence[Tensor], outputs: tuple[Tensor, ...], attributes: Mapping[str, Any]) -> Call:
-    """Count two products and their sum for each element that is rotated."""
+    """Return two products and their sum per rotated element."""
     return stated("elementwise", given, outputs, elementwise=3 * outputs[0].elements, elements=outputs[0].elements)
 
 
 def _deformed(given: Sequence[Tensor], outputs: tuple[Tensor, ...], attributes: Mapping[str, Any]) -> Call:
-    """Count the convolution, and the interpolation among four neighbours of each value that it reads."""
+    """Return the convolution, and the interpolation among four neighbours of each value that it reads."""
     image, weight = given[:2]
     batch, places = outputs[0].shape[0], math.prod(outputs[0].shape[2:])
     read = batch * image.shape[1] * math.prod(weight.shape[2:]) * places
@@ -160,12 +160,12 @@ def _deformed(given: Sequence[Tensor], outputs: tuple[Tensor, ...], attributes: 
 
 
 def _dynamically_quantised(given: Sequence[Tensor], outputs: tuple[Tensor, ...], attributes: Mapping[str, Any]) -> Call:
-    """Count a maximum and a minimum, then the scaling and the rounding of each element."""
+    """Return a maximum and a minimum, then the scaling and the rounding of each element."""
     return stated("elementwise", given, outputs, elementwise=4 * given[0].elements, elements=given[0].elements)
 
 
 def _locally_normalised(given: Sequence[Tensor], outputs: tuple[Tensor, ...], attributes: Mapping[str, Any]) -> Call:
-    """Count the squares of the neighbouring channels, their sum, a power and a division."""
+    """Return the squares of the neighbouring channels, their sum, a power and a division."""
     work = outputs[0].elements * (2 * attributes.get("size", 1) + 2)
     return stated("normalisation", given, outputs, elementwise=work, elements=outputs[0].elements)
 
@@ -180,7 +180,7 @@ def _resized(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[s
 
 
 def _attention(op_type: str, named: _Named, attributes: dict[str, Any]) -> tuple[str, _Named]:
-    """Return the operator of opset 23 as torch's, its heads set apart where they come side by side."""
+    """Return the operator of opset 23 as torch's, with concatenated heads split."""
     tensors = dict(named)
     for label, heads in (("query", "q_num_heads"), ("key", "kv_num_heads"), ("value", "kv_num_heads")):
         tensor = tensors[label]
@@ -232,16 +232,16 @@ def call_of(
     outputs: tuple[Tensor, ...],
     attributes: Mapping[str, Any],
 ) -> Call:
-    """Return an operator of ONNX as a call under the name that its rule has.
+    """Return an ONNX operator as a call under the name of its counting rule.
 
     Parameters
     ----------
     op_type, domain
-        As the node says; operators of other domains than ONNX's own have no rule.
+        As in the node; operators of other domains than ONNX's own have no rule.
     given, outputs
-        Tensors that it takes, None where one is left out, and those that it makes.
+        Input tensors, None for omitted ones, and output tensors.
     attributes
-        Of the node.
+        Attributes of the node.
 
     Examples
     --------
@@ -266,7 +266,7 @@ def call_of(
         return whole([tensor for tensor in given if tensor is not None], outputs, attributes)
     special = _SPECIAL.get(op_type)
     there = {label: tensor for label, tensor in named if tensor is not None}
-    if special is _convolution and len(there["weight"].shape) > 5:  # more than three axes of places
+    if special is _convolution and len(there["weight"].shape) > 5:  # more than three spatial axes
         return _wide_convolution(op_type, there, outputs)
     if special:
         op, named = special(op_type, named, dict(attributes))

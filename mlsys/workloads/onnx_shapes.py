@@ -1,4 +1,4 @@
-"""Shapes and constants of an ONNX graph, inferred node by node at sizes that are all numbers."""
+"""Shape inference and constant folding of an ONNX graph, node by node, at fixed sizes."""
 
 from __future__ import annotations
 
@@ -27,40 +27,40 @@ from mlsys.workloads.onnx_tensors import (
 )
 from mlsys.workloads.onnx_topology import is_standard, node_label, subgraphs
 
-_FEW = 1024  # elements of a constant whose values are kept
+_FEW = 1024  # largest constant whose values are kept, elements
 _RANDOM = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli",
                      "Multinomial"})  # fmt: skip
 
 
 class GraphShapes:
-    """The tensors of a graph and of the graphs in its nodes.
+    """The tensors of a graph and of its subgraphs.
 
     Parameters
     ----------
     onnx
-        The package.
+        The onnx package.
     graph
-        A ``GraphProto`` with its nodes in order and numbers for the sizes of its inputs.
+        A ``GraphProto`` with sorted nodes and fixed input sizes.
     imports
         The operator sets that the model imports.
     outer
-        The graph around it.
+        The enclosing graph.
     inputs
-        What is known of its inputs beside what it declares.
+        Information about its inputs in addition to its declarations.
 
     Attributes
     ----------
     tensors
-        What is known of each tensor that its nodes read or make, by name.
+        Information about each tensor that its nodes read or make, by name.
     stored
-        The weights and constants that the file holds for this graph.
+        The weights and constants stored in the file for this graph.
     inner
-        The graphs in its nodes, by the first output of the node and the attribute.
+        The subgraphs, by the first output of the node and the attribute.
 
     Raises
     ------
     ArgumentError
-        If the inputs of a node do not fit each other, or a declared output is not the computed one.
+        If the inputs of a node do not match each other, or a declared output differs from the computed one.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class GraphShapes:
             _refuse_other_outputs(onnx, graph, self.tensors)
 
     def weights(self) -> Iterator[tuple[int, int]]:
-        """Yield parameters and bytes of every weight in the graph and the graphs in it, used or not."""
+        """Yield parameters and bytes of every weight in the graph and its subgraphs, used or not."""
         packed = packed_weights(self.graph)
         filled = [node.output[0] for node in self.graph.node if node.op_type == "ConstantOfShape"]
         for name in (*self.stored, *filled):
@@ -147,7 +147,7 @@ class GraphShapes:
             )
             reason = first_line(error).replace("[ShapeInferenceError] ", "").replace("[TypeInferenceError] ", "")
             raise ArgumentError(
-                f"from_onnx(): {node_label(node)} cannot take {sizes or 'its inputs'}: {reason}"
+                f"from_onnx(): {node_label(node)} cannot process {sizes or 'its inputs'}: {reason}"
             ) from error
         sized = any(info.sized for info in there)
         constant = self._is_constant(node, given)
@@ -174,17 +174,17 @@ class GraphShapes:
             if info.shape is not None and min(info.shape, default=0) < 0:
                 raise ArgumentError(
                     f"from_onnx(): {node_label(node)} makes {name!r} of {text_of(info.shape)}: "
-                    f"a size of {min(info.shape)}. Sizes are not negative"
+                    f"a size of {min(info.shape)}. Sizes must be >= 0"
                 )
             if info.shape is not None and elements(info.shape) > MOST_ELEMENTS:
                 raise ArgumentError(
                     f"from_onnx(): {node_label(node)} makes {name!r} of {text_of(info.shape)}: more than "
-                    f"{MOST_ELEMENTS:,} elements. Give smaller sizes"
+                    f"{MOST_ELEMENTS:,} elements. Use smaller sizes"
                 )
             self.tensors[name] = info
 
     def _is_constant(self, node: Any, given: list[TensorInfo | None]) -> bool:
-        """Return whether what a node makes is the same in every pass, and so is made before the first one."""
+        """Return whether a node's outputs are the same in every pass, and so computed before the first one."""
         if not is_standard(node) or node.op_type in _RANDOM or any(True for _ in subgraphs(node)):
             return False
         if node.op_type in ("Shape", "Size"):
@@ -194,7 +194,7 @@ class GraphShapes:
         return bool(given) and (self._fold or node.op_type in (*SAME_ELEMENTS, "ConstantOfShape", "Range"))
 
     def _kinds(self, node: Any, given: list[TensorInfo | None], attributes: dict[str, Any]) -> dict[str, Any]:
-        """Return the types of what a node makes, as far as its operator says."""
+        """Return the types of a node's outputs, as far as defined by its operator."""
         onnx = self._onnx
         if any(True for _ in subgraphs(node)):
             return outputs_of_node(onnx, node, self)
@@ -215,7 +215,7 @@ class GraphShapes:
         except onnx.defs.SchemaError:
             if node.op_type in SAME_IN_STANDARD:
                 return {node.output[0]: given[0].kind} if given and given[0] is not None else {}
-            raise Mismatch(f"is no operator of ONNX in version {version} of its operators") from None
+            raise Mismatch(f"is not an operator of ONNX in version {version} of its operators") from None
         types = {
             name: info.kind
             for name, info in zip(node.input, given, strict=True)
@@ -237,7 +237,7 @@ class GraphShapes:
         return kinds
 
     def _evaluated(self, node: Any, given: list[TensorInfo | None], kinds: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values of what a node makes, if they are few and follow from known ones."""
+        """Return the values of a node's outputs, if they are few and follow from known ones."""
         import numpy as np
 
         if node.op_type in ("Shape", "Size"):
@@ -260,7 +260,7 @@ class GraphShapes:
         try:
             evaluator = self._onnx.reference.ReferenceEvaluator(node, opsets={"": self._opsets.get("ai.onnx", 1)})
             made = evaluator.run(None, feeds)
-        except Exception:  # an operator or a format that the reference does not have: its values stay unknown
+        except Exception:  # not supported by the reference implementation: its values stay unknown
             return {}
         return {
             name: value
@@ -275,13 +275,13 @@ def _code(given: list[TensorInfo | None], slot: int) -> int:
 
 
 def _refuse_other_outputs(onnx: Any, graph: Any, tensors: Mapping[str, TensorInfo]) -> None:
-    """Refuse declared outputs whose shape or element type is not that of what is computed."""
+    """Raise for declared outputs whose shape or element type differs from the computed one."""
     for item in graph.output:
         declared, computed = TensorInfo(item.type), tensors[item.name]
         if declared.code and computed.code and declared.code != computed.code:
             names = [onnx.TensorProto.DataType.Name(info.code).lower() for info in (declared, computed)]
             raise ArgumentError(
-                f"from_onnx(): the output {item.name!r} is declared as {names[0]} and the nodes compute {names[1]}"
+                f"from_onnx(): the output {item.name!r} is declared as {names[0]}, but the nodes compute {names[1]}"
             )
         tensor = item.type.tensor_type
         if computed.shape is None or not item.type.HasField("tensor_type") or not tensor.HasField("shape"):
@@ -292,6 +292,6 @@ def _refuse_other_outputs(onnx: Any, graph: Any, tensors: Mapping[str, TensorInf
         ):
             shown = text_of(tuple("?" if size is None else size for size in sizes))
             raise ArgumentError(
-                f"from_onnx(): the output {item.name!r} is declared as {shown} and the nodes compute "
+                f"from_onnx(): the output {item.name!r} is declared as {shown}, but the nodes compute "
                 f"{text_of(computed.shape)}"
             )

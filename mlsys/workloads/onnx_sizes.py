@@ -1,4 +1,4 @@
-"""Sizes of an ONNX model's inputs: those that it leaves open, and which of them are the batch and the sequence."""
+"""Input sizes of an ONNX model: open sizes, and the batch and sequence among them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from mlsys.unit_checks import checked_count
 
 BATCH_NAMES = ("batch", "batch_size", "N", "n")
 SEQUENCE_NAMES = ("sequence", "sequence_length", "seq_len", "seq", "length")
-_WHOLE_NUMBERS = frozenset({6, 7})  # int32 and int64, which token numbers are
+_WHOLE_NUMBERS = frozenset({6, 7})  # int32 and int64, the types of token ids
 _CHANNELS = (1, 3, 4)
 
 
 def data_inputs(graph: Any) -> list[Any]:
-    """Return the inputs of a graph, weights apart."""
+    """Return the inputs of a graph except weights."""
     weights = {item.name for item in graph.initializer}
     return [item for item in graph.input if item.name not in weights]
 
 
 def open_names(graph: Any) -> list[str]:
-    """Return the names of the sizes that the inputs leave open; one without a name is that of its place."""
+    """Return the names of the open input sizes; an unnamed size is named by its position."""
     return list(dict.fromkeys(name for name, extent in _extents(graph) if not extent.HasField("dim_value")))
 
 
@@ -32,10 +32,10 @@ def _extents(graph: Any) -> Iterator[tuple[str, Any]]:
 
 
 def batch_in_graph(graph: Any) -> str | int | None:
-    """Return the batch of a graph: the name of the size that is open, its number, or None where there is none.
+    """Return the batch of a graph: the name of the open size, its fixed value, or None if there is none.
 
-    It is the open size that is named so, or else the first axis of the inputs, where they agree on it; the second
-    of what a recurrent layer reads.
+    It is the open size with that name, or else the first axis of the inputs, if they agree on it; the second axis for
+    inputs of recurrent layers.
     """
     names = open_names(graph)
     named = next((name for name in BATCH_NAMES if name in names), None)
@@ -61,13 +61,13 @@ def batch_in_graph(graph: Any) -> str | int | None:
 
 
 def sequence_in_graph(graph: Any) -> str | None:
-    """Return the open size that is the sequence; None where there is none."""
+    """Return the name of the open sequence size; None if there is none."""
     names = open_names(graph)
     return next((name for name in SEQUENCE_NAMES if name in names), None)
 
 
 def sizes_of_inputs(graph: Any, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return the batch, the sequence and every other open size of a graph, with ``sizes`` for what is open."""
+    """Return the batch, the sequence and every other open size of a graph, with values from ``sizes``."""
     record: dict[str, int] = {}
     batch, sequence = batch_in_graph(graph), sequence_in_graph(graph)
     if isinstance(batch, int):
@@ -83,7 +83,7 @@ def sizes_of_inputs(graph: Any, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def _fixed_sequence(graph: Any) -> int | None:
-    """Return the length of token numbers that a graph fixes; None where it has none."""
+    """Return the length of token ids fixed by a graph; None if there are none."""
     lengths = {
         item.type.tensor_type.shape.dim[1].dim_value
         for item in data_inputs(graph)
@@ -93,7 +93,7 @@ def _fixed_sequence(graph: Any) -> int | None:
 
 
 def _image_side(graph: Any) -> int | None:
-    """Return the side of the one square image that a graph takes, channels first or last; None where it has none."""
+    """Return the side of the only square image input, channels first or last; None if there is none."""
     sides = set()
     for item in data_inputs(graph):
         extents = [extent.dim_value for extent in item.type.tensor_type.shape.dim]
@@ -106,12 +106,12 @@ def _image_side(graph: Any) -> int | None:
 
 
 def sizes_asked(graph: Any, given: Mapping[str, int], sizes: Mapping[str, int], option: str) -> dict[str, int]:
-    """Return numbers for open sizes: those of ``sizes``, the batch and the sequence of ``given``, or the usual ones.
+    """Return values of open sizes: from ``sizes``, from the batch and the sequence in ``given``, or defaults.
 
     Raises
     ------
     ArgumentError
-        If the graph has no such size, fixes it at another number, or leaves another one open.
+        If the graph has no such size, fixes it at another value, or another size stays open.
     """
     wanted = dict(sizes)
     sequence = sequence_in_graph(graph) or _fixed_sequence(graph)
@@ -119,18 +119,20 @@ def sizes_asked(graph: Any, given: Mapping[str, int], sizes: Mapping[str, int], 
         asked = given.get(label)
         if isinstance(name, str):
             if asked is not None and wanted.get(name, asked) != asked:
-                raise ArgumentError(f"{option.format(label)} {asked} and {name}={wanted[name]} are one size: give one")
+                raise ArgumentError(
+                    f"{option.format(label)} {asked} and {name}={wanted[name]} are the same size: give one"
+                )
             wanted.setdefault(name, usual if asked is None else asked)
         elif asked is not None and name is None:
             known = ", ".join(open_names(graph))
             by_name = f", or give an open size by its name: {known}" if known else ""
             raise ArgumentError(
-                f"{option.format(label)} {asked}: the model's inputs have no {label} axis. Leave it out{by_name}"
+                f"{option.format(label)} {asked}: the model's inputs have no {label} axis. Omit it{by_name}"
             )
         elif asked not in (None, name):
             raise ArgumentError(
                 f"{option.format(label)} {asked}: the model's inputs fix it at {name}. Export the model with an open "
-                f"{label}, or leave the option out"
+                f"{label}, or omit the option"
             )
     missing = [name for name in open_names(graph) if name not in wanted]
     if missing:
@@ -140,14 +142,14 @@ def sizes_asked(graph: Any, given: Mapping[str, int], sizes: Mapping[str, int], 
 
 
 def fix_sizes(graph: Any, sizes: Mapping[str, int]) -> None:
-    """Write a number wherever an input, or what the graph declares of inner tensors, leaves a size open.
+    """Fix every open size of the inputs and of declared intermediate tensors.
 
     Raises
     ------
     UnknownNameError
-        If there is no open size of a name.
+        If a name is not that of an open size.
     ArgumentError
-        If a size stays open, or an input has no shape at all.
+        If a size stays open, or an input has no shape.
     """
     names = open_names(graph)
     for name, size in sizes.items():

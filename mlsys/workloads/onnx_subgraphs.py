@@ -1,4 +1,4 @@
-"""Graphs within the nodes of an ONNX graph: branches of an ``If``, bodies of ``Loop`` and ``Scan``."""
+"""Subgraphs of ONNX nodes: branches of an ``If``, bodies of ``Loop`` and ``Scan``."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 def inputs_of_body(onnx: Any, node: Any, body: Any, given: Sequence[TensorInfo | None]) -> dict[str, TensorInfo]:
-    """Return what is known of the inputs of a body from those of its node.
+    """Return information about the inputs of a body from those of its node.
 
     Parameters
     ----------
     onnx
-        The package.
+        The onnx package.
     node, body
-        A ``Loop`` or ``Scan``, and the graph that it repeats.
+        A ``Loop`` or ``Scan``, and its body.
     given
-        The inputs of the node.
+        Inputs of the node.
     """
     names = [item.name for item in body.input]
     declared = {item.name: TensorInfo(item.type) for item in body.input}
@@ -42,7 +42,7 @@ def inputs_of_body(onnx: Any, node: Any, body: Any, given: Sequence[TensorInfo |
 
 
 def scanned_inputs(node: Any) -> int:
-    """Return how many inputs of a ``Scan`` it goes through slice by slice."""
+    """Return the number of scanned inputs of a ``Scan``."""
     return next((item.i for item in node.attribute if item.name == "num_scan_inputs"), 0)
 
 
@@ -60,7 +60,7 @@ def _slice(onnx: Any, node: Any, info: TensorInfo | None, index: int) -> TensorI
 
 
 def trips(node: Any, tensors: Mapping[str, TensorInfo]) -> int | None:
-    """Return how often a body runs; None where the data decide."""
+    """Return the number of iterations of a body; None if it depends on data."""
     if node.op_type == "Scan":
         scanned = scanned_inputs(node)
         names = list(node.input)[len(node.input) - scanned :]
@@ -77,7 +77,7 @@ def trips(node: Any, tensors: Mapping[str, TensorInfo]) -> int | None:
 
 
 def runs_to_the_end(node: Any, scope: GraphShapes) -> bool:
-    """Return whether the body of a ``Loop`` never ends it before its count."""
+    """Return whether a ``Loop`` has no early exit."""
     if node.op_type != "Loop":
         return True
     body = scope.inner[node.output[0], "body"]
@@ -92,7 +92,7 @@ def runs_to_the_end(node: Any, scope: GraphShapes) -> bool:
 
 
 def bodies_that_may_run(node: Any, scope: GraphShapes) -> dict[str, GraphShapes]:
-    """Return the graphs in a node by attribute; of an ``If`` whose condition is known, only the branch taken."""
+    """Return the subgraphs of a node by attribute; for an ``If`` with a known condition, only the branch taken."""
     bodies = {name: inner for (first, name), inner in scope.inner.items() if first == node.output[0]}
     condition = scope.tensors[node.input[0]].data if node.op_type == "If" and bodies else None
     if condition is None:
@@ -102,7 +102,7 @@ def bodies_that_may_run(node: Any, scope: GraphShapes) -> dict[str, GraphShapes]
 
 
 def outputs_of_node(onnx: Any, node: Any, scope: GraphShapes) -> dict[str, Any]:
-    """Return the types of what a node with graphs in it makes, as far as those graphs say."""
+    """Return the output types of a node with subgraphs, as far as these define them."""
     bodies = [inner for (first, _), inner in scope.inner.items() if first == node.output[0]]
     if not bodies:
         return {}

@@ -1,4 +1,4 @@
-"""Tensors of an ONNX graph: their shapes and formats, and which of them are stored weights."""
+"""Tensors of an ONNX graph: shapes, formats, and stored weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FORMATS = {
 }
 _BITS = {"int4": 4, "uint4": 4, "float4e2m1": 4, "int2": 2, "uint2": 2}
 _NOT_LEARNED = frozenset({"int64", "uint64", "bool", "string"})
-# Inputs that say how an operator works and hold no data, by operator: where they begin, or which they are.
+# Inputs that configure an operator and hold no data, by operator: the first one, or their indices.
 _SETTINGS = {
     **dict.fromkeys(("Reshape", "Expand", "Tile", "Squeeze", "Unsqueeze", "Split", "TopK", "CumSum", "Trilu"), (1,)),
     **dict.fromkeys(("Slice", "Pad", "Resize", "Upsample", "Clip", "OneHot", "Dropout"), (1, 2, 3, 4)),
@@ -33,7 +33,7 @@ _SETTINGS = {
     "AffineGrid": (1,),
     "CenterCropPad": (1,),
 }
-# Inputs at which layers have their weights, by operator.
+# Weight inputs of layers, by operator.
 _WEIGHTS = {
     **dict.fromkeys(("Conv", "ConvTranspose", "Gemm", "LayerNormalization", "GroupNormalization"), (1, 2)),
     **dict.fromkeys(("InstanceNormalization", "RMSNormalization"), (1, 2)),
@@ -43,14 +43,14 @@ _WEIGHTS = {
     "PRelu": (1,),
     "Gather": (0,),
 }
-# Operators of which each output element is one of the input, in another place or format.
+# Operators whose output elements are input elements in another position or format.
 SAME_ELEMENTS = frozenset({"Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Cast", "CastLike",
                            "DequantizeLinear", "Dropout"})  # fmt: skip
 _PASSES_ON = SAME_ELEMENTS | {"Slice", "Split", "Concat", "Expand", "Tile"}
 
 
 class TensorInfo(NamedTuple):
-    """What is known of a tensor.
+    """Information about a tensor.
 
     Attributes
     ----------
@@ -59,13 +59,13 @@ class TensorInfo(NamedTuple):
     constant
         Whether it is the same in every pass.
     learned
-        Whether it is a weight, or made of weights.
+        Whether it is a weight, or computed from weights only.
     sized
         Whether it was computed from the sizes of an input.
     data
-        Its values, where they are few and known.
+        Its values, if few and known.
     source
-        The stored weight of which it is another shape or format, element by element.
+        The stored weight that it is a reshaped or converted version of.
     """
 
     kind: Any
@@ -77,7 +77,7 @@ class TensorInfo(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Its sizes; None where one is not known."""
+        """Its sizes; None if one is unknown."""
         tensor = self.kind.tensor_type
         if not self.kind.HasField("tensor_type") or not tensor.HasField("shape"):
             return None
@@ -87,21 +87,21 @@ class TensorInfo(NamedTuple):
 
     @property
     def code(self) -> int:
-        """Number of its element type in ONNX; 0 where it is not known."""
+        """ONNX's number of its element type; 0 if unknown."""
         return int(self.kind.tensor_type.elem_type)
 
 
 class StoredTensor(NamedTuple):
-    """A tensor that the file holds: a weight, or a constant of the graph."""
+    """A tensor stored in the file: a weight, or a constant of the graph."""
 
     name: str
     tensor: Any
     shape: tuple[int, ...]
-    literal: bool = False  # a number of a formula, such as the half of a GELU
+    literal: bool = False  # a constant of a formula, such as the 0.5 of a GELU
 
 
 def stored_tensors(onnx: Any, graph: Any) -> Iterator[StoredTensor]:
-    """Yield the weights and constants of a graph, those of the graphs in it not included."""
+    """Yield the weights and constants of a graph, without those of its subgraphs."""
     for item in graph.initializer:
         yield StoredTensor(item.name, item, tuple(item.dims))
     for item in graph.sparse_initializer:
@@ -116,7 +116,7 @@ def stored_tensors(onnx: Any, graph: Any) -> Iterator[StoredTensor]:
 
 
 def constant_tensor(onnx: Any, attribute: Any) -> Any:
-    """Return the tensor that an attribute of a ``Constant`` says; None where it says none."""
+    """Return the tensor in an attribute of a ``Constant``; None for other attributes."""
     make = onnx.helper.make_tensor
     kinds = onnx.TensorProto
     if attribute.name == "value":
@@ -137,7 +137,7 @@ def constant_tensor(onnx: Any, attribute: Any) -> Any:
 
 
 def element_format(onnx: Any, code: int) -> tuple[str, float]:
-    """Return the format of an element type in torch's spelling, and the bytes of an element."""
+    """Return torch's name of an element type, and the bytes of an element."""
     name = onnx.TensorProto.DataType.Name(code).lower()
     if not code or name == "string":
         return name, 0
@@ -146,14 +146,14 @@ def element_format(onnx: Any, code: int) -> tuple[str, float]:
 
 
 def is_weight_format(onnx: Any, code: int) -> bool:
-    """Return whether weights are stored in an element type; shapes and masks are not counted as weights."""
+    """Return whether weights can have an element type; shapes and masks are not counted as weights."""
     return bool(code) and element_format(onnx, code)[0] not in _NOT_LEARNED
 
 
 def settings_alone(graph: Any) -> set[str]:
-    """Return the tensors that only say how an operator works, such as the scales of a ``Resize``.
+    """Return the tensors that only configure operators, such as the scales of a ``Resize``.
 
-    States in which recurrent layers begin are among them, also where they are cut out of another tensor.
+    Initial states of recurrent layers are included, also if they are slices of another tensor.
     """
     data: set[str] = {item.name for item in graph.output}
     every: set[str] = set()
@@ -169,7 +169,7 @@ def settings_alone(graph: Any) -> set[str]:
 
 
 def read_as_weights(graph: Any) -> set[str]:
-    """Return the tensors that an operator reads where layers have their weights, as they are or in another shape."""
+    """Return the tensors that an operator uses as layer weights, unchanged or reshaped."""
     names: set[str] = set()
     for node in reversed(graph.node):
         for slot, name in enumerate(node.input):
@@ -180,7 +180,7 @@ def read_as_weights(graph: Any) -> set[str]:
 
 
 def packed_weights(graph: Any) -> dict[str, int]:
-    """Return how many parameters lie in weights of few bits, several of which are packed into a byte."""
+    """Return the number of parameters in sub-byte weights, several of which are packed into a byte."""
     packed = {}
     for node in graph.node:
         if node.op_type == "MatMulNBits" and len(node.input) > 1:
@@ -190,7 +190,7 @@ def packed_weights(graph: Any) -> dict[str, int]:
 
 
 def call_tensor(onnx: Any, info: TensorInfo, stored: TensorInfo, role: str, identity: int) -> Tensor:
-    """Return a tensor of known shape as a rule sees it: in its own shape, and in the format of what is stored."""
+    """Return a tensor of known shape for the counting rules: in its own shape, and in its stored format."""
     shape = info.shape or ()
     dtype, itemsize = element_format(onnx, stored.code)
     return Tensor(shape, shape, dtype, itemsize, role, identity)
@@ -202,17 +202,17 @@ def elements(shape: tuple[int, ...]) -> int:
 
 
 def refuse_broken_tensor(onnx: Any, tensor: Any, shape: tuple[int, ...], name: str) -> None:
-    """Refuse a stored tensor whose data do not fill its shape.
+    """Raise for a stored tensor whose data do not match its shape.
 
     Raises
     ------
     ArgumentError
-        With the bytes or the numbers that are there and those that its shape needs.
+        With the actual bytes or numbers and those that its shape needs.
     """
     if tensor.data_type not in onnx.TensorProto.DataType.values() or not tensor.data_type:
-        raise ArgumentError(f"from_onnx(): the weight {name!r} has the element type {tensor.data_type}, which is none")
+        raise ArgumentError(f"from_onnx(): the weight {name!r} has the unknown element type {tensor.data_type}")
     if min(shape, default=0) < 0:
-        raise ArgumentError(f"from_onnx(): the weight {name!r} has a size of {min(shape)}. Sizes are not negative")
+        raise ArgumentError(f"from_onnx(): the weight {name!r} has a size of {min(shape)}. Sizes must be >= 0")
     if tensor.dims and tuple(tensor.dims) != shape:
         return  # sparse: its values are fewer than its elements
     kind = onnx.TensorProto.DataType.Name(tensor.data_type)

@@ -1,4 +1,4 @@
-"""The order of an ONNX graph's nodes: every name has one producer, and no node waits for itself."""
+"""Topological order of an ONNX graph's nodes: names have one producer, and there are no cycles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mlsys.errors import ArgumentError, did_you_mean
 
 
 def node_label(node: Any) -> str:
-    """Return how a message names a node: by its name and operator, or by what it makes.
+    """Return a node's label for messages: its name and operator, or its output.
 
     Examples
     --------
@@ -27,12 +27,12 @@ def node_label(node: Any) -> str:
 
 
 def is_standard(node: Any) -> bool:
-    """Return whether a node's operator is one of ONNX itself."""
+    """Return whether a node's operator belongs to ONNX itself."""
     return node.domain in ("", "ai.onnx")
 
 
 def subgraphs(node: Any) -> Iterator[Any]:
-    """Yield the graphs that a node holds, such as the branches of an ``If``."""
+    """Yield the subgraphs of a node, such as the branches of an ``If``."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
             yield attribute.g
@@ -40,16 +40,15 @@ def subgraphs(node: Any) -> Iterator[Any]:
 
 
 def sort_nodes(graph: Any) -> None:
-    """Put the nodes of a graph, and of the graphs in it, in an order in which each follows what it reads.
+    """Sort the nodes of a graph and of its subgraphs topologically.
 
     Raises
     ------
     ArgumentError
-        If two parts of the graph make one name, nothing makes a name that is read or declared as an output, or
-        nodes wait for each other.
+        If a name is made twice, nothing makes a name that is read or declared as an output, or there is a cycle.
     """
     if not graph.output:
-        raise ArgumentError("from_onnx(): the model declares no output, so nothing of it is computed")
+        raise ArgumentError("from_onnx(): the model declares no output, so nothing is computed")
     _sort(graph, frozenset())
 
 
@@ -85,14 +84,14 @@ def _sort(graph: Any, outer: frozenset[str]) -> None:
 
 
 def _producers(graph: Any, outer: frozenset[str]) -> dict[str, int]:
-    """Return the node that makes each name; -1 for inputs and weights."""
+    """Return the index of the node that makes each name; -1 for inputs and weights."""
     producers: dict[str, int] = {}
     inputs = [item.name for item in graph.input]
     weights = [*(item.name for item in graph.initializer), *(item.values.name for item in graph.sparse_initializer)]
-    for what, names in (("inputs", inputs), ("weights", weights)):  # a weight may be listed as an input as well
+    for what, names in (("inputs", inputs), ("weights", weights)):  # a weight may also be listed as an input
         name, times = next(iter(Counter(names).most_common(1)), ("", 0))
         if times > 1:
-            raise ArgumentError(f"from_onnx(): two {what} have the name {name!r}. Names of tensors are unique")
+            raise ArgumentError(f"from_onnx(): two {what} have the name {name!r}. Tensor names must be unique")
         producers |= dict.fromkeys(names, -1)
     for index, node in enumerate(graph.node):
         for name in node.output:
@@ -106,7 +105,7 @@ def _producers(graph: Any, outer: frozenset[str]) -> dict[str, int]:
                     )
                 raise ArgumentError(
                     f"from_onnx(): two nodes have the output {name!r}: {_short(graph.node[other])} and {_short(node)}. "
-                    "Names of tensors are unique"
+                    "Tensor names must be unique"
                 )
             producers[name] = index
     return producers
@@ -117,7 +116,7 @@ def _short(node: Any) -> str:
 
 
 def _reads(node: Any) -> list[str]:
-    """Return what a node reads, the graphs in it included."""
+    """Return the names that a node reads, including those read by its subgraphs."""
     names = dict.fromkeys(name for name in node.input if name)
     for inner in subgraphs(node):
         names |= dict.fromkeys(_free_names(inner))
@@ -125,7 +124,7 @@ def _reads(node: Any) -> list[str]:
 
 
 def _free_names(graph: Any) -> Iterable[str]:
-    """Return the names that a graph within a node takes from the graphs around it."""
+    """Return the names that a subgraph takes from the enclosing graphs."""
     own = {item.name for item in (*graph.input, *graph.initializer)}
     own |= {item.values.name for item in graph.sparse_initializer}
     own |= {name for node in graph.node for name in node.output}
@@ -135,7 +134,7 @@ def _free_names(graph: Any) -> Iterable[str]:
 
 
 def _ordered(nodes: list[Any], reads: list[list[str]], producers: Mapping[str, int]) -> list[int]:
-    """Return the nodes' places in an order that computes them, the written one wherever it does."""
+    """Return the nodes in a topological order, as close as possible to the written one."""
     done: set[int] = set()
     order: list[int] = []
     for first in range(len(nodes)):

@@ -1,4 +1,4 @@
-"""Windows that slide over the places of an ONNX tensor: convolutions, their transposes, and pooling."""
+"""Sliding windows over ONNX tensors: convolutions, transposed convolutions, and pooling."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mlsys.workloads.onnx_node_view import Mismatch, NodeView, Shape, text_of
 
 
 def _window(node: NodeView, sizes: Shape, kernel: Shape) -> Shape:
-    """Return the places of a window: of a convolution, or of a pooling with ``ceil_mode``."""
+    """Return the output positions of a convolution, or of a pooling with ``ceil_mode``."""
     dims = len(sizes)
     for name, length in (("strides", dims), ("dilations", dims), ("pads", 2 * dims), ("kernel_shape", dims)):
         if name in node.attributes and len(node.attributes[name]) != length:
@@ -20,16 +20,16 @@ def _window(node: NodeView, sizes: Shape, kernel: Shape) -> Shape:
     if auto not in ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"):
         raise Mismatch(f"has `auto_pad` {auto!r}. It must be NOTSET, SAME_UPPER, SAME_LOWER or VALID")
     if auto != "NOTSET" and any(pads) and not node.op.endswith("Pool"):
-        raise Mismatch(f"has `pads` {list(pads)} beside `auto_pad` {auto}. It must have one of them")
+        raise Mismatch(f"has both `pads` {list(pads)} and `auto_pad` {auto}. It must have one of them")
     rounded_up = bool(node.get("ceil_mode", 0)) and node.op in ("MaxPool", "AveragePool", "LpPool")
     places = []
     for axis, (size, window, stride, dilation) in enumerate(zip(sizes, kernel, strides, dilations, strict=True)):
         reach = dilation * (window - 1) + 1
         begin, end = (pads[axis], pads[axis + dims]) if auto == "NOTSET" else (0, 0)
         if min(begin, end) < 0:
-            raise Mismatch(f"has `pads` {list(pads)}. Each must be 0 or more")
+            raise Mismatch(f"has `pads` {list(pads)}. Each must be at least 0")
         if node.op.endswith("Pool") and max(begin, end) >= window:
-            raise Mismatch(f"has `pads` {list(pads)}, and its window of {text_of(kernel)} is no larger")
+            raise Mismatch(f"has `pads` {list(pads)}, but its window of {text_of(kernel)} is no larger")
         if auto.startswith("SAME"):
             places.append(-(-size // stride))
             continue
@@ -37,7 +37,7 @@ def _window(node: NodeView, sizes: Shape, kernel: Shape) -> Shape:
         if room < 0:
             raise Mismatch(
                 f"has a window of {reach} along axis {axis + 2}, and {node.named(0)} leaves {size + begin + end}. "
-                "Give a larger input"
+                "Use a larger input"
             )
         count = (-(-room // stride) if rounded_up else room // stride) + 1
         if rounded_up and (count - 1) * stride >= size + begin:
@@ -55,12 +55,14 @@ def convolution_shapes(node: NodeView) -> tuple[Shape | None, ...] | None:
     given, kernel = node.shape(0), node.shape(weight)
     node.rank(0, 3)
     if len(given) != len(kernel):
-        raise Mismatch(f"cannot take {node.named(0)} with a weight {node.named(weight)}: they differ in their axes")
+        raise Mismatch(
+            f"cannot combine {node.named(0)} with a weight {node.named(weight)}: their numbers of axes differ"
+        )
     group = node.get("group", 1)
     if given[1] != kernel[1] * group:
         groups = f" in {group:,} groups" if group > 1 else ""
         raise Mismatch(
-            f"takes {kernel[1] * group:,} channels by its weight {node.named(weight)}{groups}, and {node.named(0)} has "
+            f"needs {kernel[1] * group:,} channels for its weight {node.named(weight)}{groups}; {node.named(0)} has "
             f"{given[1]:,}"
         )
     if kernel[0] % group:
@@ -84,9 +86,9 @@ def transposed_convolution_shapes(node: NodeView) -> tuple[Shape | None, ...] | 
     given, kernel, group = node.shape(0), node.shape(1), node.get("group", 1)
     node.rank(0, 3)
     if len(given) != len(kernel):
-        raise Mismatch(f"cannot take {node.named(0)} with a weight {node.named(1)}: they differ in their axes")
+        raise Mismatch(f"cannot combine {node.named(0)} with a weight {node.named(1)}: their numbers of axes differ")
     if given[1] != kernel[0]:
-        raise Mismatch(f"takes {kernel[0]} channels by its weight {node.named(1)}, and {node.named(0)} has {given[1]}")
+        raise Mismatch(f"needs {kernel[0]} channels for its weight {node.named(1)}, and {node.named(0)} has {given[1]}")
     if kernel[0] % group:
         raise Mismatch(f"has `group` {group:,}, which does not divide its channels, {kernel[0]:,}")
     _same_kernel(node, kernel)
@@ -115,7 +117,7 @@ def transposed_convolution_shapes(node: NodeView) -> tuple[Shape | None, ...] | 
                 min(size * stride, most) for size, stride, most in zip(given[2:], strides, places, strict=True)
             )
     if min(places) < 1:
-        raise Mismatch(f"leaves {text_of(places)} of {node.named(0)}. Give a larger input or smaller `pads`")
+        raise Mismatch(f"leaves {text_of(places)} of {node.named(0)}. Use a larger input or smaller `pads`")
     return ((given[0], kernel[1] * group, *places),)
 
 

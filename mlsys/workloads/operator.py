@@ -1,4 +1,4 @@
-"""Operators: operations and bytes, with shapes and a number format, no hardware."""
+"""Operators: operations and bytes, with shapes and a number format, independent of hardware."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from mlsys.unit_checks import plain_fields
 from mlsys.units import Q_, Quantity, computed, number_in, plain_number, total, ureg
 from mlsys.workloads.arrays import NetworkArrays
 
-# What a network does: see ``Network.kind``.
+# Kinds of networks: see ``Network.kind``.
 NETWORK, PREFILL, DECODE = "network", "llm prefill", "llm decode"
 
 _NO_BYTES = Q_(0, "byte")
@@ -29,7 +29,7 @@ class Products(NamedTuple):
     m, n, k
         Rows and columns of each product, length of its reduction.
     copies
-        How many there are: the groups of a convolution, the heads of attention.
+        Number of products: groups of a convolution, heads of attention.
     """
 
     m: int
@@ -45,27 +45,27 @@ class Products(NamedTuple):
 
 @dataclass(frozen=True)
 class Operator:
-    """One operator: what it computes and what it must move.
+    """One operator: its work and its memory traffic.
 
     Attributes
     ----------
     name
-        What the reader calls it.
+        Label for users.
     kind
         ``"gemm"``, ``"conv2d"``, ``"elementwise"``, …
     precision
         Number format of the data, such as ``"fp16"``; bytes are counted in it.
     operations
-        FLOP (or MAC, which converts).
+        FLOP (or MAC, which is converted).
     data
         Compulsory bytes: reads plus writes.
     shape
-        The numbers the counts were made from.
+        The numbers from which the counts were computed.
     weights
-        The part of ``data`` that is parameters read, which a batch shares.
+        Parameter bytes included in ``data``, shared by a batch.
     parameters
-        Parameters the operator holds, with biases and the normalisation folded into it;
-        they may be more than it reads, as in an embedding table.
+        Parameters the operator holds, including biases and folded normalisation; they may exceed those it reads, as in
+        an embedding table.
     """
 
     name: str
@@ -84,15 +84,15 @@ class Operator:
 
     @property
     def flops(self) -> Quantity:
-        """All its floating-point work, FLOP."""
+        """All floating-point work of the operator, FLOP."""
         own = self.operations
-        if own._units == _FLOP._units:  # as most are, and converting is slow
+        if own._units == _FLOP._units:  # the usual case; converting is slow
             return computed(own.magnitude, _FLOP, own.origin)
         return own.to(_FLOP)
 
     @property
     def product_flops(self) -> Quantity:
-        """The part of the work that is in the products it lowers to, FLOP.
+        """Work in the products it lowers to, FLOP.
 
         Examples
         --------
@@ -116,9 +116,9 @@ class Operator:
     def products(self) -> Products | None:
         """The matrix products this operator lowers to, or None if it has none.
 
-        A convolution is lowered as im2col does: output pixels by filters by filter volume, once for each
-        group. Attention is its two products for each head, counted as twice the first: the second exchanges
-        ``n`` and ``k``. Under a mask ``n`` is how many keys a query sees on average, which may be a fraction.
+        A convolution is lowered as by im2col: output pixels by filters by filter volume, once per group. Attention is
+        its two products per head, counted as twice the first, since the second exchanges ``n`` and ``k``. Under a mask
+        ``n`` is the mean number of keys per query, which may be a fraction.
 
         Examples
         --------
@@ -157,17 +157,17 @@ class Operator:
 class Network:
     """A named sequence of operators.
 
-    The blocks of a deep network may be the same operators, listed again and again.
+    The blocks of a deep network may list the same operators repeatedly.
 
     Attributes
     ----------
     name
-        What the reader calls it.
+        Label for users.
     operators
-        In the order in which they run.
+        In execution order.
     kind
-        What it does, as far as software differs in it: ``"llm prefill"``, one pass of a decoder language model over a
-        prompt; ``"llm decode"``, one step of one; or any other ``"network"``.
+        Kind of work, as far as software treats it differently: ``"llm prefill"``, one pass of a decoder language model
+        over a prompt; ``"llm decode"``, one decoding step; or ``"network"`` for any other.
 
     Examples
     --------
@@ -194,7 +194,7 @@ class Network:
 
     @property
     def product_flops(self) -> Quantity:
-        """The part of the work that is in products, convolutions and attention, FLOP: two for each MAC."""
+        """Work in products, convolutions and attention, FLOP: two per MAC."""
         return Q_(2 * int(self.macs.m_as("MAC")), "FLOP")
 
     @property
@@ -212,32 +212,32 @@ class Network:
 
     @property
     def data(self) -> Quantity:
-        """Compulsory bytes of all operators, each run on its own."""
+        """Compulsory bytes of all operators, each run separately."""
         return total((operator.data for operator in self.operators), "byte")
 
     @property
     def weights(self) -> Quantity:
-        """Bytes of parameters that one pass reads."""
+        """Parameter bytes that one pass reads."""
         return total((operator.weights for operator in self.operators), "byte")
 
     @property
     def macs(self) -> Quantity:
-        """Multiply-accumulates of the matrix products alone, as papers on vision print them."""
+        """Multiply-accumulates of the matrix products alone, as reported in vision papers."""
         return Q_(sum(product.macs for product in (op.products for op in self.operators) if product), "MAC")
 
     @property
     def parameters(self) -> Quantity:
-        """Parameters that the operators hold."""
+        """Parameters held by the operators."""
         return Q_(sum(operator.parameters for operator in self.operators), "param")
 
     @property
     def intensity(self) -> Quantity:
-        """Arithmetic intensity of the whole, FLOP/byte."""
+        """Arithmetic intensity of the whole network, FLOP/byte."""
         return arithmetic_intensity(self.flops, self.data)
 
     @cached_property
     def arrays(self) -> NetworkArrays:
-        """The network as plain numbers, made once: for sweeps over thousands of devices.
+        """The network as plain numbers, cached: for sweeps over thousands of devices.
 
         Examples
         --------

@@ -1,8 +1,7 @@
-"""Makers of common operators, each counted by the formulas of the book.
+"""Constructors of common operators, each counted by the formulas of the book.
 
-Every maker takes shapes and a precision and returns an :class:`Operator`. What an
-element of a reduction costs is counted term by term in the ``*_OPERATIONS`` tables,
-because the literature's counts differ and hide it.
+Every function takes shapes and a precision and returns an :class:`Operator`. The cost per element of a reduction is
+itemised in the ``*_OPERATIONS`` tables, because counts in the literature differ without saying so.
 """
 
 from dataclasses import replace
@@ -15,15 +14,15 @@ from mlsys.unit_checks import checked_count, checked_counts, plain_arguments
 from mlsys.units import Q_, Quantity
 from mlsys.workloads.operator import Operator
 
-# FLOP per element, in the order a two-pass kernel does them; the few per-row
-# operations (square root, reciprocal, epsilon) vanish in long rows.
+# FLOP per element, in the order of a two-pass kernel; the few per-row operations (square root, reciprocal, epsilon) are
+# negligible for long rows.
 LAYER_NORM_OPERATIONS = FrozenDict(
     {"sum for the mean": 1, "subtract, square, sum for the variance": 3, "subtract, scale": 2, "gain, bias": 2}
 )
 SOFTMAX_OPERATIONS = FrozenDict({"maximum": 1, "subtract": 1, "exponential": 1, "sum": 1, "divide": 1})
 
 
-_MOST_FLOP = 10**60  # beyond it a number is a slip, and floats run over
+_MOST_FLOP = 10**60  # larger numbers are typing errors, and floats overflow
 
 
 def gemm(m: int, n: int, k: int, precision: str = "fp16", name: str | None = None) -> Operator:
@@ -36,7 +35,7 @@ def gemm(m: int, n: int, k: int, precision: str = "fp16", name: str | None = Non
     precision
         Number format of both operands and the product.
     name
-        What to call it.
+        Label of the operator.
 
     Examples
     --------
@@ -46,7 +45,7 @@ def gemm(m: int, n: int, k: int, precision: str = "fp16", name: str | None = Non
     m, n, k = checked_counts("gemm", m=m, n=n, k=k)
     operations = formulas.gemm_macs(m, n, k).to("FLOP")
     if operations.m_as("FLOP") > _MOST_FLOP:
-        raise ArgumentError("gemm(): `m`, `n` and `k` come to more work than any machine does. Give smaller sizes")
+        raise ArgumentError("gemm(): `m`, `n` and `k` give more work than any machine can do. Use smaller sizes")
     return Operator(
         name=name or f"gemm {m}×{n}×{k}",
         kind="gemm",
@@ -60,14 +59,14 @@ def gemm(m: int, n: int, k: int, precision: str = "fp16", name: str | None = Non
 def dense(
     batch: int, in_features: int, out_features: int, precision: str = "fp16", name: str | None = None
 ) -> Operator:
-    """Return a fully connected layer, without bias; batch counts every row, tokens included.
+    """Return a fully connected layer without bias; the batch counts every row, including tokens.
 
     Parameters
     ----------
     batch, in_features, out_features
         Rows of the input, its columns, columns of the output.
     precision, name
-        As in :func:`gemm`.
+        As for :func:`gemm`.
 
     Examples
     --------
@@ -105,11 +104,11 @@ def conv2d(
     size
         Height and width of the input.
     kernel, stride, groups
-        Of the filters.
+        Size, stride and groups of the filters.
     padding
-        On each side; by default ``kernel // 2``, which keeps the size at stride 1.
+        Padding on each side; by default ``kernel // 2``, which keeps the size at stride 1.
     precision, name
-        As in :func:`gemm`.
+        As for :func:`gemm`.
 
     Raises
     ------
@@ -163,14 +162,14 @@ def conv2d(
 def depthwise_conv2d(
     batch: int, channels: int, size: int, kernel: int = 3, precision: str = "fp16", name: str | None = None
 ) -> Operator:
-    """Return a depthwise convolution: one filter for each channel.
+    """Return a depthwise convolution: one filter per channel.
 
     Parameters
     ----------
     batch, channels, size, kernel
-        As in :func:`conv2d`, stride 1.
+        As for :func:`conv2d`, with stride 1.
     precision, name
-        As in :func:`gemm`.
+        As for :func:`gemm`.
 
     Examples
     --------
@@ -200,11 +199,11 @@ def elementwise(
     elements
         Elements of one tensor.
     operations_per_element
-        FLOP for each.
+        FLOP per element.
     inputs, outputs
         Tensors of that size that are read and written.
     precision, name
-        As in :func:`gemm`.
+        As for :func:`gemm`.
 
     Examples
     --------
@@ -228,7 +227,7 @@ def elementwise(
 
 
 def relu(elements: int, precision: str = "fp16", name: str = "ReLU") -> Operator:
-    """Return a rectifier: one comparison for each element, one tensor in, one out.
+    """Return a ReLU: one comparison per element, one tensor in, one out.
 
     Examples
     --------
@@ -249,9 +248,9 @@ def layer_norm(
     rows, width
         Shape of the tensor; each row is normalised.
     operations_per_element
-        FLOP for each element; by default the sum of ``LAYER_NORM_OPERATIONS``.
+        FLOP per element; by default the sum of ``LAYER_NORM_OPERATIONS``.
     precision, name
-        As in :func:`gemm`.
+        As for :func:`gemm`.
 
     Examples
     --------
@@ -273,9 +272,9 @@ def softmax(
     rows, width
         Shape of the tensor.
     operations_per_element
-        FLOP for each element; by default the sum of ``SOFTMAX_OPERATIONS``.
+        FLOP per element; by default the sum of ``SOFTMAX_OPERATIONS``.
     precision, name
-        As in :func:`gemm`.
+        As for :func:`gemm`.
 
     Examples
     --------
@@ -287,7 +286,7 @@ def softmax(
 
 
 def _elements(where: str, rows: int, width: int) -> int:
-    """Return rows × width, each checked on its own: two wrong signs make a right one."""
+    """Return rows × width, each checked separately, since two negative numbers have a positive product."""
     return checked_count(where, "rows", rows) * checked_count(where, "width", width)
 
 
@@ -306,11 +305,11 @@ def attention(
     Parameters
     ----------
     batch, heads, queries, keys, head_dim
-        Shapes; every query looks at every key (no causal saving).
+        Shapes; every query attends to every key (no causal saving).
     fused
-        Keep the scores on the chip. Unfused, they cross memory four times.
+        Whether the scores stay on the chip. Unfused, they cross memory four times.
     precision, name
-        As in :func:`gemm`.
+        As for :func:`gemm`.
 
     Examples
     --------
@@ -346,7 +345,7 @@ def decode_step(parameters: Quantity, batch: int = 1, precision: str = "fp16", n
     batch
         Sequences decoded together; each adds work but no weight traffic.
     precision, name
-        As in :func:`gemm`. The key-value cache is not counted.
+        As for :func:`gemm`. The KV cache is not counted.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The single way to a network: a name of the catalogue, a factory, a configuration or an ONNX file."""
+"""``load``: a network from a name of the catalogue, a factory, a configuration or an ONNX file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlsys.workloads.from_catalogue import from_catalogue
 if TYPE_CHECKING:
     from mlsys.workloads.workload import Workload
 
-_LONGEST = 1000  # letters of a name or a path
+_LONGEST = 1000  # characters of a name or a path
 
 
 def load(
@@ -35,8 +35,8 @@ def load(
 ) -> Workload:
     """Return a network as a workload; nothing is computed, and no weight is loaded.
 
-    A network of the catalogue is drawn from the recipe that counts its products, or comes from a stored
-    capture of its PyTorch code, both without torch; the others are written down operator by operator.
+    A network of the catalogue is built from its layer recipe or loaded from a stored capture of its PyTorch code, both
+    without torch; the others are defined operator by operator.
 
     Parameters
     ----------
@@ -45,39 +45,39 @@ def load(
         transformers model or its folder, a GGUF file, a ``.safetensors`` file or index beside a ``config.json``
         (their headers are read, for the bytes of weights), or an ONNX file.
     batch
-        Images or sequences; by default 1, or what a factory's inputs or an ONNX file say. Of a factory's inputs, the
-        axis is found by running the module without data.
+        Images or sequences; by default 1, or that of a factory's inputs or an ONNX file. The batch axis of a factory's
+        inputs is found by running the module without data.
     sequence, image
-        Tokens, or the side of a square image, by default the network's usual one: 512 tokens for
-        decoders and 128 for encoders of the catalogue, except where a paper fixes another.
+        Tokens, or the side of a square image; by default those of the network: 512 tokens for decoders and 128 for
+        encoders of the catalogue, except where a paper fixes another number.
     precision
-        Number format that values are stored in; by default FP32, or what a factory, a configuration or an ONNX file
-        says. It overrides the ``quantization_config`` of a configuration.
+        Number format in which values are stored; by default FP32, or that of a factory, a configuration or an ONNX
+        file. It overrides the ``quantization_config`` of a configuration.
     phase
-        Of a decoder language model of the catalogue or of a configuration: ``"prefill"`` (the default), or
+        Phase of a decoder language model of the catalogue or of a configuration: ``"prefill"`` (the default), or
         ``"decode"``, one token that attends to ``sequence``.
     sizes
-        Numbers for the sizes that an ONNX file leaves open, by its names for them.
+        Values of the sizes that an ONNX file leaves open, by their names in the file.
     shape
-        Shape of the one input of a factory's module.
+        Shape of the only input of a factory's module.
     weight_format, kv_format
         Of a decoder language model of the catalogue or of a configuration: formats of its stored weights, such as
         ``"int4 g128"`` or ``"q4_k_m"``, and of its key-value cache; by default what the model states, or
         ``precision``, which stays the format of the activations.
     option
-        How an error writes the name of what was given.
+        Format in which errors write the name of an argument.
 
     Returns
     -------
     Workload
-        Its ``sizes`` are those that were used and its ``recipe`` says where it comes from.
+        The network; its ``sizes`` are those that were used and its ``recipe`` names its source.
 
     Raises
     ------
     UnknownNameError
-        If there is no such network, number format or open size.
+        If the network, number format or open size is unknown.
     ArgumentError
-        If something was given that does not go with the network, or the network is broken.
+        If an argument does not apply to the network, or the network is invalid.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def load(
 
 
 def _unstated(model: str | Path) -> bool:
-    """Return whether no configuration states a number format."""
+    """Return whether there is no configuration that specifies a number format."""
     from mlsys.workloads.transformer_config.workload import stated_precision
 
     return stated_precision(model) is None
@@ -122,12 +122,12 @@ def _loaded(
             option,
             given | _named(phase=phase, shape=shape, **formats),
             {"batch", "sequence"},
-            "an ONNX file, which says the rest",
+            "an ONNX file, which specifies the rest",
         )
         return _stored(_from_onnx(name, given, dict(sizes or {}), option), form)
     if sizes:
         raise ArgumentError(
-            f"{option.format('size')} is for the open sizes of an ONNX file; other networks take "
+            f"{option.format('size')} applies to the open sizes of an ONNX file; other networks accept "
             f"{option.format('batch')} and {option.format('sequence')}"
         )
     if path.suffix in (".json", ".gguf", ".safetensors") or (path.is_dir() and (path / "config.json").is_file()):

@@ -1,4 +1,4 @@
-"""What the operators of a captured network add up to: work, bytes, weights, and how much of it is understood."""
+"""Totals of a captured network: work, bytes, weights, and coverage of its operators."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _BYTE, _FLOP, _MAC, _PARAM = (ureg.Unit(name) for name in ("byte", "FLOP", "MAC"
 
 
 class Held(NamedTuple):
-    """What a whole module holds, in plain numbers: parameters, and bytes of weights, buffers and inputs.
+    """Contents of a whole module as plain numbers: parameters, and bytes of weights, buffers and inputs.
 
-    ``counters`` are those bytes of the buffers that are whole numbers in every number format.
+    ``counters`` are the buffer bytes that are integers in every number format.
     """
 
     parameters: int = 0
@@ -26,16 +26,16 @@ class Held(NamedTuple):
     counters: int = 0
 
     def scaled(self, ratio: float) -> Held:
-        """Return the same with every value but the counters ``ratio`` times as large."""
+        """Return the same with all bytes except the counters scaled by ``ratio``."""
         buffers = round((self.buffers - self.counters) * ratio) + self.counters
         return self._replace(weights=round(self.weights * ratio), buffers=buffers)
 
 
 class AttentionCount(NamedTuple):
-    """Products of attention that has a mask, in FLOP.
+    """Products of masked attention, in FLOP.
 
-    ``dense`` is what is counted, every query with every key; ``unmasked`` are the pairs that the masks leave, None
-    where their values are not known.
+    ``dense`` is the count of every query with every key; ``unmasked`` counts the pairs that the masks leave, None if
+    their values are unknown.
     """
 
     dense: int
@@ -43,15 +43,15 @@ class AttentionCount(NamedTuple):
 
     def __str__(self) -> str:
         if self.unmasked is None:
-            left = "how many pairs its masks leave is not known"
+            left = "the number of pairs left by its masks is unknown"
         else:
-            left = f"the pairs that its masks leave take {self.unmasked:,} FLOP"
+            left = f"the pairs left by its masks take {self.unmasked:,} FLOP"
         return f"masked attention is counted dense, every query with every key: {self.dense:,} FLOP; {left}"
 
 
 @dataclass(frozen=True)
 class KindTotal:
-    """What all operators of one kind add up to; ``flops`` is all their work."""
+    """Totals of all operators of one kind; ``flops`` is all their work."""
 
     kind: str
     count: int
@@ -64,14 +64,14 @@ class KindTotal:
 
 @dataclass(frozen=True, repr=False)
 class TracedNetwork(Network):
-    """A network whose operators were counted in whole numbers, with the totals of these.
+    """A network whose operators were counted in whole numbers, with their totals.
 
     Attributes
     ----------
     held
-        What the whole module holds, each tensor once, used or not.
+        Contents of the whole module, each tensor once, used or not.
     views
-        Nodes that only look at memory in another way, and so cost nothing.
+        Nodes that only create views of memory, at no cost.
     """
 
     held: Held = field(default=Held(), kw_only=True)
@@ -103,37 +103,37 @@ class TracedNetwork(Network):
 
     @property
     def buffer_bytes(self) -> Quantity:
-        """Bytes of what is stored and not learned, such as the statistics of a normalisation."""
+        """Bytes that are stored but not learned, such as the statistics of a normalisation."""
         return ureg.Quantity(self.held.buffers, _BYTE)
 
     @property
     def input_bytes(self) -> Quantity:
-        """Bytes of the tensors that are handed in."""
+        """Bytes of the input tensors."""
         return ureg.Quantity(self.held.inputs, _BYTE)
 
     @property
     def weights(self) -> Quantity:
-        """Bytes of weights that one pass reads; shared ones as often as they are read."""
+        """Weight bytes that one pass reads; shared weights as often as they are read."""
         return ureg.Quantity(self._totals[4], _BYTE)
 
     @property
     def flops(self) -> Quantity:
-        """All floating-point work: products and what stands beside them."""
+        """All floating-point work: products and other operations."""
         return ureg.Quantity(2 * self._totals[0] + self._totals[1], _FLOP)
 
     @property
     def elementwise_flops(self) -> Quantity:
-        """Work on single elements: biases, activations, normalisation, softmax, pooling, reductions."""
+        """Element-wise work: biases, activations, normalisation, softmax, pooling, reductions."""
         return ureg.Quantity(self._totals[1], _FLOP)
 
     @property
     def data(self) -> Quantity:
-        """Compulsory bytes of all operators, each run on its own."""
+        """Compulsory bytes of all operators, each run separately."""
         return ureg.Quantity(self._totals[2] + self._totals[3], _BYTE)
 
     @property
     def intensity(self) -> Quantity:
-        """All work over bytes, FLOP/byte; zero where there is none."""
+        """All work over bytes, FLOP/byte; zero if there is no traffic."""
         return super().intensity if self._totals[0] or self._totals[1] else ureg.Quantity(0.0, _FLOP / _BYTE)
 
     @property
@@ -148,7 +148,7 @@ class TracedNetwork(Network):
 
     @property
     def activation_bytes(self) -> Quantity:
-        """Bytes of every tensor that an operator makes, each once; views and work in place make none."""
+        """Bytes of every tensor made by an operator, each once; views and in-place operators make none."""
         return ureg.Quantity(self._totals[5], _BYTE)
 
     @property
@@ -158,12 +158,12 @@ class TracedNetwork(Network):
 
     @property
     def coverage(self) -> float:
-        """Share of the nodes that are understood, 0 to 1; views count as understood."""
+        """Fraction of the nodes that are understood, 0 to 1; views count as understood."""
         nodes = len(self.operators) + self.views
         return 1 - len(self.unknown) / nodes if nodes else 1.0
 
     def by_kind(self) -> tuple[KindTotal, ...]:
-        """Return what each kind of operator adds up to, most work first."""
+        """Return the totals of each kind of operator, most work first."""
         sums: dict[str, list[int]] = {}
         for operator in self._traced:
             row = sums.setdefault(operator.kind, [0, 0, 0, 0])

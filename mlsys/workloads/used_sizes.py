@@ -1,4 +1,4 @@
-"""The sizes at which a network was read, its number format and its source: as plain data and as text."""
+"""Sizes, number format and source of a network, as plain data and as text."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from mlsys.workloads.workload import Workload
 
 
 def network_batch(network: Network) -> int | None:
-    """Return how many samples one pass of a network answers: its batch, or None if its inputs have no batch axis.
+    """Return the number of samples per pass: the batch, or None if the inputs have no batch axis.
 
-    One pass of operators that were made by hand counts as one sample.
+    A pass of operators built by hand counts as one sample.
 
     Examples
     --------
@@ -24,7 +24,7 @@ def network_batch(network: Network) -> int | None:
 
 
 def sizes_used(network: Network) -> dict[str, Any]:
-    """Return the sizes that a network was read at, its number format, where it comes from, and how it was counted.
+    """Return the sizes of a network, its number format, its source, and notes on how it was counted.
 
     Examples
     --------
@@ -45,14 +45,14 @@ def sizes_used(network: Network) -> dict[str, Any]:
         **record,
         **({"sizes": sizes} if sizes else {}),
         "precision": of.precision,
-        "recipe": of.recipe or "operators made by hand",
+        "recipe": of.recipe or "operators built by hand",
         **counted,
         "notes": list(of.remarks()),
     }
 
 
 def sizes_in_words(network: Network, notes: bool = True) -> str:
-    """Return the same as one line, with a line for each note unless they are printed elsewhere.
+    """Return the sizes as one line of text, followed by one line per note unless these are printed elsewhere.
 
     Examples
     --------

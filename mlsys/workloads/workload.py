@@ -1,4 +1,4 @@
-"""A network captured from a framework: operators with counts, weights, and how much of it is understood."""
+"""Captured networks: operators with counts, weights, and coverage."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Workload(TracedNetwork):
-    """A captured network: a :class:`Network` that also knows its weights and its gaps.
+    """A captured network: a :class:`Network` with its weights and the coverage of its operators.
 
-    It goes wherever a network goes, :func:`mlsys.models.roofline` included.
+    It can be used wherever a network is accepted, including :func:`mlsys.models.roofline`.
 
     Attributes
     ----------
     operators
-        Those that move data, in the order in which they run.
+        Operators that move data, in execution order.
     held
-        What the whole module holds, each tensor once, used or not.
+        Contents of the whole module, each tensor once, used or not.
     views
-        Nodes that only look at memory in another way, and so cost nothing.
+        Nodes that only create views of memory, at no cost.
     source
-        Who captured it: ``"torch's dispatcher"``, ``"torch.export"``, ``"torch.fx, because …"``, ``"ONNX"``,
+        Tool that captured it: ``"torch's dispatcher"``, ``"torch.export"``, ``"torch.fx, because …"``, ``"ONNX"``,
         ``"configuration"``, ``"hand"``.
     recipe
-        Where the network comes from, in words: a paper and table, a file, a factory.
+        Source of the network, in words: a paper and table, a file, a factory.
     sizes
-        The free sizes and their values; see :meth:`at`. Of a network from
-        :func:`mlsys.workloads.load` also those that are not free.
+        The free sizes and their values; see :meth:`at`. For a network from :func:`mlsys.workloads.load` also those that
+        are not free.
     notes
-        What a reader of the counts has to know: which of several counts it is, and what was taken for granted.
+        Notes on the counts: which of several conventions was used, and assumptions.
     decoder
-        Of a decoder language model that is written down or read from its configuration: its layers.
+        Layers of a decoder language model that is defined in the catalogue or read from its configuration.
     left_out
-        Layers like the second that are not among the operators; see :meth:`abridged`.
+        Number of layers equal to the second that are not among the operators; see :meth:`abridged`.
     default_format
-        Whether the number format is a default that nobody chose: :func:`mlsys.analyze` then uses its own default.
+        Whether the number format is only a default: :func:`mlsys.analyze` then uses its own default.
 
     Examples
     --------
@@ -120,10 +120,10 @@ class Workload(TracedNetwork):
 
     @classmethod
     def from_network(cls, network: Network) -> Workload:
-        """Return a network that was written down by hand as a workload, counts unchanged.
+        """Return a network built by hand as a workload, with unchanged counts.
 
-        The products an operator lowers to are its MACs, the rest of its work stands beside them.
-        What it writes follows from its shape; an operator of a kind of your own is taken to read only.
+        The products an operator lowers to are its MACs; the rest of its work is element-wise. Its output size follows
+        from its shape; an operator of a user-defined kind is assumed to read only.
         """
         operators = tuple(
             operator
@@ -147,7 +147,7 @@ class Workload(TracedNetwork):
         return cls(network.name, operators, network.kind, held=Held(int(parameters), int(stored)))
 
     def to_network(self) -> Network:
-        """Return the plain network: the same operators, all work of each included.
+        """Return the plain network: the same operators, each with all of its work.
 
         Examples
         --------
@@ -170,14 +170,14 @@ class Workload(TracedNetwork):
         Parameters
         ----------
         sizes
-            New values of the free sizes, such as ``batch=32``; the others stay.
+            New values of the free sizes, such as ``batch=32``; the others are kept.
 
         Raises
         ------
         UnknownNameError
             If a size is not free in this network.
         ArgumentError
-            If a size is not a whole number above zero, or the network fixed it when it was captured.
+            If a size is not a positive whole number, or was fixed by the capture.
         """
         if self._again is None:
             raise ArgumentError(
@@ -186,14 +186,14 @@ class Workload(TracedNetwork):
         return replace(self._again(sizes), kind=self.kind, default_format=self.default_format)
 
     def stored_as(self, precision: str) -> Workload:
-        """Return the same network with the values of its usual number format stored in another one.
+        """Return the same network with values stored in another number format.
 
-        Whole numbers, such as the places of words, and what the code stores in a format of its own stay.
+        Integers, such as token indices, and values that the code stores in a format of its own are unchanged.
 
         Raises
         ------
         ArgumentError
-            If the network was made of operators by hand, which are made in a format.
+            If the operators were built by hand, in a fixed format.
         UnknownNameError
             If there is no such number format.
 
@@ -206,8 +206,8 @@ class Workload(TracedNetwork):
         """
         if self._stored is None:
             raise ArgumentError(
-                f"stored_as(): the operators of {self.name!r} were made by hand, in their number format. "
-                "Make them in another, or use a captured network"
+                f"stored_as(): the operators of {self.name!r} were built by hand, in their number format. "
+                "Build them in another, or use a captured network"
             )
         stored = self._stored(precision_name(precision))
         return replace(
@@ -221,12 +221,12 @@ class Workload(TracedNetwork):
 
     @property
     def active_parameters(self) -> Quantity:
-        """Parameters that one token uses: of the experts only those that it visits.
+        """Parameters used by one token: of the experts only those that it is routed to.
 
         Raises
         ------
         ArgumentError
-            If it is not known which operators are experts; see :attr:`decoder`.
+            If the experts among the operators are unknown; see :attr:`decoder`.
 
         Examples
         --------
@@ -238,10 +238,10 @@ class Workload(TracedNetwork):
 
     @property
     def kv_cache_bytes_per_token(self) -> Quantity:
-        """Bytes of keys and values that one token leaves behind in all layers.
+        """KV-cache bytes of one token in all layers.
 
-        The cache is in the number format that the model states for it, or else in that of the network. Local layers
-        drop what is beyond their window: of many tokens, :attr:`kv_cache_bytes` is the sum.
+        The cache is in the number format that the model specifies for it, or else in that of the network. Local layers
+        drop tokens beyond their window: :attr:`kv_cache_bytes` is the total for many tokens.
 
         Raises
         ------
@@ -253,7 +253,7 @@ class Workload(TracedNetwork):
 
     @property
     def kv_cache_bytes(self) -> Quantity:
-        """Bytes of the cache of keys and values after the tokens of each of its sequences.
+        """KV-cache bytes after the tokens of each of its sequences.
 
         Raises
         ------
@@ -286,14 +286,14 @@ class Workload(TracedNetwork):
     def _as_decoder(self, what: str) -> Decoder:
         if self.decoder is None:
             raise ArgumentError(
-                f"{what}: {self.name!r} is not known layer by layer as a decoder language model. Use one of the "
+                f"{what}: {self.name!r} is not known as a decoder language model by layers. Use one of the "
                 "catalogue or a config.json, e.g. load('llama-3-8b')"
             )
         return self.decoder
 
     @property
     def has_graph(self) -> bool:
-        """Whether it knows which operator reads what: a captured network does."""
+        """Whether it has an operator graph, as captured networks do."""
         return self._wired is not None
 
     @property
@@ -307,18 +307,18 @@ class Workload(TracedNetwork):
         return self.has_graph or self._kernels is not None
 
     def captured(self) -> Workload:
-        """Return the network with its graph: of one read from a configuration, as transformers' code runs it.
+        """Return the network with its graph; for one read from a configuration, as transformers' code runs it.
 
-        Others are returned as they are.
+        Others are returned unchanged.
         """
         return self if self._captured is None or self.has_graph else self._captured()
 
     def written_kernels(self) -> Network:
-        """Return a network that is written down with all that rides along with its products; else itself."""
+        """Return a network that is defined by fused kernels in that form; otherwise itself."""
         return self if self._kernels is None else self._kernels()
 
     def written_operators(self) -> Network:
-        """Return a network that is written down operator by operator as it is written; else itself.
+        """Return a network that is defined operator by operator in that form; otherwise itself.
 
         Examples
         --------
@@ -329,7 +329,7 @@ class Workload(TracedNetwork):
         return self if self._apart is None else self._apart()
 
     def abridged(self) -> Workload:
-        """Return the network with three layers where more are alike, if its recipe says which are; else itself.
+        """Return the network with three layers in place of many equal ones, if its recipe says which; otherwise itself.
 
         Examples
         --------
@@ -341,7 +341,7 @@ class Workload(TracedNetwork):
         return self if self._abridged is None else self._abridged
 
     def with_layers(self) -> Workload:
-        """Return the network with the layers that were left out: each is like the second but for its name."""
+        """Return the network including the layers left out, which equal the second except for their names."""
         if not self.left_out:
             return self
         second = [index for index, operator in enumerate(self._traced) if operator.path.startswith("layer 2 ")]
@@ -358,12 +358,12 @@ class Workload(TracedNetwork):
 
     @cached_property
     def graph(self) -> OperatorGraph:
-        """Which operator makes which tensor and who reads it; made when it is first asked for.
+        """Producers and consumers of every tensor; built on first use.
 
         Raises
         ------
         ArgumentError
-            If the network was written down by hand, operator by operator: that keeps no edges.
+            If the network was built by hand from operators, without edges.
 
         Examples
         --------
@@ -375,20 +375,20 @@ class Workload(TracedNetwork):
         """
         if self._wired is None:
             raise ArgumentError(
-                f"graph: {self.name!r} was written down by hand and keeps no edges between its operators. "
+                f"graph: {self.name!r} was built by hand and has no edges between its operators. "
                 "Use a captured network, e.g. Workload.from_torch(module, inputs).graph"
             )
         return self._wired(self.operators)
 
     @property
     def masked_attention(self) -> AttentionCount | None:
-        """Products of attention that has a mask, as counted and as the mask leaves them; None where there is none.
+        """Products of masked attention, dense and as left by the mask; None without a mask.
 
         Examples
         --------
         >>> from mlsys.workloads import load
         >>> print(load("gpt2", sequence=4).masked_attention)
-        masked attention is counted dense, every query with every key: 589,824 FLOP; the pairs that its masks leave take 368,640 FLOP
+        masked attention is counted dense, every query with every key: 589,824 FLOP; the pairs left by its masks take 368,640 FLOP
         """  # noqa: E501
         if self._masked is None and self.kind == PREFILL:
             return causal_attention(self.operators)
@@ -413,7 +413,7 @@ class Workload(TracedNetwork):
             for row in self.by_kind()
         ]
         lines += [f"note: {note}" for note in self.remarks()]
-        lines += [f"no rule for {name.target} ({name.name}): counted as traffic alone" for name in self.unknown]
+        lines += [f"no rule for {name.target} ({name.name}): counted as traffic only" for name in self.unknown]
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -28,8 +28,10 @@ def claimed(tmp_path: Path, *cells: str):
 
 
 def test_a_share_of_a_result_names_the_model_its_arguments_and_every_fact_that_moves_it(tmp_path: Path) -> None:
-    made = claimed(tmp_path, 'claim(memory=found.share_held_by("memory"), unit="%")')["memory"]
-    assert made.formula.startswith("found.share_held_by('memory'), of analyze(device=NVIDIA A100 80 GB SXM4, workload=")
+    made = claimed(tmp_path, 'claim(memory=found.share_limited_by("memory"), unit="%")')["memory"]
+    assert made.formula.startswith(
+        "found.share_limited_by('memory'), of analyze(device=NVIDIA A100 80 GB SXM4, workload="
+    )
     assert {"A100_80GB/memory/HBM/bandwidth", "A100_80GB/peaks/fp16/matrix/dense", "A100_80GB/power/tdp"} <= set(
         made.facts
     )

@@ -26,14 +26,14 @@ ENERGY = {
 }
 SUMMARY = {
     *("model", "device", "precision", "batch", "setting", "calibration", "bound_seconds", "bound_by"),
-    *("estimate_seconds", "held_by", "samples_per_second", "speed_over_first", "flops", "bytes", "weight_bytes"),
+    *("estimate_seconds", "limited_by", "samples_per_second", "speed_over_first", "flops", "bytes", "weight_bytes"),
     *("flop_per_byte", "ridge_flop_per_byte", "utilisation", "product_flops", "sequence", "image", "recipe"),
-    *("low_seconds", "high_seconds", "range_rests_on", "told_apart_from_first", "needed_bytes", "fits"),
+    *("low_seconds", "high_seconds", "range_rests_on", "differs_from_first", "needed_bytes", "fits"),
     *("low_speed_over_first", "high_speed_over_first", "kernels", "notes"),
 } | ENERGY
 ROW = {
     *("name", "kind", "share", "estimate_seconds", "bound_seconds", "flops", "bytes", "weight_bytes"),
-    *("flop_per_byte", "utilisation", "bound_by", "held_by"),
+    *("flop_per_byte", "utilisation", "bound_by", "limited_by"),
 }
 
 
@@ -81,7 +81,7 @@ def test_energy_of_a_pass_is_told_where_a_power_is_known() -> None:
     """1,376 to 3,713 uJ are published for keyword spotting on this board; none for a TPU; an A100 has 400 W at most."""
     code, output = run("analyze", "ds-cnn", "--device", "STM32H7A3", "--precision", "int8")
     assert code == 0
-    assert re.search(r"\n  energy        \d\.\d\d mJ a pass, the machine at rest 30% of it; 122 mW at work\n", output)
+    assert re.search(r"\n  energy        \d\.\d\d mJ per pass, 30% of it idle power; 122 mW under load\n", output)
     told = analysed("ds-cnn", "--device", "STM32H7A3", "--precision", "int8")
     assert 1376e-6 < told["energy_joules"] < 3713e-6
     assert told["energy_joules"] == pytest.approx(told["static_joules"] + told["dynamic_joules"])
@@ -134,7 +134,7 @@ def test_options_reach_the_network() -> None:
     positions = 2 * 128 * 8  # of places and of token types: whole numbers in every format
     assert narrow["weight_bytes"] - positions == (usual["weight_bytes"] - positions) / 2
     step = analysed("llama3-8b", "--device", "H100", "--phase", "decode", "--sequence", 64)
-    assert step["held_by"] == "memory"
+    assert step["limited_by"] == "memory"
     eager = analysed("resnet50", "--device", "A100", "--setting", "eager network on GPU")
     assert eager["calibration"] == "eager network on GPU"
 
@@ -215,7 +215,7 @@ def test_compare_sets_devices_side_by_side() -> None:
         (
             ("analyze", "resnet50", "--device", "H10"),
             1,
-            "no device 'H10'. Did you mean 'H100'? `mlsys devices`",
+            "unknown device 'H10'. Did you mean 'H100'? `mlsys devices`",
         ),
         (("analyze", "resnet50", "--device", "T4", "--precision", "bf16"), 1, "NVIDIA T4 has no bf16 peak. It has: "),
         (("analyze", "resnet50", "--device", "T4", "--precision", "fp61"), 1, "unknown precision 'fp61'"),
@@ -227,12 +227,12 @@ def test_compare_sets_devices_side_by_side() -> None:
         (
             ("analyze", "no_such_module:net", "--device", "T4", "--phase", "decode"),
             1,
-            "--phase does not go with a factory",
+            "--phase does not apply to a factory",
         ),
         (("analyze", "resnet50"), 2, "Missing option '--device'"),
         (("analyze", "resnet50", "--device", "T4", "--batch", "0"), 1, "--batch must be a whole number from 1"),
-        (("compare", "resnet50", "--devices", ","), 2, "--devices must be names with commas"),
-        (("compare", "resnet50", "--devices", "A100,T5"), 1, "no device 'T5'"),
+        (("compare", "resnet50", "--devices", ","), 2, "--devices must be names separated by commas"),
+        (("compare", "resnet50", "--devices", "A100,T5"), 1, "unknown device 'T5'"),
         (("compare", "resnet50", "--devices", "A100,T4", "--precision", "bf16"), 1, "NVIDIA T4 has no bf16 peak"),
     ],
 )

@@ -71,7 +71,7 @@ def test_passes(asked: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (bench.OutputsDifferError("compile_bench(): the compiled 'mlp' answers something else"), 1),
+        (bench.OutputsDifferError("compile_bench(): the compiled 'mlp' differs from the eager one"), 1),
         (bench.NoCompilerError("compile_bench(): no C++ compiler was found"), 3),
         (bench.CompileFailedError("compile_bench(): 'mlp' cannot be compiled: because"), 3),
         (bench.OutOfMemoryError("compile_bench(): 'mlp' does not fit into memory"), 3),
@@ -96,8 +96,8 @@ def test_each_kind_of_failure_has_its_exit_code(
     [
         (("resnet5",), "Did you mean 'resnet50'?"),
         (("model.onnx",), "there is no file 'model.onnx'"),
-        (("{onnx}",), "holds no PyTorch code"),
-        (("mlp", "--sequence", "4"), "--sequence does not go with mlp"),
+        (("{onnx}",), "has no PyTorch code"),
+        (("mlp", "--sequence", "4"), "--sequence does not apply to mlp"),
         (("mlp", "--output", "/no/such/folder/x.json"), "there is no folder"),
         (("mlp", "--batch", "0"), "--batch"),
         (("mlp", "--repeats", "1.5"), "not a valid integer"),

@@ -46,7 +46,7 @@ def test_run_writes_a_log_for_each_backend_and_names_what_is_absent(tmp_path: Pa
         assert kept.runs == 2 and len(kept.samples) == 200 and len(kept.colds) == 2
         assert (log["energy_mj"]["mean"] is None and log["energy_mj"]["reason"]) or log["energy_mj"]["mean"] > 0
         assert kept.counters["source"] or kept.counters["reason"]
-        assert log["attribution"] is None and "not asked for" in log["attribution_reason"]
+        assert log["attribution"] is None and "not requested" in log["attribution_reason"]
     (first, other, apart), *_ = told["agreement"]
     assert (first, other) == ("tiny-cnn fp32 eager", "tiny-cnn fp32 onnxruntime") and apart < 1e-5
     assert len(list((tmp_path / "logs").iterdir())) == 3
@@ -60,9 +60,9 @@ def test_run_tells_all_faults_in_one_pass_and_writes_nothing(tmp_path: Path) -> 
     )  # fmt: skip
     text = "\n".join(told)
     for words in (
-        "--iterations: at least 100, got 99", "there is no 'egaer'. Did you mean 'eager'?", "'eager' is there twice",
+        "--iterations: must be at least 100, got 99", "unknown 'egaer'. Did you mean 'eager'?", "duplicate 'eager'",
         "--backend serial: needs --port", "`format` must be one of fp32, int8, got 'int9'",
-        "'x' is no number of a core", "is no LiteRT model",
+        "'x' is not a core number", "is not a LiteRT model",
     ):  # fmt: skip
         assert words in text, words
     assert not (tmp_path / "logs").exists()
@@ -70,7 +70,7 @@ def test_run_tells_all_faults_in_one_pass_and_writes_nothing(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("model", "words"),
-    [("ds-cnnn", "ds-cnnn"), ("small.onnx", "is no model, it has 3 bytes")],
+    [("ds-cnnn", "ds-cnnn"), ("small.onnx", "is not a model, it has 3 bytes")],
 )
 def test_wrong_models(model: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
@@ -84,7 +84,7 @@ def test_a_broken_model_is_absent_with_the_runtimes_reason(tmp_path: Path) -> No
     path = tmp_path / "broken.onnx"
     path.write_bytes(b"\x08\x07" + b"\xff" * 200)
     code, out, _ = call("run", path, "--backend", "onnxruntime", "--no-rates", "--out", tmp_path / "logs")
-    assert code == 1 and "absent: onnxruntime does not take broken" in out
+    assert code == 1 and "absent: onnxruntime cannot load broken" in out
     assert not (tmp_path / "logs").exists()
 
 
@@ -98,7 +98,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     path.write_bytes(as_onnx(net_of("tiny-cnn")))
     code, out, _ = call("run", path, "--backend", "onnxruntime,eager", "--runs", 1, "--no-rates", "--out", tmp_path)
     assert code == 0 and "mine file onnxruntime" in out
-    assert "absent: eager: eager takes chain, module, and this is a onnx" in out
+    assert "absent: eager: eager runs chain, module, but this is a onnx" in out
 
 
 # --- report -----------------------------------------------------------------------------
@@ -177,9 +177,9 @@ def test_reports_refuse_wrong_logs_all_at_once(tmp_path: Path) -> None:
     text = "\n".join(told)
     assert "cut.jsonl, line 20: the log is truncated" in text
     assert "junk.jsonl, line 1: is not JSON" in text
-    assert "stored:ds-cnn: there is no such log" in text
+    assert "stored:ds-cnn: unknown log" in text
     assert not (tmp_path / "x.html").exists()
-    assert "is there twice" in faults("report", EAGER, EAGER)[0]
+    assert "duplicate" in faults("report", EAGER, EAGER)[0]
 
 
 # --- import, compare, guide -------------------------------------------------------------
@@ -225,7 +225,7 @@ def test_import_lists_every_bad_line_of_every_file(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert not out.exists()
     code, _, err = call(*words, "--skip-malformed")
-    assert code == 0 and "left out: line 5: ms: 13" in err
+    assert code == 0 and "skipped: line 5: ms: 13" in err
     assert len(read_log(out).malformed) == 2 and len(read_log(out).samples) == 1
 
 

@@ -123,7 +123,7 @@ def test_onnx_files(tmp_path: Path) -> None:
     assert (answer["macs"], answer["params"]) == (15 * 32, 32)
     assert run(path, "--size", "w") == (1, "Error: --size must be NAME=NUMBER, such as batch=8, got 'w'\n")
     assert "leaves sizes open: w. Give e.g. --size w=8" in run(path)[1]
-    assert "--image does not go with an ONNX file" in run(path, "--image", 3)[1]
+    assert "--image does not apply to an ONNX file" in run(path, "--image", 3)[1]
 
 
 def test_a_configuration(tmp_path: Path) -> None:
@@ -139,16 +139,16 @@ def test_a_configuration(tmp_path: Path) -> None:
     [
         (["resnet5O"], ["unknown network 'resnet5O'. Did you mean 'resnet50'?", "config.json or a .onnx file"]),
         (["resnet50", "--batch", "0"], ["--batch must be a whole number from 1 to 1,000,000,000, got 0"]),
-        (["resnet50", "--sequence", "8"], ["--sequence does not go with 'resnet50'. It takes --batch, --image"]),
+        (["resnet50", "--sequence", "8"], ["--sequence does not apply to 'resnet50'. It accepts --batch, --image"]),
         (["resnet50", "--precision", "fp61"], ["unknown precision 'fp61'", "Did you mean 'fp6'?"]),
-        (["resnet50", "--shape", "1,3"], ["--shape does not go with a network of the catalogue"]),
+        (["resnet50", "--shape", "1,3"], ["--shape does not apply to a network of the catalogue"]),
         (["resnet50", "--size", "n=1"], ["--size is for the open sizes of an ONNX file"]),
         (["absent_module:net"], ["cannot import 'absent_module'"]),
         (["nets_for_flops:convolutoin"], ["has no 'convolutoin'. Did you mean 'convolution'?"]),
         (["nets_for_flops:number"], ["gave int; wanted a torch.nn.Module"]),
         (["nets_for_flops:wants"], ["cannot be called without arguments"]),
         (["nets_for_flops:recurrent"], ["cannot be guessed from a first layer LSTM: give --shape"]),
-        (["nets_for_flops:convolution", "--shape", "1,x"], ["--shape must be whole numbers with commas"]),
+        (["nets_for_flops:convolution", "--shape", "1,x"], ["--shape must be whole numbers separated by commas"]),
         (
             ["nets_for_flops:convolution", "--shape", "1,4,9,9"],
             ["the operator conv2d does not fit tensors of (1, 4, 9, 9)"],

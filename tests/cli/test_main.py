@@ -101,7 +101,7 @@ def test_ledger_and_diff_of_two_folders(tmp_path: Path) -> None:
     assert code == 0 and json.loads(text)[0]["value"] == "154.53"
     code, text = run("claims", "diff", tmp_path / "old", tmp_path / "new")
     assert code == 0
-    assert "demo: ridge: 153 FLOP/byte → 154.53 FLOP/byte (+1%)" in text and "1 claim moved" in text
+    assert "demo: ridge: 153 FLOP/byte → 154.53 FLOP/byte (+1%)" in text and "1 claim changed" in text
     assert run("claims", "diff", "--exit-code", tmp_path / "old", tmp_path / "new")[0] == 1
     assert run("claims", "diff", "--exit-code", tmp_path / "old", tmp_path / "old")[0] == 0
 

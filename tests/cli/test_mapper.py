@@ -44,7 +44,7 @@ def test_rows_as_text_and_as_json(tmp_path: Path) -> None:
 def test_a_layer_is_explained() -> None:
     code, text = run("resnet50:conv3_1b", "--device", "A100", "--objective", "energy")
     assert code == 0
-    assert "proven best" in text and "Why no other wins" in text and "for p in" in text
+    assert "proven best" in text and "Why it is optimal" in text and "for p in" in text
     (data,) = json.loads(run("gemm:512x256x32", "--device", "A100", "--objective", "edp", "--json")[1])
     assert data["proven"] and data["words"][0] == data["bound"] == 155_648
     assert [level["memory"] for level in data["levels"]] == ["L2", "L1"]
@@ -80,7 +80,7 @@ def test_seconds_are_those_of_all_layers(monkeypatch: pytest.MonkeyPatch) -> Non
         (["gemm:8x8xa", "--device", "A100"], "a size must be a whole number, got 'a'"),
         (["gemm:0x8x8", "--device", "A100"], "must be a whole number >= 1, got 0"),
         (["conv:1", "--device", "A100"], "unknown network 'conv'"),
-        (["conv", "--device", "A100"], "is no layer"),
+        (["conv", "--device", "A100"], "is not a layer"),
         (["resnet50:conv3_1", "--device", "A100"], "has no layer 'conv3_1'. Did you mean"),
         (["gemm:8x8x8", "--device", "A10O"], "Did you mean"),
         (["gemm:8x8x8", "--device", "A100", "--precision", "fp8"], "must be one that NVIDIA A100"),
@@ -104,7 +104,7 @@ def test_an_objective_is_one_of_a_list() -> None:
         ("8,8,8.5,64,all", "line 2: K must be a whole number, got '8.5'"),
         ("8,-8,8,64,all", "line 2: best_two_level(): `n` must be a whole number >= 1, got -8"),
         ("8,8,8,64,some", "line 2: best_two_level(): `tile_set` must be one of all, div, got 'some'"),
-        ("8,8,8,64", "line 2: wanted 5 cells"),
+        ("8,8,8,64", "line 2: expected 5 cells"),
     ],
 )
 def test_bad_rows_are_named(tmp_path: Path, row: str, words: str) -> None:

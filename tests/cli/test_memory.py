@@ -22,7 +22,7 @@ def test_text_says_peak_bound_sum_and_what_fits() -> None:
     code, text = run("mobilenet-v2", "--in-place", "--device", "nRF52840", "--top", 3, "--lean-order")
     assert code == 0, text
     assert "6.021 MB hold 54 buffers" in text and "no plan for this order is smaller" in text
-    assert "Side by side they would take 26.72 MB" in text
+    assert "Without reuse the sum is 26.72 MB" in text
     assert "mobilenet_v2 does not fit Nordic Semiconductor nRF52840: activations need 6.623 MB of 262.1 kB SRAM" in text
     assert "weights need 14.16 MB of 1.049 MB Flash" in text
     assert "no order needs less" in text
@@ -65,7 +65,7 @@ def test_a_picture_is_written(tmp_path: Path, suffix: str) -> None:
         (("lenet5", "--figure", "plan.gif"), "--figure must end in .png, .svg, .pdf, got 'plan.gif'"),
         (("lenet5", "--device", "A10O"), "Did you mean"),
         (("lenet6",), "unknown network 'lenet6'. Did you mean"),
-        (("dlrm",), "was written down by hand and keeps no edges"),
+        (("dlrm",), "was built by hand and has no edges"),
         (("lenet5", "--strategy", "sise"), "is not one of 'size', 'breadth'"),
         (("lenet5", "--batch", 0), "--batch must be a whole number from 1"),
     ],

@@ -281,28 +281,36 @@ def test_samples_set_the_rate_alone() -> None:
     alone, many = mlsys.analyze("A100", network), mlsys.analyze("A100", network, samples=8)
     assert many.estimate == alone.estimate
     assert many.rate.m_as("1/s") == pytest.approx(8 * alone.rate.m_as("1/s"))
-    assert many.record()["recipe"] == "operators made by hand"
+    assert many.record()["recipe"] == "operators built by hand"
 
 
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda: mlsys.analyze("A10O", "resnet50"), UnknownNameError, "no device 'A10O'. Did you mean"),
+        (lambda: mlsys.analyze("A10O", "resnet50"), UnknownNameError, "unknown device 'A10O'. Did you mean"),
         (lambda: mlsys.analyze(3, "resnet50"), ArgumentError, "`device` must be a device or its name"),  # type: ignore[arg-type]
-        (lambda: mlsys.analyze("A100", 3), ArgumentError, "`network` must be a network or what"),  # type: ignore[arg-type]
+        (lambda: mlsys.analyze("A100", 3), ArgumentError, "`network` must be a network or an argument"),  # type: ignore[arg-type]
         (lambda: mlsys.analyze("A100", "resnet50", sequence=4), ArgumentError, "`sequence`"),
-        (lambda: mlsys.analyze("A100", mlsys.load("gpt2"), phase="decode"), ArgumentError, "`phase` is for a network"),
+        (
+            lambda: mlsys.analyze("A100", mlsys.load("gpt2"), phase="decode"),
+            ArgumentError,
+            "`phase` applies to networks",
+        ),
         (lambda: mlsys.analyze("A100", zoo.network("gpt2"), batch=2), ArgumentError, "`batch` cannot change 'GPT-2"),
-        (lambda: mlsys.flops(zoo.network("gpt2"), precision="fp16"), ArgumentError, "made by hand, in their number"),
-        (lambda: mlsys.compare("A100", "resnet50"), ArgumentError, "`devices` must be several, got 'A100' alone"),
+        (lambda: mlsys.flops(zoo.network("gpt2"), precision="fp16"), ArgumentError, "built by hand, in their number"),
+        (lambda: mlsys.compare("A100", "resnet50"), ArgumentError, "`devices` must be a list, got 'A100'"),
         (lambda: mlsys.compare([], "resnet50"), ArgumentError, "`devices` must name at least one"),
         (lambda: mlsys.plan(mlsys.load("lenet5")), ArgumentError, "a network needs `devices`"),
-        (lambda: mlsys.plan("a.json", batch=2), ArgumentError, "`batch` is for a network, which needs `devices`"),
-        (lambda: mlsys.mapper("A100", "gemm:8x8x8", batch=2), ArgumentError, "`batch` is of a network, not of gemm"),
+        (lambda: mlsys.plan("a.json", batch=2), ArgumentError, "`batch` applies to a network, which needs `devices`"),
+        (
+            lambda: mlsys.mapper("A100", "gemm:8x8x8", batch=2),
+            ArgumentError,
+            "`batch` applies to a network, not to gemm",
+        ),
         (lambda: mlsys.mapper("A100", "lenet5:conv9"), UnknownNameError, "has no layer 'conv9'"),
         (lambda: mlsys.systolic(8, 8, 8, 128), ArgumentError, "`array` must be rows and columns"),  # type: ignore[arg-type]
         (lambda: mlsys.devices("A100", kind="GPU"), ArgumentError, "either names to compare or criteria"),
-        (lambda: mlsys.edge_layers("lenet5", latency=Q_(1, "ms")), ArgumentError, "go together"),
+        (lambda: mlsys.edge_layers("lenet5", latency=Q_(1, "ms")), ArgumentError, "must be given together"),
         (lambda: mlsys.edge_arena(zoo.network("gpt2")), ArgumentError, "`network` must be a captured network"),
         (lambda: mlsys.memory(zoo.network("gpt2")), ArgumentError, "`network` must be a captured network"),  # type: ignore[arg-type]
     ],

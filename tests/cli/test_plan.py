@@ -73,7 +73,7 @@ def test_what_no_placement_meets_exits_with_3(tmp_path: Path) -> None:
     assert (
         "infeasible: constraints.latency_ms: at most 27.96 ms, and the least under the other caps is 27.97 ms" in told
     )
-    assert "no placement is allowed (proven)" in text
+    assert "no feasible placement (proven)" in text
 
 
 def test_faults_are_one_line_each_and_nothing_is_written(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_faults_are_one_line_each_and_nothing_is_written(tmp_path: Path) -> None
     assert (code, text, out.exists()) == (1, "", False)
     assert told.count("\n") == 2
     assert "devices.0.memory_mb: must be a number above 0 to 1e+12, got -1" in told
-    assert "stages.1.profiles.tpu: there is no device 'tpu'." in told
+    assert "stages.1.profiles.tpu: unknown device 'tpu'." in told
 
 
 def test_profiles_from_our_models_are_those_of_analyze(tmp_path: Path) -> None:

@@ -37,7 +37,9 @@ def run(*arguments: object) -> tuple[int, str, str]:
 def test_a_sweep_and_its_folder_shown_again(spec: Path) -> None:
     code, output, notes = run(spec)
     assert code == 0, notes
-    assert "2 models" in output and "Highest rate among what fits" in output and "No answer for" in output
+    assert (
+        "2 models" in output and "Highest rate among points that fit in memory" in output and "No answer for" in output
+    )
     assert notes.splitlines()[-1] == "written: small.sweep/results.parquet, small.sweep/results.csv"
     assert run("--show", "small.sweep")[1] == output
     assert {path.name for path in Path("small.sweep").iterdir()} == {
@@ -78,14 +80,14 @@ def test_ctrl_c_leaves_a_folder_that_goes_on(spec: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(workers, "evaluate_points", interrupted)
     code, output, notes = run(spec, "--jobs", 1)
     assert (code, output) == (130, "")
-    assert f"stopped at {done[0]} of {2 * done[0]} points; run the same again to go on" in notes
+    assert f"stopped at {done[0]} of {2 * done[0]} points; repeat the command to resume" in notes
     assert (
-        "holds a sweep that is not finished. Go on with: mlsys sweep SPEC.yaml --out small.sweep"
+        "holds an unfinished sweep. Resume it with: mlsys sweep SPEC.yaml --out small.sweep"
         in run("--show", "small.sweep")[2]
     )
     monkeypatch.setattr(workers, "evaluate_points", original)
     code, _, notes = run(spec)
-    assert code == 0 and f"going on: {done[0]} of {2 * done[0]} points are there" in notes
+    assert code == 0 and f"resuming: {done[0]} of {2 * done[0]} points are done" in notes
 
 
 @pytest.mark.parametrize(
@@ -93,11 +95,11 @@ def test_ctrl_c_leaves_a_folder_that_goes_on(spec: Path, monkeypatch: pytest.Mon
     [
         ([], "give either SPEC.yaml or --show FOLDER"),
         (["small.yaml", "--json", "--csv"], "give either --json or --csv, not both"),
-        (["small.yaml", "--jobs", 2, "--scheduler", "x"], "with --scheduler its workers decide"),
+        (["small.yaml", "--jobs", 2, "--scheduler", "x"], "--jobs is for this machine; a --scheduler"),
         (["--show", ".", "--jobs", 2], "--show only reads"),
         (["--show", "."], "holds no sweep. Make one with: mlsys sweep SPEC.yaml"),
         (["bad.yaml"], "bad.yaml:1: models: unknown network 'resnet5O'. Did you mean 'resnet50'?"),
-        (["small.yaml", "--out", "full"], "full is not empty and no sweep has made it"),
+        (["small.yaml", "--out", "full"], "full is not empty and was not created by a sweep"),
     ],
 )
 def test_mistakes(spec: Path, arguments: list[object], told: str) -> None:
@@ -105,7 +107,7 @@ def test_mistakes(spec: Path, arguments: list[object], told: str) -> None:
     Path("full").mkdir()
     Path("full/letter.txt").write_text("dear")
     code, output, notes = run(*arguments)
-    usage = told.startswith(("give", "with", "--show"))
+    usage = told.startswith(("give", "--jobs", "--show"))
     assert (code, output) == (2 if usage else 1, "") and told in notes
 
 
@@ -130,7 +132,7 @@ def test_a_sweep_without_time_keeps_what_it_has_and_goes_on(spec: Path) -> None:
     whole = list(csv.DictReader(io.StringIO(run("small.yaml", "--out", "kept", "--csv")[1])))
     assert [row for row in whole if row["id"] in {each["id"] for each in done}] == done
     if len(done) < len(whole):
-        assert "stopped by the time limit" in said and "go on" in said
+        assert "stopped by the time limit" in said and "resume" in said
 
 
 def test_a_lock_that_is_a_pipe_is_not_waited_for(spec: Path) -> None:

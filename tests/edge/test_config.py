@@ -63,7 +63,7 @@ def test_every_fault_in_one_pass_with_its_line(tmp_path: Path) -> None:
     ("change", "said"),
     [
         ({"latency": {"source": "modelled"}}, "`device` is missing"),
-        ({"latency": {"device": "RaspberryPi4"}}, "goes with `source: modelled`"),
+        ({"latency": {"device": "RaspberryPi4"}}, "applies to `source: modelled`"),
         ({"power": {"measured": [{"clock_mhz": 1, "time_ms": 1, "energy_mj": 1}]}}, "two clocks"),
         ({"power": {"dynamic_w": {"fp32": 1}}}, "no power for fp16"),
         ({"network": "gpt3"}, "only counted"),
@@ -71,7 +71,7 @@ def test_every_fault_in_one_pass_with_its_line(tmp_path: Path) -> None:
         ({"seed": -1}, "whole number from 0"),
         ({"seed": True}, "whole number"),
         ({"limits": {"accuracy": 95}}, "limits.accuracy"),
-        ({"memory_budgets_mb": [1, 1.0]}, "is there twice"),
+        ({"memory_budgets_mb": [1, 1.0]}, "is a duplicate of"),
     ],
 )
 def test_what_does_not_go_together(change: dict[str, Any], said: str) -> None:

@@ -114,5 +114,5 @@ def test_clock_command() -> None:
     done = CliRunner().invoke(main, ["edge", "clock", *points])
     assert done.exit_code == 0, done.output
     assert "static 37.5 mW, dynamic 12.56 mJ" in done.output
-    assert "least energy of these: 168 MHz" in done.output
+    assert "least energy among these: 168 MHz" in done.output
     assert CliRunner().invoke(main, ["edge", "clock", *points[:2]]).exit_code == 1

@@ -293,7 +293,7 @@ def test_goes_on_after_kill_9(workshop: Path, tmp_path: Path) -> None:
     [
         ({"data": "edge_task:nothing"}, "has no 'nothing'"),
         ({"data": "edge_task:net"}, "must return train_x"),
-        ({"data": "edge_task:wide_data"}, "does not take the data"),
+        ({"data": "edge_task:wide_data"}, "does not accept the data"),
         ({"network": "torch.nn:Identity"}, "score for each of 10 classes"),
         ({"quantization_backend": "onednn", "network": "no_such_place:net"}, "cannot import"),
     ],
@@ -320,7 +320,7 @@ def test_a_file_in_the_way_is_refused(workshop: Path, tmp_path: Path) -> None:
         run(Config(SMALL), tmp_path / "taken", write=lambda *_: None)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("mine")
-    with pytest.raises(ArgumentError, match="no run has made"):
+    with pytest.raises(ArgumentError, match="not from a run"):
         run(Config(SMALL), tmp_path / "mine", write=lambda *_: None)
     assert (tmp_path / "mine" / "thesis.tex").read_text() == "mine"
 
@@ -331,7 +331,7 @@ def test_report_command_reads_what_was_found(finished: Path, workshop: Path) -> 
     call = ["edge", "report", str(config), "--output", str(finished), "--format"]
     text = CliRunner().invoke(main, [*call, "text"])
     assert text.exit_code == 0, text.output
-    assert "that no other beats" in text.output
+    assert "of them Pareto-optimal" in text.output
     report = json.loads(CliRunner().invoke(main, [*call, "json"]).output)
     stored = rows_of(finished / "points.csv")
     assert [row["latency_ms"] for row in report["points"]] == [float(row["latency_ms"]) for row in stored]

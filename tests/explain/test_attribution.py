@@ -90,7 +90,7 @@ def test_wrong_rates_are_refused(change: dict[str, float]) -> None:
 
 
 def test_without_layers_or_rates_it_says_why() -> None:
-    with pytest.raises(ValueError, match="has no times of layers"):
+    with pytest.raises(ValueError, match="has no layer times"):
         attribute(make_log())
 
 

@@ -49,7 +49,7 @@ def measured(elf: Path):
             with pytest.raises(BackendMissingError, match=words) as told:
                 board.command(name)
             asked[name] = str(told.value)
-        with pytest.raises(BackendMissingError, match="the board runs 'tiny-cnn', and 'ds-cnn' was asked for"):
+        with pytest.raises(BackendMissingError, match="the board runs 'tiny-cnn', but 'ds-cnn' was requested"):
             board.close()
             SerialDevice(port, wait=5).setup(subject_of("ds-cnn", "int8"), 1)
     return log, asked

@@ -53,7 +53,7 @@ def edit(index: int, **values):
         (lambda lines: lines.__delitem__(0), "line 1: the first line must be the header"),
         (lambda lines: lines.insert(1, lines[0]), "a second header"),
         (lambda lines: lines.insert(3, lines[2]), "a second sample of run 0, iteration 0"),
-        (lambda lines: lines.__delitem__(4), "the log says 17 lines and has 16"),
+        (lambda lines: lines.__delitem__(4), "the log claims 17 lines but has 16"),
         (edit(0, schema="mlsys-explain/9"), "schema: must be 'mlsys-explain/1'"),
         (
             edit(0, integers={"worst_case_steps": -1, "layer": None, "network_steps": 0, "reason": ""}),

@@ -55,7 +55,7 @@ def test_energy_of_uneven_samples_is_the_integral() -> None:
 def test_idling_is_taken_off() -> None:
     trace = PowerTrace((0.0, 1.0), (2.0, 2.0))
     assert trace.per_inference(100, idle=0.5).m_as("mJ") == pytest.approx(15)
-    with pytest.raises(ValueError, match="Measure idling"):
+    with pytest.raises(ValueError, match="Measure idle power"):
         trace.per_inference(100, idle=2.1)
     assert trace.summary()["avg_mw"] == pytest.approx(2000)
 
@@ -70,7 +70,7 @@ def test_layers_shorter_than_three_steps_have_no_energy() -> None:
 
 @pytest.mark.parametrize(
     ("times", "watts", "words"),
-    [((0, 1), (1,), "equally many"), ((0, 0), (1, 1), "must rise"), ((0, 1), (1, -1), "not negative"),
+    [((0, 1), (1,), "equal length"), ((0, 0), (1, 1), "must increase"), ((0, 1), (1, -1), "not negative"),
      ((0, float("nan")), (1, 1), "finite")],
 )  # fmt: skip
 def test_wrong_traces(times, watts, words: str) -> None:

@@ -51,7 +51,7 @@ def test_all_malformed_lines_in_one_pass() -> None:
 
 
 def test_a_cut_capture_and_an_empty_one() -> None:
-    with pytest.raises(LogFileError, match="the board sent 6 rows, 5 can be read"):
+    with pytest.raises(LogFileError, match="the board announced 6 rows, but 5 can be read"):
         read_capture([*GOOD[:8], *GOOD[9:]])
     for nothing in ([], ["m-ready"]):
         with pytest.raises(LogFileError, match="there is no row of an inference"):

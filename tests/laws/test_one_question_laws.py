@@ -60,7 +60,7 @@ def asked(setting: str, precision: str, name: str, batch: int, note: str = "TF32
 
 def above_its_bound(case: Case) -> float:
     """Return what a case takes where no kernel beats the main memory, or the peak, as a reader is told."""
-    stack = CaseBatch.of([(case.engine, case.work, case.stays)])
+    stack = CaseBatch.of([(case.engine, case.work, case.cached)])
     work = case.work
     left = 2 * work["m"] * work["n"] * work["k"] * work["batch"]  # of a convolution by Winograd's algorithms
     flops = np.where(work["kind"] == MATMUL, np.minimum(work["flops"], left), work["flops"])
@@ -76,7 +76,7 @@ def told_alike(case: Case, precision: str, name: str, batch: int) -> None:
     told = analyze(Hardware[case.twin], network, precision=precision, software=case.setting, samples=batch)
     assert case.setting == told.setting
     assert told.estimate.m_as("s") == pytest.approx(above_its_bound(case), rel=0.015)
-    plain = float(estimated([case], CaseBatch.of([(case.engine, case.work, case.stays)]))[0])
+    plain = float(estimated([case], CaseBatch.of([(case.engine, case.work, case.cached)]))[0])
     assert told.estimate.m_as("s") >= 0.995 * plain
 
 

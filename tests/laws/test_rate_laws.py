@@ -48,7 +48,7 @@ def _rates(twin: str) -> list[str]:
 
 def _seconds(rows: Sequence[Row]) -> NDArray[np.float64]:
     cases = [interpret(row) for row in rows]
-    return estimated(cases, CaseBatch.of([(case.engine, case.work, case.stays) for case in cases]))
+    return estimated(cases, CaseBatch.of([(case.engine, case.work, case.cached) for case in cases]))
 
 
 def _hold(drawn: Sequence[Row], most: int, draw: random.Random) -> int:

@@ -428,7 +428,7 @@ def test_a_condition_of_ones_own() -> None:
             "there is a pattern 'attention' already",
         ),
         (lambda: fuse(zoo.network("resnet50")), "`workload` must be a captured Workload, got Network"),
-        (lambda: fuse(Workload.from_network(zoo.network("resnet50"))), "was written down by hand"),
+        (lambda: fuse(Workload.from_network(zoo.network("resnet50"))), "was built by hand"),
         (lambda: fuse(fuse(workload("mlp"))), "is fused already. Write fuse(workload.unfused, patterns)"),
         (lambda: fuse(workload("mlp"), "conv-bn"), "`patterns` must be several, got 'conv-bn' alone"),
     ],

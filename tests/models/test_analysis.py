@@ -47,7 +47,7 @@ def usual(device: str) -> str:
 def analysis(request: pytest.FixtureRequest) -> Analysis:
     name, device = request.param
     return analyze(
-        Hardware[device], network(name, **NETWORKS[name], precision="fp16"), precision=usual(device), stays=False
+        Hardware[device], network(name, **NETWORKS[name], precision="fp16"), precision=usual(device), cached=False
     )
 
 
@@ -57,7 +57,7 @@ def test_the_parts_sum_to_the_whole(analysis: Analysis) -> None:
         assert sum(part.share for part in parts) == pytest.approx(1)
     assert sum(operator.bound.m_as("s") for operator in analysis.operators) == pytest.approx(analysis.bound.m_as("s"))
     assert sum(group.operators for group in analysis.groups) == len(analysis.operators)
-    assert sum(map(analysis.share_held_by, ("compute", "memory", "launch"))) == pytest.approx(1)
+    assert sum(map(analysis.share_limited_by, ("compute", "memory", "launch"))) == pytest.approx(1)
     assert sum(entry.share for entry in analysis.costliest(10**6)) == pytest.approx(1)
     assert sum(operator.utilisation * operator.share for operator in analysis.operators) == pytest.approx(
         analysis.utilisation
@@ -201,7 +201,7 @@ def test_a_network_by_hand_is_held_by_what_must_hold_it() -> None:
         ),
     )
     analysis = analyze(Hardware.Cloud.A100, net)
-    assert [operator.held_by for operator in analysis.operators] == ["compute", "memory", "launch", "compute"]
+    assert [operator.limited_by for operator in analysis.operators] == ["compute", "memory", "launch", "compute"]
     assert analysis.costliest(1)[0].operator.name == "large"
     launches = next(change for change in analysis.changes if change.change == NO_LAUNCH)
     launch = parameters_of("compiled network on GPU", "A100_80GB")[0].launch

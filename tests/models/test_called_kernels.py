@@ -22,7 +22,7 @@ PLAIN = Parameters(bandwidth=0.75, launch=3e-5)
 
 
 def seconds(moved: float, parameters: Parameters = PLAIN, called: float = CALLED) -> float:
-    kernel = Kernel(VECTOR, flops=1.0, moved=moved, peers=called)
+    kernel = Kernel(VECTOR, flops=1.0, moved=moved, ranks=called)
     return float(calibrated_times(CaseBatch.of([(T4, Work.of([kernel]), False)]), parameters.vectorised())[0])
 
 
@@ -52,11 +52,11 @@ def test_a_queued_call_does_not_wait_for_its_host() -> None:
         for note in ("triton do_bench clears the L2", "")
     )
     times = [
-        calibrated_times(CaseBatch.of([(case.engine, case.work, case.stays)]), PLAIN.vectorised())[0]
+        calibrated_times(CaseBatch.of([(case.engine, case.work, case.cached)]), PLAIN.vectorised())[0]
         for case in (queued, alone)
     ]
     assert times[0] < 4e-6 < PLAIN.launch < times[1]
-    assert not queued.stays, "what the cache held is cleared"
+    assert not queued.cached, "what the cache held is cleared"
     slow = replace(PLAIN, launch=1e-4)
     assert seconds(1e6, slow, QUEUED) == pytest.approx(seconds(1e6, PLAIN, QUEUED))
 
@@ -65,7 +65,7 @@ def told(row: Row) -> float:
     """Return the seconds that the shipped fit says of a row, whoever measured it."""
     case = interpret(row)
     own = parameters_of(case.setting, case.twin)[0].vectorised()
-    stack = CaseBatch.of([(case.engine, case.work, case.stays)])
+    stack = CaseBatch.of([(case.engine, case.work, case.cached)])
     return max(float(calibrated_times(stack, own)[0]), case.at_least)
 
 
@@ -140,5 +140,5 @@ def test_a_small_call_is_told_by_its_host_and_a_large_one_by_its_memory() -> Non
     values = sorted((interpret(row) for row in rows), key=lambda case: case.seconds)
     for case in (values[0], values[-1]):
         own = parameters_of(CALL, case.twin)[0]
-        time = calibrated_times(CaseBatch.of([(case.engine, case.work, case.stays)]), own.vectorised())[0]
+        time = calibrated_times(CaseBatch.of([(case.engine, case.work, case.cached)]), own.vectorised())[0]
         assert time == pytest.approx(case.seconds, rel=0.15)

@@ -33,7 +33,7 @@ def _row(**changes: Any) -> Row:
 
 def _told(**changes: Any) -> tuple[Case, float]:
     case = interpret(_row(**changes))
-    return case, float(estimated([case], CaseBatch.of([(case.engine, case.work, case.stays)]))[0])
+    return case, float(estimated([case], CaseBatch.of([(case.engine, case.work, case.cached)]))[0])
 
 
 class _Counted(TorchDispatchMode):
@@ -106,7 +106,9 @@ def test_weights_made_wide_before_each_product_cross_the_memory_five_times_as_of
     narrow, half = (_told(precision=precision, **deep)[0] for precision in ("int8 weight-only", "fp16"))
     moved = [float((case.work["moved"] * case.work["count"]).sum()) for case in (narrow, half)]
     assert moved[0] == pytest.approx(2.5 * moved[1], rel=0.05)
-    least = [least_times([case], CaseBatch.of([(case.engine, case.work, case.stays)]))[1][0] for case in (narrow, half)]
+    least = [
+        least_times([case], CaseBatch.of([(case.engine, case.work, case.cached)]))[1][0] for case in (narrow, half)
+    ]
     assert least[0] == pytest.approx(least[1] / 2, rel=0.05)
     four = {"precision": "4-bit weights (bitsandbytes nf4), bf16", "software": "LitGPT (PyTorch 2.1.0 eager)"}
     one, several = (_told(batch=batch, **four)[0].work["moved"].max() for batch in ("1", "4"))
@@ -151,7 +153,9 @@ def test_a_generation_takes_its_calls_once_for_each_token_and_several_gpus_take_
     for number, tokens in ((1, 8), (1, 32), (4, 32)):
         row = replace(first, n_devices=number, seq_or_shape=f"input 128, output {tokens}", **asked)
         cases.append(interpret(row))
-    few, many, split = estimated(cases, CaseBatch.of([(case.engine, case.work, case.stays) for case in cases])).tolist()
+    few, many, split = estimated(
+        cases, CaseBatch.of([(case.engine, case.work, case.cached) for case in cases])
+    ).tolist()
     assert many == pytest.approx(4 * few, rel=0.1)
     assert split == many
 
@@ -220,7 +224,7 @@ def test_a_normalisation_and_a_rotation_move_what_transformers_own_code_does() -
 )  # fmt: skip
 def test_a_captured_graph_waits_for_no_host(software: str, at_once: bool) -> None:
     step = _told(software="TensorRT-LLM 0.15")[0].work
-    assert bool((graph_captured(typed(_row(software=software)), step)["peers"] != step["peers"]).any()) == at_once
+    assert bool((graph_captured(typed(_row(software=software)), step)["ranks"] != step["ranks"]).any()) == at_once
 
 
 def test_the_host_that_is_named_is_told_by_its_calls() -> None:
@@ -245,7 +249,7 @@ def test_index_arithmetic_holds_up_a_copy_of_short_numbers() -> None:
         for batch in ("1", "64")
     )  # fmt: skip
     cases = [interpret(one), interpret(many)]
-    few, more = estimated(cases, CaseBatch.of([(case.engine, case.work, case.stays) for case in cases])).tolist()
+    few, more = estimated(cases, CaseBatch.of([(case.engine, case.work, case.cached) for case in cases])).tolist()
     assert more / few == pytest.approx(64 * one.value / many.value, rel=0.4)
 
 

@@ -24,17 +24,17 @@ LINK = 300e9
 NCCL = Parameters(link=0.9, launch=6.6e-6, hop=1e-6)
 
 
-def seconds(size: float, peers: int, pattern: int = RING_REDUCE, parameters: Parameters = NCCL) -> float:
-    work = Work.of([Kernel(COLLECTIVE, 0.0, size, k=pattern, peers=peers)])
+def seconds(size: float, ranks: int, pattern: int = RING_REDUCE, parameters: Parameters = NCCL) -> float:
+    work = Work.of([Kernel(COLLECTIVE, 0.0, size, k=pattern, ranks=ranks)])
     return float(calibrated_times(CaseBatch.of([(A100, work, False)]), parameters.vectorised())[0])
 
 
 def test_small_messages_take_as_long_as_their_steps() -> None:
     """An all-reduce among p takes 2(p − 1) steps, an all-gather half as many."""
-    two, four, eight = (seconds(8.0, peers) for peers in (2, 4, 8))
+    two, four, eight = (seconds(8.0, ranks) for ranks in (2, 4, 8))
     assert (eight - four) / (four - two) == pytest.approx(8 / 4, rel=1e-3)
-    for peers in (2, 4, 8):
-        gathered, reduced = (seconds(8.0, peers, pattern) - NCCL.launch for pattern in (ALL_GATHER, RING_REDUCE))
+    for ranks in (2, 4, 8):
+        gathered, reduced = (seconds(8.0, ranks, pattern) - NCCL.launch for pattern in (ALL_GATHER, RING_REDUCE))
         assert reduced == pytest.approx(2 * gathered, rel=1e-3)
 
 
@@ -49,17 +49,17 @@ def test_measured_messages_follow_their_steps() -> None:
 @pytest.mark.parametrize("pattern", [ALL_GATHER, RING_REDUCE, ALL_REDUCE])
 def test_no_message_is_faster_than_its_link_nor_than_a_shorter_one(pattern: int) -> None:
     sizes = np.geomspace(1e2, 1e11, 60)
-    for peers in (2, 3, 4, 8):
-        times = np.array([seconds(size, peers, pattern) for size in sizes])
+    for ranks in (2, 3, 4, 8):
+        times = np.array([seconds(size, ranks, pattern) for size in sizes])
         assert (np.diff(times) > 0).all()
-        sent = sizes * (peers - 1) / peers * (1 if pattern == ALL_GATHER else 2)
+        sent = sizes * (ranks - 1) / ranks * (1 if pattern == ALL_GATHER else 2)
         assert (times > sent / LINK).all()
 
 
 def test_the_bus_is_used_better_among_more_machines_and_by_larger_messages() -> None:
     """On A100s NCCL moves 199 GB/s among two, 228 among four and 234 among eight at best; the link is the same."""
     size = 4e9
-    rates = [2 * (peers - 1) / peers * size / seconds(size, peers) for peers in (2, 4, 8)]
+    rates = [2 * (ranks - 1) / ranks * size / seconds(size, ranks) for ranks in (2, 4, 8)]
     assert rates == sorted(rates)
     assert [rate / rates[-1] for rate in rates[:2]] == pytest.approx([199 / 234, 228 / 234], abs=0.05)
     middle = 2 * 7 / 8 * 1e6 / seconds(1e6, 8)
@@ -73,8 +73,8 @@ def test_a_slower_step_or_link_never_shortens_a_message() -> None:
         assert seconds(size, 8, parameters=Parameters(link=0.45, launch=6.6e-6, hop=1e-6)) > usual
 
 
-def _gathered(twin: str, size: float, peers: int) -> float:
-    work = Work.of([Kernel(COLLECTIVE, 0.0, size, k=ALL_GATHER, peers=peers)])
+def _gathered(twin: str, size: float, ranks: int) -> float:
+    work = Work.of([Kernel(COLLECTIVE, 0.0, size, k=ALL_GATHER, ranks=ranks)])
     return float(calibrated_times(CaseBatch.of([(view(Hardware[twin], "fp16"), work, False)]), NCCL.vectorised())[0])
 
 
@@ -88,6 +88,6 @@ def test_a_bridge_joins_two_cards_and_no_third() -> None:
 def test_eight_cards_on_pcie_share_what_joins_two_sockets() -> None:
     """NCCL's src/graph/topo.h rates it at 6 to 24 GB/s one way beside PCIe 4: eight cards gather no faster."""
     size = 1e9
-    four, eight = (size * (peers - 1) / peers / _gathered("L40S", size, peers) for peers in (4, 8))
+    four, eight = (size * (ranks - 1) / ranks / _gathered("L40S", size, ranks) for ranks in (4, 8))
     assert 6e9 < eight < 24e9
     assert four > 1.5 * eight

@@ -58,7 +58,7 @@ def test_fewer_bits_are_read_in_less_time(device: str) -> None:
     a_bit = SIDE * SIDE / 8 / engine.bandwidth
     assert times[5.0] - times[3.0] == pytest.approx(2 * a_bit, rel=0.01)
     assert times[4.0] - times[3.0] == pytest.approx(a_bit, rel=0.01)
-    assert not kernel_times(_stack(engine, 3.0), QUIET.vectorised()).chained[0]
+    assert not kernel_times(_stack(engine, 3.0), QUIET.vectorised()).latency_bound[0]
 
 
 def test_narrow_weights_cost_an_a100_more_than_their_transfer_and_wide_ones_do_not() -> None:
@@ -122,7 +122,7 @@ def test_a_product_by_a_vector_on_vector_units_streams_its_weights() -> None:
 
 def _all_reduce(link: float, peers: int) -> float:
     engine = _engine("A100_80GB", link=link, link_of_many=link)
-    work = Work.of([Kernel(COLLECTIVE, 0.0, 64.0, peers=peers)])
+    work = Work.of([Kernel(COLLECTIVE, 0.0, 64.0, ranks=peers)])
     return _seconds(CaseBatch.of([(engine, work, False)]))
 
 
@@ -208,7 +208,7 @@ def test_a_recurrent_layer_stored_in_fp16_on_a_p100_takes_longer_than_in_fp32() 
     for row in shipped_rows():
         if "P100" in row.device and row.seq_or_shape.startswith(shape):
             case = interpret(row)
-            stack = CaseBatch.of([(case.engine, case.work, case.stays)])
+            stack = CaseBatch.of([(case.engine, case.work, case.cached)])
             factors[row.precision.split()[0]] = (
                 case.seconds,
                 float(stack.total(kernel_times(stack, Parameters().vectorised()).seconds)[0]),

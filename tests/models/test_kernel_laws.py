@@ -71,7 +71,7 @@ def test_a_long_sum_of_one_block_waits_for_its_instructions(device: str, precisi
     unit = _unit(device, precision)
     times = _times(unit, _product(8, 8, steps, block=8.0))  # whose block sums all of it itself, not its lanes
     assert float(times.seconds[0]) == pytest.approx(steps * cycles / unit.clock, rel=0.05)
-    assert times.chained.all() and not times.fed.any()
+    assert times.latency_bound.all() and not times.operand_bound.any()
 
 
 def test_the_clock_holds_what_a_chain_holds_and_a_faster_matrix_unit_does_not_help() -> None:
@@ -83,7 +83,7 @@ def test_the_clock_holds_what_a_chain_holds_and_a_faster_matrix_unit_does_not_he
 
 
 def test_a_systolic_array_has_no_chain() -> None:
-    assert not _times(_unit("TPUv4", "bf16"), _product(8, 128, 1 << 16)).chained.any()
+    assert not _times(_unit("TPUv4", "bf16"), _product(8, 128, 1 << 16)).latency_bound.any()
 
 
 def _attention(queries: int, keys: int) -> Work:
@@ -210,7 +210,7 @@ def test_a_product_takes_as_long_among_hundreds_as_alone() -> None:
     together = kernel_times(CaseBatch.of([(engine, work, True) for work in works]), QUIET.vectorised())
     for at in (0, 255, 256, 300, 511, 512, 599):
         alone = _times(engine, works[at])
-        assert (together.seconds[at], together.fed[at]) == (alone.seconds[0], alone.fed[0])
+        assert (together.seconds[at], together.operand_bound[at]) == (alone.seconds[0], alone.operand_bound[0])
 
 
 @pytest.mark.parametrize("device", ["H100", "T4", "TPUv5e", "EPYC_7742"])
@@ -231,11 +231,11 @@ def test_some_cases_of_a_stack_are_the_stack_of_those_cases() -> None:
     networks = [row for row in shipped_rows() if "resnet50" in row.model.lower() and row.unit == "ms"]
     cases = [interpret(row) for row in (*products[::300], *networks[:60:10])]
     assert len(cases) > 10
-    whole = CaseBatch.of([(case.engine, case.work, case.stays) for case in cases])
+    whole = CaseBatch.of([(case.engine, case.work, case.cached) for case in cases])
     chosen = [7, 0, 3, len(cases) - 1]
     some, own = (
         whole.of_cases(chosen),
-        CaseBatch.of([(cases[at].engine, cases[at].work, cases[at].stays) for at in chosen]),
+        CaseBatch.of([(cases[at].engine, cases[at].work, cases[at].cached) for at in chosen]),
     )
     parameters = QUIET.vectorised()
     assert some.total(kernel_times(some, parameters).seconds) == pytest.approx(
@@ -246,7 +246,7 @@ def test_some_cases_of_a_stack_are_the_stack_of_those_cases() -> None:
     # Twice the traffic is told of anew: what of it the cache holds is asked again.
     twice = whole.doing(moved=2 * whole.kernels["moved"])
     works = [case.work.changed(moved=2 * case.work["moved"]) for case in cases]
-    anew = CaseBatch.of([(case.engine, work, case.stays) for case, work in zip(cases, works, strict=True)])
+    anew = CaseBatch.of([(case.engine, work, case.cached) for case, work in zip(cases, works, strict=True)])
     assert twice.main.tolist() == anew.main.tolist() and twice.near.tolist() == anew.near.tolist()
 
 

@@ -73,5 +73,5 @@ def test_a_shape_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "wrong.yaml"
     path.write_text(f'device: L4\nsettings: {{}}\nshapes: {{"one": [{line}]}}\n')
     monkeypatch.setenv(CALIBRATION, str(path))
-    with pytest.raises(ValueError, match="no calibration file of mlsys"):
+    with pytest.raises(ValueError, match="not a calibration file of mlsys"):
         parameters_of("one", "L4")

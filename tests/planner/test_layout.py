@@ -214,7 +214,11 @@ GRAPH = images([9, 9, 9, 9], [(0, 1), (0, 2), (1, 2)], ["conv", "relu", "relu"],
         (lambda: choose_layouts(BANDWIDTH, GRAPH, layouts=("NHWC", "NHWC")), ArgumentError, "one or more, each once"),
         (lambda: choose_layouts(BANDWIDTH, GRAPH, outside="X"), ArgumentError, "got 'X'"),
         (lambda: choose_layouts(BANDWIDTH, GRAPH, method="tre"), UnknownNameError, "Did you mean 'tree'?"),
-        (lambda: choose_layouts(BANDWIDTH, GRAPH, method="tree"), ArgumentError, "for operators that form a tree"),
+        (
+            lambda: choose_layouts(BANDWIDTH, GRAPH, method="tree"),
+            ArgumentError,
+            "applies to operators that form a tree",
+        ),
         (lambda: choose_layouts(Q_(1, "byte"), GRAPH), ArgumentUnitError, "`device` must be a quantity in byte/s"),
         (lambda: choose_layouts(2039, GRAPH), ArgumentUnitError, "the bare number 2039"),  # type: ignore[arg-type]
         (

@@ -417,7 +417,7 @@ def test_a_plan_for_the_streams_holds_and_needs_more() -> None:
     assert len(conflicts(serial, schedule)) == 4
     assert conflicts(two, schedule) == ()
     assert two.peak >= serial.peak and two.lower_bound <= two.peak <= two.sum == serial.sum
-    with pytest.raises(ArgumentError, match="stands instead of `order`"):
+    with pytest.raises(ArgumentError, match="replaces `order`"):
         plan_memory(fused, schedule=schedule, order=range(56))
     with pytest.raises(ArgumentError, match="got one of 'resnet50' for 'fork'"):
         plan_memory(fork(), schedule=schedule)
@@ -434,7 +434,7 @@ def test_a_plan_for_the_streams_holds_and_needs_more() -> None:
             ArgumentError,
             "`workload` must be a captured network or an OperatorGraph",
         ),
-        (lambda: plan_memory(Workload.from_network(zoo.network("resnet50"))), ArgumentError, "written down by hand"),
+        (lambda: plan_memory(Workload.from_network(zoo.network("resnet50"))), ArgumentError, "built by hand"),
         (lambda: plan_memory(OperatorGraph("none", (), ())), ArgumentError, "'none' has no operators"),
         (lambda: plan_memory(fork(), strategy="sise"), UnknownNameError, "Did you mean 'size'?"),
         (lambda: plan_memory(fork(), alignment=64), ArgumentUnitError, "`alignment` must be a quantity in byte"),

@@ -296,7 +296,7 @@ def test_options_are_checked() -> None:
         UnknownNameError, match="`goal` must be one of latency, efficiency, balanced, throughput, got 'fast'"
     ):
         plan(example(), "fast")  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="`top` must be a whole number from 1, got 0"):
+    with pytest.raises(ArgumentError, match="`top` must be a whole number >= 1, got 0"):
         plan(example(), top=0)
     with pytest.raises(ArgumentError, match="`weight` must lie between 0 and 1, got nan"):
         plan(example(), "balanced", weight=float("nan"))
@@ -317,11 +317,11 @@ def test_every_fault_is_told_with_its_place() -> None:
         "constraints.latency: unknown key 'latency'. Did you mean 'latency_ms'? "
         "Known: latency_ms, energy_mj, accuracy, rate_hz",
         "devices.0.memory_mb: must be a number above 0 to 1e+12, got 0",
-        "devices.2.name: device 'gpu' is there twice, first as devices.1",
+        "devices.2.name: duplicate device 'gpu', first as devices.1",
         "links.0.bandwidth_gb_s: must be finite, got nan",
-        "links.0.to: there is no device 'npu'. Did you mean 'gpu'?",
-        "stages.1.name: stage 'resize' is there twice, first as stages.0",
+        "links.0.to: unknown device 'npu'. Did you mean 'gpu'?",
+        "stages.1.name: duplicate stage 'resize', first as stages.0",
         "stages.3.profiles.npu.energy_mj: must be a number above 0 to 1e+12, got -1",
-        "stages.3.profiles.npu: there is no device 'npu'. Did you mean 'gpu'?",
+        "stages.3.profiles.npu: unknown device 'npu'. Did you mean 'gpu'?",
     ):
         assert line in lines

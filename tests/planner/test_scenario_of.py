@@ -8,7 +8,7 @@ from mlsys.workloads import load
 
 
 def test_a_device_whose_memory_size_the_board_decides_is_refused_by_name() -> None:
-    with pytest.raises(ArgumentError, match=r"the size of the memory of 'Hailo8' is not on record \(the host decides"):
+    with pytest.raises(ArgumentError, match=r"the memory size of 'Hailo8' is not on record \(the host decides"):
         scenario_of(load("lenet5", precision="int8"), ["Hailo8"], precision="int8")
 
 

@@ -21,7 +21,7 @@ PAGES = ("dataflow", "energy", "roofline")
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_states_what_is_committed(name: str) -> None:
-    page = run_page(BOOK / f"{name}.ipynb", pedigree=False)
+    page = run_page(BOOK / f"{name}.ipynb", with_provenance=False)
     stated = {claim.name: claim.pinned for claim in page.claims.values()} | page.looks()
     committed = {stated_as: entry["value"] for (_, stated_as), entry in ledger([BOOK / f"{name}.ipynb"]).items()}
     assert stated == committed

@@ -24,7 +24,7 @@ SPEC = SweepSpec(  # eight pieces, one a network
 
 
 def test_a_worker_with_another_version_of_the_code_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="this machine has another version of mlsys than the one that asks"):
+    with pytest.raises(ArgumentError, match="this machine has another version of mlsys than the caller"):
         evaluate.evaluate_points([], "another")
 
 
@@ -92,7 +92,7 @@ def test_dead_workers_and_a_dead_scheduler_lose_nothing_and_are_told(tmp_path: P
             assert len(set(table.columns["id"])) == len(table)
         with pytest.raises(ArgumentError, match="has had no worker for 1 s"):
             sweep(SPEC, first, scheduler=address, patience=1, progress=killer(worker))
-        with running("worker", address), pytest.raises(ArgumentError, match="is gone; what was finished is kept"):
+        with running("worker", address), pytest.raises(ArgumentError, match="is gone; finished points are kept"):
             sweep(SPEC, other, scheduler=address, patience=30, progress=killer(scheduler))
     for folder in (first, other):
         assert list((folder / "pieces").glob("*.parquet"))

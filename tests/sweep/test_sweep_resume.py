@@ -66,13 +66,13 @@ def test_a_killed_sweep_goes_on_and_ends_as_if_nothing_had_happened(tmp_path: Pa
     kept = ids_of_pieces(folder)
     kept_pieces = len(list((folder / "pieces").glob("*.parquet")))
     assert 0 < len(kept) < len(uninterrupted) and not (folder / "results.parquet").exists()
-    with pytest.raises(ArgumentError, match="holds a sweep that is not finished. Go on with: mlsys sweep SPEC.yaml"):
+    with pytest.raises(ArgumentError, match="holds an unfinished sweep. Resume it with: mlsys sweep SPEC.yaml"):
         load_results(folder)
     told: list[str] = []
     seen: list[tuple[int, int]] = []
     table = sweep(SPEC, folder, jobs=1, note=told.append, progress=lambda *counts: seen.append(counts))
     assert table.columns == uninterrupted.columns == load_results(folder).columns
-    assert told == [f"going on: {len(kept):,} of {len(table):,} points are there"]
+    assert told == [f"resuming: {len(kept):,} of {len(table):,} points are done"]
     assert seen[0] == (len(kept), len(table)) and seen[-1] == (len(table), len(table))
     assert len(seen) == 1 + len(list((folder / "pieces").iterdir())) - kept_pieces  # nothing is made twice
     stored = ids_of_pieces(folder)
@@ -95,7 +95,7 @@ def test_a_damaged_piece_is_made_again(
     piece = sorted((tmp_path / "pieces").glob("*.parquet"))[1]
     piece.write_bytes(damage(piece.read_bytes()))
     (tmp_path / "results.parquet").write_bytes(b"PAR1")
-    with pytest.raises(ArgumentError, match="is not as it was written"):
+    with pytest.raises(ArgumentError, match="was modified"):
         load_results(tmp_path)
     told: list[str] = []
     assert (
@@ -103,7 +103,7 @@ def test_a_damaged_piece_is_made_again(
         == uninterrupted.columns
         == load_results(tmp_path).columns
     )
-    assert told[0] == f"damaged, put aside and made again: {piece.name}"
+    assert told[0] == f"damaged, set aside and computed again: {piece.name}"
     assert (tmp_path / "damaged" / piece.name).is_file()
     assert len(ids_of_pieces(tmp_path)) == len(uninterrupted)
 
@@ -113,11 +113,11 @@ def test_more_devices_take_over_the_points_that_are_the_same(tmp_path: Path) -> 
     told: list[str] = []
     wider = SweepSpec(models=["vgg16"], devices=["H100", "T4", "A100"])
     assert sweep(wider, tmp_path, note=told.append).columns == sweep(wider).columns
-    assert told == ["going on: 2 of 3 points are there"]
+    assert told == ["resuming: 2 of 3 points are done"]
     told.clear()
     narrower = SweepSpec(models=["vgg16"], devices=["H100"])
     assert len(sweep(narrower, tmp_path, note=told.append)) == len(load_results(tmp_path)) == 1
-    assert told[0] == f"2 points in {tmp_path} are of something else (the specification changed) and are not used"
+    assert told[0] == f"2 points in {tmp_path} do not match (the specification changed) and are not used"
 
 
 def test_changed_facts_of_a_device_are_noticed_and_its_old_points_not_used(
@@ -136,8 +136,8 @@ def test_changed_facts_of_a_device_are_noticed_and_its_old_points_not_used(
     monkeypatch.setattr(points, "_target", slower)
     told: list[str] = []
     after = sweep(small, tmp_path, note=told.append)
-    assert told[0] == f"1 points in {tmp_path} are of something else (facts changed of T4) and are not used"
-    assert told[1] == "going on: 1 of 2 points are there"
+    assert told[0] == f"1 points in {tmp_path} do not match (facts of T4 changed) and are not used"
+    assert told[1] == "resuming: 1 of 2 points are done"
     assert after.columns["bound_seconds"][0] == before.columns["bound_seconds"][0]
     assert after.columns["bound_seconds"][1] > before.columns["bound_seconds"][1]
     assert load_results(tmp_path).columns == after.columns
@@ -150,9 +150,7 @@ def test_another_version_of_the_code_uses_nothing_of_the_old(tmp_path: Path, mon
         monkeypatch.setattr(f"mlsys.sweep.{module}.code_digest", lambda: "other")
     told: list[str] = []
     sweep(small, tmp_path, note=told.append)
-    assert told == [
-        f"1 points in {tmp_path} are of something else (the code of the evaluation changed) and are not used"
-    ]
+    assert told == [f"1 points in {tmp_path} do not match (the evaluation code changed) and are not used"]
 
 
 def test_processes_side_by_side_give_the_same(tmp_path: Path, uninterrupted: SweepTable) -> None:
@@ -162,7 +160,7 @@ def test_processes_side_by_side_give_the_same(tmp_path: Path, uninterrupted: Swe
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     small = SweepSpec(models=["vgg16"], devices=["A100"])
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(ArgumentError, match="is not empty and no sweep has made it. Choose another folder"):
+    with pytest.raises(ArgumentError, match="is not empty and was not created by a sweep. Choose another folder"):
         sweep(small, tmp_path)
     with pytest.raises(ArgumentError, match=r"letter\.txt is a file; results go into a folder"):
         sweep(small, tmp_path / "letter.txt")
@@ -178,7 +176,7 @@ def test_a_worker_process_that_dies_is_told_of_and_what_was_done_is_kept(
             for process in multiprocessing.active_children():
                 process.kill()
 
-    with pytest.raises(ArgumentError, match="a worker process died; what was finished is kept. Run the same again"):
+    with pytest.raises(ArgumentError, match="a worker process died; finished points are kept. Repeat the command"):
         sweep(SPEC, tmp_path, jobs=2, progress=kill)
     assert 0 < len(ids_of_pieces(tmp_path)) < len(uninterrupted)
     assert sweep(SPEC, tmp_path, jobs=1).columns == uninterrupted.columns
@@ -221,7 +219,7 @@ def test_a_second_sweep_in_the_folder_of_the_first_is_refused(tmp_path: Path) ->
     small = SweepSpec(models=["vgg16"], devices=["A100"])
     with (
         Folder(tmp_path / "out").held(),
-        pytest.raises(ArgumentError, match="another sweep is at work in"),
+        pytest.raises(ArgumentError, match="another sweep is using"),
     ):
         sweep(small, tmp_path / "out")
     assert len(sweep(small, tmp_path / "out")) == 1

@@ -31,7 +31,7 @@ def test_the_sectors_that_move_are_those_that_hold_a_byte_asked_for(ax, stride, 
     drawn = roles(ax, "moved")
     assert len(drawn) == len(asked_for) and len(roles(ax, "lane")) == 32
     assert f"{len(asked_for)} sectors move" in words(ax)
-    for piece in roles(ax, "asked"):  # what a lane asks for lies inside a sector that moves
+    for piece in roles(ax, "launched"):  # what a lane asks for lies inside a sector that moves
         inside = [s for s in drawn if s.get_x() - 1e-9 <= piece.get_x() and
                   piece.get_x() + piece.get_width() <= s.get_x() + s.get_width() + 1e-9]  # fmt: skip
         assert len(inside) == 1
@@ -78,18 +78,20 @@ def test_the_last_kernel_ends_after_the_longest_path(kernels):
     longest = max(5 * (at + 1) + sum(kernels[at:]) for at in range(len(kernels)))
     assert line.time.m_as("us") == pytest.approx(longest)
     assert line.busy.m_as("us") == pytest.approx(sum(kernels))
-    for asked, begun in zip(line.asked, line.begun, strict=True):
-        assert begun >= asked
-    for ended, begun in zip(line.ended, line.begun[1:], strict=False):
-        assert begun >= ended
+    for launched, started in zip(line.launched, line.started, strict=True):
+        assert started >= launched
+    for ended, started in zip(line.ended, line.started[1:], strict=False):
+        assert started >= ended
 
 
 def test_launches_are_drawn_when_they_happen(ax):
     viz.launches(ax, Q_(5, "us"), {"short": Q_(2, "us"), "long": Q_(12, "us")}, count=3)
     host, device = roles(ax, "launch"), roles(ax, "kernel")
     assert len(host) == len(device) == 6
-    for asked, kernel in zip(host, device, strict=True):
-        assert kernel.get_x() >= asked.get_x() + asked.get_width() - 1e-9, "no kernel runs before it is asked for"
+    for launched, kernel in zip(host, device, strict=True):
+        assert kernel.get_x() >= launched.get_x() + launched.get_width() - 1e-9, (
+            "no kernel runs before it is launched for"
+        )
     short, long = device[:3], device[3:]
     assert all(b.get_x() > a.get_x() + a.get_width() + 1 for a, b in itertools.pairwise(short)), "gaps"
     assert all(b.get_x() == pytest.approx(a.get_x() + a.get_width()) for a, b in itertools.pairwise(long)), "none"

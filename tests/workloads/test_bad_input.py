@@ -95,7 +95,7 @@ def nested(levels: int, calls: int = 2, itself: bool = False) -> Any:
 
 
 ONNX: list[tuple[str, Callable[[], Any], str]] = [
-    ("negative size", lambda: convolution((1, 4, -8, 8)), "the input 'x' has a size of -8. Sizes are 1 or more"),
+    ("negative size", lambda: convolution((1, 4, -8, 8)), "the input 'x' has a size of -8. Sizes must be at least 1"),
     ("size of zero", lambda: convolution((0, 4, 8, 8)), "the input 'x' has a size of 0"),
     ("negative weight", lambda: convolution(weight=(8, 4, -3, 3)), "the weight 'w' has a size of -3"),
     ("no groups", lambda: convolution(group=0), "the node 'conv' (Conv) has `group` 0. It must be 1 or more"),
@@ -103,7 +103,7 @@ ONNX: list[tuple[str, Callable[[], Any], str]] = [
     ("groups that divide nothing", lambda: convolution(weight=(8, 1, 3, 3), group=3), "in 3 groups"),
     ("stride of zero", lambda: convolution(strides=[0, 1]), "the node 'conv' (Conv) has `strides` [0, 1]"),
     ("kernel larger than the picture", lambda: convolution((1, 4, 2, 2)), "from_onnx()"),
-    ("functions that explode", lambda: nested(60), "come to 1,152,921,504,606,846,976 nodes; at most 200,000"),
+    ("functions that explode", lambda: nested(60), "expand to 1,152,921,504,606,846,976 nodes; at most 200,000"),
     ("functions that call each other", lambda: nested(3, itself=True), "calls itself, which ONNX does not allow"),
     ("functions nested deep", lambda: nested(150, 1), "functions are nested more than 100 deep"),
 ]
@@ -169,15 +169,15 @@ def test_configurations(text: str, said: str, tmp_path: Path) -> None:
         (["fixtures_of_bad_input:pixel", "--batch", str(10**9), "--image", str(10**9)], "has more than 100,000,000"),
         (["fixtures_of_bad_input.py:pixel"], "Write fixtures_of_bad_input:pixel"),
         (["torch.nn:ReLU"], "the inputs cannot be guessed from a module without weights"),
-        (["torch.nn:ReLU", "--shape", "4,,8"], "--shape must be whole numbers with commas"),
+        (["torch.nn:ReLU", "--shape", "4,,8"], "--shape must be whole numbers separated by commas"),
         (["torch.nn:ReLU", "--shape", ",".join(["1000000000"] * 3)], "has more than 100,000,000"),
         (["net.onnx", "--size", "=3"], "--size must be NAME=NUMBER"),
         (["../x:y"], "'../x:y' must be package.module:factory"),
         (["x:y:z"], "must be package.module:factory"),
         ([":y"], "must be package.module:factory"),
         (["torch.nn:Linear", "--shape", ",".join(["2"] * 5000)], "--shape must have at most 16 sizes, got 5000"),
-        (["torch.nn:Identity", "--shape", "0,3"], "--shape must be whole numbers with commas"),
-        (["torch.nn:Identity", "--shape", "9" * 30], "--shape must be whole numbers with commas"),
+        (["torch.nn:Identity", "--shape", "0,3"], "--shape must be whole numbers separated by commas"),
+        (["torch.nn:Identity", "--shape", "9" * 30], "--shape must be whole numbers separated by commas"),
         (["resnet50", "--batch", str(10**18)], "--batch must be a whole number from 1 to 1,000,000,000"),
         (["resnet50", "--batch", "-3"], "--batch must be a whole number from 1"),
         (["resnet50", "--image", "0"], "--image must be a whole number from 1"),

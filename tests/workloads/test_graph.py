@@ -278,7 +278,7 @@ def test_the_graph_of_onnx() -> None:
 
 
 def test_a_network_written_by_hand_has_no_edges() -> None:
-    with pytest.raises(ArgumentError, match="graph: 'ResNet-50' was written down by hand and keeps no edges"):
+    with pytest.raises(ArgumentError, match="graph: 'ResNet-50' was built by hand and has no edges"):
         _ = Workload.from_network(zoo.network("resnet50")).graph
 
 
@@ -287,13 +287,13 @@ def test_a_network_written_by_hand_has_no_edges() -> None:
     [
         ((Value("a", "made", 4, producer=1, consumers=(0,)),), "'a' is read by an operator that runs before 1"),
         ((Value("a", "made", 4, producer=0, consumers=(0,)),), "'a' is read by an operator that runs before 0"),
-        ((Value("a", "input", 4, consumers=(2,)),), "names an operator that is not there; they are 0 to 1"),
+        ((Value("a", "input", 4, consumers=(2,)),), "names an operator that does not exist; indices are 0 to 1"),
         ((Value("a", "made", 4),), "has the role 'made' and the producer None"),
-        ((Value("a", "weight", 4, producer=0),), "has the role 'weight' and the producer 0"),
+        ((Value("a", "weight", 4, producer=0),), "has the role 'weight' and producer 0"),
         ((Value("a", "activation", 4, producer=0),), "has the role 'activation'. Roles: input, weight, constant, made"),
-        ((Value("a", "input", 4), Value("a", "input", 4)), "has two values of one name"),
+        ((Value("a", "input", 4), Value("a", "input", 4)), "has duplicate value names"),
         ((Value("a", "input", 4, consumers=(1, 0)),), "lists its consumers (1, 0) out of order"),
-        ((Value("a", "made", 4, producer=0, overwrites=3),), "overwrites 3, which is no value"),
+        ((Value("a", "made", 4, producer=0, overwrites=3),), "overwrites 3, whose memory it cannot reuse"),
         (
             (Value("a", "input", 4, consumers=(1,)), Value("b", "made", 4, producer=0, overwrites=0)),
             "overwrites 'a', which is read later",

@@ -238,7 +238,7 @@ def test_the_work_of_a_batch_is_its_size_times_that_of_one(name: str) -> None:
     base = load(f"nets_with_axes:{name}")
     assert dict(base.sizes) == SIZES[name]
     if name in CANNOT:
-        with pytest.raises(ArgumentError, match="--batch 7 does not go with .* no axis of its inputs"):
+        with pytest.raises(ArgumentError, match="--batch 7 does not apply to .* no axis of its inputs"):
             made(name, batch=7)
         return
     batch = SIZES[name].get("batch", 1)
@@ -258,7 +258,7 @@ def test_every_size_changes_the_answer_or_is_refused(name: str) -> None:
             other = made(name, **{size: 9})
             assert other.sizes[size] == 9 and other.data != base.data
         else:
-            with pytest.raises(ArgumentError, match=f"--{size} 9 does not go with"):
+            with pytest.raises(ArgumentError, match=f"--{size} 9 does not apply to"):
                 made(name, **{size: 9})
 
 
@@ -298,7 +298,7 @@ def test_what_does_not_fit_is_refused_in_a_line() -> None:
         ("--shape has a batch of 4, --batch is 3", "row", {"batch": 3, "shape": (4, 8)}),
         ("axis 2 of input 2 (10) and axis 2 of input 3 (10) among them", "tail", {"sequence": 50}),
         ("Write the step under `with torch.enable_grad():`", "frozen", {}),
-        ("--image does not go with --shape", "pixels", {"image": 8, "shape": (1, 8, 8, 3)}),
+        ("--image conflicts with --shape", "pixels", {"image": 8, "shape": (1, 8, 8, 3)}),
         ("--shape is for a module with one input", "parts", {"shape": (4, 8)}),
     ):
         with pytest.raises(ArgumentError) as caught:

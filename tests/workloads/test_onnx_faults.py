@@ -376,14 +376,14 @@ def field(number: int, content: bytes) -> bytes:
 
 
 BAD_FILES: dict[str, tuple[bytes, int | None, str]] = {
-    "sparse": (b"", 2**32, "has 4,294,967,296 bytes, and an ONNX file has at most 2,147,483,647"),
-    "zeros": (b"", 2**31 - 1, "byte 0 starts no field"),
+    "sparse": (b"", 2**32, "has 4,294,967,296 bytes, but an ONNX file has at most 2,147,483,647"),
+    "zeros": (b"", 2**31 - 1, "there is no field at byte 0"),
     "cut": ((FILES / "weights_in_constants.onnx").read_bytes()[:-100], None, "it is truncated"),
     "empty": (b"", None, "it is empty"),
     "many nodes": (field(7, b"\x0a\x00" * 20_000_000), None, "more than 300,000 parts"),
     "many numbers": (field(7, field(1, field(5, b"\x40\x01" * 20_000_000))), None, "more than 300,000 parts"),
     "much structure": (field(7, field(11, b"\x00" * 500) * 80_000), None, "its nodes take more than"),
-    "more behind": ((FILES / "channels_last.onnx").read_bytes(), 2**30, "starts no field"),
+    "more behind": ((FILES / "channels_last.onnx").read_bytes(), 2**30, "there is no field at byte"),
 }
 
 

@@ -109,7 +109,7 @@ def test_the_order_of_an_einsum_is_said(equation: str) -> None:
     nodes = [node("Einsum", ["x", "y", "z"], ["made"], equation=equation)]
     graph = helper.make_graph(nodes, "net", inputs, [helper.make_tensor_value_info("made", FLOAT, None)])
     work = Workload.from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10))
-    order = f"; its cheapest order takes {least:,} FLOP" if least else ", which no order undercuts"
+    order = f"; its cheapest order takes {least:,} FLOP" if least else ", the minimum of all orders"
     assert work.notes == (
         f"einsum {equation} is counted left to right, as ONNX Runtime runs it: {flops:,} FLOP{order}",
     )

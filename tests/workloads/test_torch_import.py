@@ -173,7 +173,7 @@ def test_an_unknown_operator_is_reported_and_counted_as_traffic() -> None:
     assert unknown.data.magnitude >= 4 * 36
     assert unknown.operations.magnitude == 0
     assert network.coverage == pytest.approx(1 / 2)
-    assert f"no rule for {unknown.target} ({unknown.name}): counted as traffic alone" in network.explain()
+    assert f"no rule for {unknown.target} ({unknown.name}): counted as traffic only" in network.explain()
 
 
 def test_operators_written_in_terms_of_others_are_taken_apart() -> None:
@@ -449,8 +449,8 @@ BATCH = {"batch": 0}
             lambda: Workload.from_torch(nn.ReLU(), torch.zeros(2), dynamic=BATCH).at(batch=True),
             r"`batch` must be a whole",
         ),
-        (lambda: load("resnet50", sequence=8), r"`sequence` does not go with 'resnet50'"),
-        (lambda: load("mlp", image=8), r"`image` does not go with 'mlp', whose input has one size"),
+        (lambda: load("resnet50", sequence=8), r"`sequence` does not apply to 'resnet50'"),
+        (lambda: load("mlp", image=8), r"`image` does not apply to 'mlp', whose input has one size"),
         (lambda: load("bert-base", sequence=513), r"at most 512, the positions that bert-base has learned"),
         (lambda: load("gpt2", batch=1.5), r"`batch` must be a whole number"),
     ],

@@ -118,7 +118,7 @@ def partial_sums(row: TypedRow, work: Work) -> Work:
     columns = np.zeros((len(Work.FIELDS), int(products.sum())))
     row_of = Work.FIELDS.index
     columns[row_of("kind")] = VECTOR
-    for name in ("m", "n", "k", "batch", "peers"):
+    for name in ("m", "n", "k", "batch", "ranks"):
         columns[row_of(name)] = 1.0
     results = (work["m"] * work["n"] * work["batch"])[products]
     columns[row_of("moved")] = 2 * SPLIT * HALF * results
@@ -143,11 +143,11 @@ def host_and_copies(row: TypedRow, products: float, hidden: float, vocabulary: f
     """
     works = []
     if row.has("split by rows"):
-        there_and_back = Kernel(COLLECTIVE, 0.0, hidden * value, k=ALL_REDUCE, peers=2, count=products)
+        there_and_back = Kernel(COLLECTIVE, 0.0, hidden * value, k=ALL_REDUCE, ranks=2, count=products)
         works.append(Work.of([there_and_back, Kernel(VECTOR, 0.0, 0.0, count=products * (row.row.n_devices - 2))]))
     if row.has("one lane of PCIe"):
         # Of an exchange between two, each sends half.
-        works.append(Work.of([Kernel(COLLECTIVE, 0.0, 2 * LOGIT * vocabulary, k=ALL_GATHER, peers=2)]))
+        works.append(Work.of([Kernel(COLLECTIVE, 0.0, 2 * LOGIT * vocabulary, k=ALL_GATHER, ranks=2)]))
     return works
 
 

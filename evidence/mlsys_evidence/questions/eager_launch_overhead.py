@@ -115,13 +115,13 @@ def called(
     calls = passes * calls_of(row, model, written_out)
     small = max(0.0, calls - float(work["count"][work["kind"] != COLLECTIVE].sum()))
     seconds = calls * A_CALL / (DESKTOP if row.row.device_class == "consumer GPU" else 1.0)
-    return joined(queued_up(work), Work.of([Kernel(VECTOR, 0.0, 0.0, count=small, peers=QUEUED)])), seconds
+    return joined(queued_up(work), Work.of([Kernel(VECTOR, 0.0, 0.0, count=small, ranks=QUEUED)])), seconds
 
 
 def queued_up(work: Work) -> Work:
     """Return kernels that wait before the machine for one another, not for the host, as in a CUDA graph."""
     columns = work.columns.copy()
-    columns[Work.FIELDS.index("peers")] = np.where(work["kind"] != COLLECTIVE, QUEUED, work["peers"])
+    columns[Work.FIELDS.index("ranks")] = np.where(work["kind"] != COLLECTIVE, QUEUED, work["ranks"])
     return Work(columns)
 
 
@@ -193,7 +193,7 @@ def dequantised(row: TypedRow, work: Work, fmt: Format) -> Work:
     columns[row_of("moved")] += wide - work["weights"]
     columns[row_of("weights")] = wide
     making = np.zeros((len(Work.FIELDS), int(here.sum())))
-    for name in ("m", "n", "k", "batch", "peers"):
+    for name in ("m", "n", "k", "batch", "ranks"):
         making[row_of(name)] = 1.0
     making[row_of("kind")] = VECTOR
     making[row_of("moved")] = (work["weights"] + wide)[here]

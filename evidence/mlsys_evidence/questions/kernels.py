@@ -82,11 +82,11 @@ def _called(row: TypedRow, kind: str, kernel: Kernel) -> tuple[str, Work]:
     if row.launch_mode == "timed by host":
         return software, Work.of([kernel])
     if queued(row):
-        return software, Work.of([replace(kernel, peers=QUEUED)])
+        return software, Work.of([replace(kernel, ranks=QUEUED)])
     if software == "compiled":
         return software, Work.of([kernel])
     about = ABOUT_A_NORM if row.has("module") else 0.0 if row.operation == "tanh" else ABOUT_A_FUNCTION
-    return software, Work.of([replace(kernel, peers=CALLED), Kernel(VECTOR, flops=0.0, moved=0.0, count=about)])
+    return software, Work.of([replace(kernel, ranks=CALLED), Kernel(VECTOR, flops=0.0, moved=0.0, count=about)])
 
 
 def case_of(row: TypedRow, kind: str, software: str, work: Work, fmt: Format, units_of_output: float = 1.0) -> Case:
@@ -172,7 +172,7 @@ def reduction(row: TypedRow) -> Case:
     if kind == "layer norm" and software == "eager":
         waits = max(waits, few_rows(row.machine, rows, elements * (reads + 1) * fmt.value))
     # Read once and written once is all that must be: what its program reads again is no part of the bound.
-    return replace(case, stays=not cleared(row), compulsory=2 / (1 + reads), at_least=waits)
+    return replace(case, cached=not cleared(row), compulsory=2 / (1 + reads), at_least=waits)
 
 
 # PyTorch's softmax keeps a row in registers up to so many elements, and in shared memory since 2.1, where a unit
@@ -211,7 +211,7 @@ def element_wise(row: TypedRow) -> Case:
     kind, operations = ELEMENT_WISE[row.operation]
     software, work = _called(row, kind, vector(elements, operations, fmt))
     case = case_of(row, kind, software, work, fmt, elements)
-    return replace(case, stays=not cleared(row), at_least=calling(row))
+    return replace(case, cached=not cleared(row), at_least=calling(row))
 
 
 # Instructions that multiply values stored in FP16 and widened one by one, as on a P100, over those of values stored in

@@ -146,7 +146,7 @@ def beside_products(
 
 def _passes(passes: float, crossings: float, numbers: float, size: float, times: float) -> Kernel:
     """Return some passes of an engine, as a kernel for each time that what they pass over crosses the memory."""
-    return Kernel(VECTOR, passes / crossings * numbers, size, count=crossings * times, peers=STREAMED)
+    return Kernel(VECTOR, passes / crossings * numbers, size, count=crossings * times, ranks=STREAMED)
 
 
 def widened_weights(work: Work, fmt: Format, vocabulary: int) -> Work:
@@ -173,7 +173,7 @@ def widened_weights(work: Work, fmt: Format, vocabulary: int) -> Work:
     columns[row_of("moved"), here] -= work["weights"][here]
     columns[row_of("weights"), here] = 0.0
     converting = [
-        Kernel(VECTOR, narrow / fmt.weight, narrow, narrow, count=count, peers=STREAMED)
+        Kernel(VECTOR, narrow / fmt.weight, narrow, narrow, count=count, ranks=STREAMED)
         for narrow, count in zip(work["weights"][here].tolist(), work["count"][here].tolist(), strict=True)
     ]
     return joined(Work(columns), Work.of(converting))

@@ -74,12 +74,12 @@ def _by_a_library(row: TypedRow, kernel: Kernel, fmt: Format) -> Case:
     kernels = [_tiled(row, kernel)]
     by_python = row.has("PyTorch") and not row.has("ROCm")
     if by_python and row.launch_mode != "timed by host":
-        kernels = [replace(kernels[0], peers=QUEUED if queued(row) else CALLED)]
+        kernels = [replace(kernels[0], ranks=QUEUED if queued(row) else CALLED)]
     if by_python and not row.has("batched") and not queued(row):
         kernels.insert(0, Kernel(VECTOR, flops=0.0, moved=0.0))  # the layer about the product: a call of its own
     software = row.software
     if software == "Triton":  # timed by ``do_bench`` or inside a CUDA graph
-        kernels = [replace(kernel, peers=QUEUED) for kernel in kernels]
+        kernels = [replace(kernel, ranks=QUEUED) for kernel in kernels]
     if software == "eager" and row.has("batched"):
         software = "eager batched"  # another call, with kernels of its own
     if cuda_version(row) < CUDA_8:
@@ -87,7 +87,7 @@ def _by_a_library(row: TypedRow, kernel: Kernel, fmt: Format) -> Case:
     work = Work.of(kernels)
     if row.has("batched") and row.has("torch"):
         work = in_blocks(work, row.machine, fmt.computes)
-    case = replace(case_of(row, "gemm", software, work, fmt), stays=not cleared(row), at_least=calling(row))
+    case = replace(case_of(row, "gemm", software, work, fmt), cached=not cleared(row), at_least=calling(row))
     if by_python and kernel.flops < SHORT_CALL * case.engine.matmul:
         case = replace(case, engine=case.engine.changed(power=float("inf")))  # over before its power is limited
     if _by_dot_products(row) and kernel.n <= FEW_COLUMNS:

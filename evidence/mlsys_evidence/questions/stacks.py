@@ -33,12 +33,12 @@ def in_a_stack(row: TypedRow, stack: str, kernel: Kernel, fmt: Format) -> Case:
         stack = "vLLM 0.14" if row.has("vLLM 0.14") else stack
     setting = f"{stack} {scheme}" if narrow or fmt.weight < fmt.value else "serving"
     if setting == "serving" and row.machine.architecture.startswith("Blackwell"):
-        kernels = [replace(kernel, peers=OVERLAPPED)]  # cuBLAS's, alike in three stacks; kernels of their own do not
+        kernels = [replace(kernel, ranks=OVERLAPPED)]  # cuBLAS's, alike in three stacks; kernels of their own do not
     case = case_of(row, "gemm", setting, Work.of(kernels), fmt)
     if stack == "TensorRT-LLM" and row.scheme.startswith("w8a8"):
         # Its ``int8_gemm_template.h`` (23bc5b7c4) takes ``Sm80`` for 80 to 90, and gives no sum to two blocks.
         case = case.slower_on(as_ampere(case.engine))
-    return replace(case, stays=_copies(row, case))
+    return replace(case, cached=_copies(row, case))
 
 
 # What instructions of Ampere attain of the peak of Hopper's matrix units, whose own take operands from shared memory

@@ -25,7 +25,7 @@ READ_OFTEN = 1e12
 
 def message(size: float, peers: float, count: float = 1, pattern: int = ALL_REDUCE) -> Kernel:
     """Return the kernel of a collective of ``size`` bytes among ``peers``, by default an all-reduce."""
-    return Kernel(COLLECTIVE, flops=0.0, moved=size, k=pattern, peers=peers, count=count)
+    return Kernel(COLLECTIVE, flops=0.0, moved=size, k=pattern, ranks=peers, count=count)
 
 
 def stream(row: TypedRow) -> Case:
@@ -45,7 +45,7 @@ def stream(row: TypedRow) -> Case:
     setting = f"stream on {twin.kind}"
     seconds = moved * sockets / bytes_a_second(row.row)
     return Case(
-        row.row, "copy and stream", setting, twin.id, engine, work, seconds, True, stays=False, at_least=waiting
+        row.row, "copy and stream", setting, twin.id, engine, work, seconds, True, cached=False, at_least=waiting
     )
 
 
@@ -68,7 +68,9 @@ def beyond_cache(row: TypedRow) -> Case:
     engine = moving_engine(twin)
     work = Work.of([Kernel(VECTOR, flops=READ_OFTEN / 16, moved=READ_OFTEN)])
     seconds = READ_OFTEN / bytes_a_second(row.row)
-    return Case(row.row, "copy and stream", f"stream on {twin.kind}", twin.id, engine, work, seconds, True, stays=False)
+    return Case(
+        row.row, "copy and stream", f"stream on {twin.kind}", twin.id, engine, work, seconds, True, cached=False
+    )
 
 
 def intensity_sweep(row: TypedRow) -> Case:
@@ -83,7 +85,7 @@ def intensity_sweep(row: TypedRow) -> Case:
     work = Work.of([Kernel(VECTOR, flops=flops, moved=moved)])
     seconds = flops / (row.row.value * scale)
     setting = f"multiply-adds on {twin.kind}"
-    return Case(row.row, "intensity sweep", setting, twin.id, engine, work, seconds, True, stays=False)
+    return Case(row.row, "intensity sweep", setting, twin.id, engine, work, seconds, True, cached=False)
 
 
 # What a rank sends, as parts of the message among p ranks, decides the time.

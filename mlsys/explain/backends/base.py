@@ -1,4 +1,4 @@
-"""What every backend offers, and what it is given."""
+"""Base class of the backends, and the description of what they run."""
 
 import time
 from abc import ABC, abstractmethod
@@ -16,27 +16,27 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class BackendMissingError(ValueError):
-    """A backend cannot run here, or not this network; the message is the reason."""
+    """Error of a backend that cannot run here, or not this network, with the reason."""
 
 
 class Unmeasured(Exception):
-    """Something that this backend or machine does not tell; the message is the reason."""
+    """Error of a quantity that this backend or machine does not report, with the reason."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is measured.
+    """The network to measure.
 
     Attributes
     ----------
     name, format
-        Of the network, and its numbers: ``fp32`` or ``int8``.
+        Name of the network, and its number format: ``fp32`` or ``int8``.
     net
-        A chain that the package describes itself; every backend takes it.
+        A chain described in this package; every backend runs it.
     module, inputs
-        A PyTorch module in evaluation mode and its inputs, instead.
+        A PyTorch module in evaluation mode and its inputs, instead of a chain.
     file
-        An ONNX or LiteRT file, instead.
+        An ONNX or LiteRT file, instead of a chain.
     """
 
     name: str
@@ -55,21 +55,21 @@ class Subject:
 
     @property
     def chain(self) -> Net | QuantizedNet:
-        """The chain in the format asked for."""
+        """The chain in the requested format."""
         assert self.net is not None
         return quantized(self.net) if self.format == "int8" else self.net
 
     @property
     def batch(self) -> Array:
-        """The one input of a chain: ``(1, height, width, channels)``."""
+        """The default input of a chain: ``(1, height, width, channels)``."""
         assert self.net is not None
         return inputs_of(self.net)
 
 
 class Backend(ABC):
-    """One way to run a network: made, set up, run, read, closed.
+    """Interface of a way to run a network: create, set up, run, read, close.
 
-    A backend times itself: on a processor by the clock around a call, on a device by the device's own counter.
+    A backend times itself: on a CPU by the clock around a call, on a device by the device's own counter.
     """
 
     name: ClassVar[str]
@@ -78,16 +78,16 @@ class Backend(ABC):
     kinds: ClassVar[tuple[str, ...]] = ("chain",)
     formats: ClassVar[tuple[str, ...]] = ("fp32",)
     own_clock: ClassVar[bool] = False
-    channels_last: ClassVar[bool] = False  # of the output of a chain
+    channels_last: ClassVar[bool] = False  # layout of a chain's output
 
     def refuses(self, subject: Subject) -> str:
-        """Return why this backend cannot run a network, in words; empty where it can."""
+        """Return why this backend cannot run a network, in words; empty if it can."""
         from importlib.util import find_spec
 
         if self.package and find_spec(self.package.split(".")[0]) is None:
             return f"the package {self.package.split('.')[0]} is not installed: pip install 'mlsys[{self.extra}]'"
         if subject.kind not in self.kinds:
-            return f"{self.name} takes {', '.join(self.kinds)}, and this is a {subject.kind}"
+            return f"{self.name} runs {', '.join(self.kinds)}, but this is a {subject.kind}"
         if subject.format not in self.formats and subject.kind == "chain":
             return f"{self.name} runs {', '.join(self.formats)} here, not {subject.format}"
         return ""
@@ -98,36 +98,36 @@ class Backend(ABC):
 
     @abstractmethod
     def setup(self, subject: Subject, threads: int) -> None:
-        """Load and prepare the network; the time it takes is the load of a cold start."""
+        """Load and prepare the network; its duration is the load time of a cold start."""
 
     def _run(self) -> None:
         """Run once."""
         raise NotImplementedError
 
     def run_inference(self) -> float:
-        """Run once; return how long it took, s."""
+        """Run one inference; return its time, s."""
         return timed(self._run)
 
     @abstractmethod
     def output(self) -> Array:
-        """Return what the last inference answered, in real numbers, flat."""
+        """Return the output of the last inference, in real numbers, flat."""
 
     def layers(self, iterations: int) -> tuple[str, list[dict[str, float]]]:
-        """Return how layers were timed, and for each iteration the seconds of each layer.
+        """Return how layers were timed, and the seconds of each layer for each iteration.
 
         Raises
         ------
         Unmeasured
-            If this backend cannot tell.
+            If this backend cannot time layers.
         """
-        raise Unmeasured(f"{self.name} does not tell the times of layers")
+        raise Unmeasured(f"{self.name} does not report layer times")
 
     def read_counters(self) -> dict[str, float]:
-        """Return counts of the device up to now; none by default: the kernel's counters are read around a call."""
+        """Return current counts of the device; none by default: the kernel's counters are read around a call."""
         return {}
 
     def measure_energy(self, iterations: int) -> float:
-        """Return the energy of one inference by the backend's own sensor, mJ.
+        """Return the energy of one inference from the backend's own sensor, mJ.
 
         Raises
         ------
@@ -137,15 +137,15 @@ class Backend(ABC):
         raise Unmeasured("no sensor is attached")
 
     def facts(self) -> dict[str, Any]:
-        """Return what the log should say of this backend: version, settings, clock of the device."""
+        """Return the backend's entry for the log: version, settings, clock of the device."""
         return {}
 
-    def close(self) -> None:  # noqa: B027 - most have nothing to give back
-        """Give back what was opened."""
+    def close(self) -> None:  # noqa: B027 - most backends have nothing to release
+        """Release resources."""
 
 
 def timed(call: Callable[[], object]) -> float:
-    """Return the seconds that one call takes."""
+    """Return the time of one call, s."""
     begun = time.perf_counter()
     call()
     return time.perf_counter() - begun
@@ -154,16 +154,16 @@ def timed(call: Callable[[], object]) -> float:
 def stepped(
     make: Callable[[], Backend], subject: Subject, threads: int, iterations: int
 ) -> tuple[str, list[dict[str, float]]]:
-    """Time every layer of a chain as a network of its own, warm, in turn with the others.
+    """Time every layer of a chain as a separate network, warm, interleaved with the others.
 
     Parameters
     ----------
     make
-        Returns a backend of its own for each layer.
+        Function that returns a new backend for each layer.
     subject
         A chain.
     threads, iterations
-        As for the whole.
+        As for the whole network.
     """
     assert subject.net is not None
     parts: dict[str, Backend] = {}
@@ -176,11 +176,11 @@ def stepped(
     rounds = [{name: part.run_inference() for name, part in parts.items()} for _ in range(iterations)]
     for part in parts.values():
         part.close()
-    return "each layer as a network of its own", rounds
+    return "each layer as a separate network", rounds
 
 
 class ChainSubject(Subject):
-    """A chain with grids of its own, as one layer has them in a whole network.
+    """A chain with its own grids, such as one layer of a larger network.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class ChainSubject(Subject):
     format
         ``fp32`` or ``int8``.
     batch
-        Its one input; by default the seeded one of :class:`Subject`.
+        Its only input; by default the seeded input of :class:`Subject`.
     """
 
     def __init__(self, chain: Net | QuantizedNet, format: str, batch: Array | None = None) -> None:
@@ -200,13 +200,13 @@ class ChainSubject(Subject):
 
     @property
     def chain(self) -> Net | QuantizedNet:
-        """The chain as it was given."""
+        """The given chain."""
         net: Net | QuantizedNet = self.__dict__["_chain"]
         return net
 
     @property
     def batch(self) -> Array:
-        """The input that was given, or the seeded one."""
+        """The given input, or the seeded one."""
         own: Array | None = self.__dict__["_batch"]
         return super().batch if own is None else own
 

@@ -1,4 +1,4 @@
-"""Apache TVM on this processor: a network compiled to machine code, not tuned."""
+"""Apache TVM on this CPU: the network compiled to machine code, without tuning."""
 
 import os
 from typing import Any
@@ -11,14 +11,14 @@ from mlsys.inputs import read_bytes
 
 
 class Tvm(Backend):
-    """Apache TVM: ONNX into Relax, its usual passes, LLVM for this processor; without a log of tuning."""
+    """Apache TVM: ONNX to Relax, default passes, LLVM for this CPU; without a tuning log."""
 
     name, package, extra = "tvm", "tvm", "tvm"
     kinds, formats = ("chain", "onnx"), ("fp32",)
 
     def setup(self, subject: Subject, threads: int) -> None:
-        """Compile, and load the result."""
-        os.environ.setdefault("TVM_NUM_THREADS", str(threads))  # it reads them once, when it is imported
+        """Compile the network and load the result."""
+        os.environ.setdefault("TVM_NUM_THREADS", str(threads))  # read once, at import
         import onnx
         import tvm
         from tvm import relax
@@ -27,8 +27,8 @@ class Tvm(Backend):
         model = onnx.load_from_string(as_onnx(subject.chain) if subject.file is None else read_bytes(subject.file))
         try:
             compiled = tvm.compile(from_onnx(model, keep_params_in_input=False), target=tvm.target.Target("llvm"))
-        except Exception as error:  # the compiler has a class of its own for every operator that it lacks
-            raise BackendMissingError(f"tvm does not compile {subject.name}: {str(error)[:200]}") from error
+        except Exception as error:  # the compiler has its own class for every unsupported operator
+            raise BackendMissingError(f"tvm cannot compile {subject.name}: {str(error)[:200]}") from error
         self._run_once = relax.VirtualMachine(compiled, tvm.cpu())["main"]
         weights = {each.name for each in model.graph.initializer}
         wanted = [each for each in model.graph.input if each.name not in weights]

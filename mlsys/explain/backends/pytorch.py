@@ -9,13 +9,13 @@ from mlsys.explain.nets import Net
 
 
 class Eager(Backend):
-    """PyTorch as it is, one kernel an operator."""
+    """Eager PyTorch, one kernel per operator."""
 
     name, package = "eager", "torch"
     kinds = ("chain", "module")
 
     def setup(self, subject: Subject, threads: int) -> None:
-        """Make the module."""
+        """Build the module."""
         import torch
 
         torch.set_num_threads(threads)
@@ -44,14 +44,14 @@ class Eager(Backend):
             return super().run_inference()
 
     def output(self) -> Array:
-        """Return the first tensor of the answer."""
+        """Return the first tensor of the result."""
         result = self._output
         while not hasattr(result, "numpy"):
             result = next(iter(result.values())) if isinstance(result, dict) else result[0]
         return flat(result.float().numpy())
 
     def layers(self, iterations: int) -> tuple[str, list[dict[str, float]]]:
-        """Time each leaf of the module inside the whole, by the clock before and after it."""
+        """Time each leaf module inside the whole network, by the clock before and after it."""
         import torch
 
         leaves = self._leaves()
@@ -86,14 +86,14 @@ class Eager(Backend):
         return [(name, part) for name, part in self._module.named_modules() if name and not list(part.children())]
 
     def facts(self) -> dict[str, Any]:
-        """Return the instructions that PyTorch uses."""
+        """Return the instruction set that PyTorch uses."""
         import torch
 
         return {"instructions": torch.backends.cpu.get_cpu_capability()}
 
 
 class Inductor(Eager):
-    """PyTorch, compiled to C++ by Inductor with frozen weights, caches empty."""
+    """PyTorch compiled to C++ by Inductor, with frozen weights and empty caches."""
 
     name = "inductor"
 
@@ -112,7 +112,7 @@ class Inductor(Eager):
         return reason
 
     def setup(self, subject: Subject, threads: int) -> None:
-        """Make the module and compile it, by calling it once."""
+        """Build the module and compile it by calling it once."""
         import torch
         import torch._inductor.config as settings
         from torch._inductor.utils import fresh_cache
@@ -124,7 +124,7 @@ class Inductor(Eager):
             self._run()
 
     def layers(self, iterations: int) -> tuple[str, list[dict[str, float]]]:
-        """Time each layer compiled by itself: in the whole, Inductor fuses them into kernels."""
+        """Time each layer compiled separately: in the whole network, Inductor fuses layers into kernels."""
         if self._subject.net is None:
             return super(Eager, self).layers(iterations)
         return stepped(Inductor, self._subject, self._threads, iterations)

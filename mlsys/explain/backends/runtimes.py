@@ -1,4 +1,4 @@
-"""ONNX Runtime, OpenVINO and LiteRT on this processor."""
+"""ONNX Runtime, OpenVINO and LiteRT on this CPU."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ _WARM = 5
 
 
 def _given(shape: Any, kind: Any) -> Array:
-    """Return seeded numbers for an input; a free size becomes one."""
+    """Return seeded values for an input; a free size becomes one."""
     sizes = [size if isinstance(size, int) and size > 0 else 1 for size in shape]
     draw = np.random.default_rng(7)
     if np.issubdtype(kind, np.floating):
@@ -34,7 +34,7 @@ def _model(subject: Subject) -> bytes:
 
 
 class OnnxRuntime(Backend):
-    """ONNX Runtime's CPU provider, all its graph optimisations on.
+    """ONNX Runtime's CPU provider, with all graph optimisations.
 
     x86 CPUs without VNNI multiply unsigned by signed bytes with ``vpmaddubsw``, which saturates sums of two products
     at 16 bits. ``session.x64quantprecision`` makes the runtime store signed weights unsigned on such CPUs, whose
@@ -43,8 +43,8 @@ class OnnxRuntime(Backend):
     Parameters
     ----------
     precise
-        Whether to ask for those kernels. A model that the runtime then cannot open is opened without them, and
-        :meth:`facts` says so.
+        Whether to request those kernels. A model that the runtime then cannot open is opened without them, and
+        :meth:`facts` records this.
     """
 
     name, package = "onnxruntime", "onnxruntime"
@@ -92,8 +92,8 @@ class OnnxRuntime(Backend):
             options.enable_profiling, options.profile_file_prefix = True, profile
         try:
             return onnxruntime.InferenceSession(_model(self._subject), options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # the runtime has a class of its own for every kind of wrong file
-            raise BackendMissingError(f"onnxruntime does not take {self._subject.name}: {str(error)[:200]}") from error
+        except Exception as error:  # the runtime has its own class for every kind of invalid file
+            raise BackendMissingError(f"onnxruntime cannot load {self._subject.name}: {str(error)[:200]}") from error
 
     def _run(self) -> None:
         self._output = self._session.run(None, self._inputs)
@@ -103,7 +103,7 @@ class OnnxRuntime(Backend):
         return flat(self._output[0])
 
     def layers(self, iterations: int) -> tuple[str, list[dict[str, float]]]:
-        """Read the runtime's own profile of a second session; what it fused away takes no time of its own."""
+        """Read the runtime's profile of a second session; operators fused away take no time of their own."""
         with tempfile.TemporaryDirectory() as folder:
             session = self._opened(str(Path(folder) / "profile"))
             for _ in range(iterations + _WARM):
@@ -123,12 +123,12 @@ class OnnxRuntime(Backend):
         return "the runtime's own profile, to the microsecond", rounds[_WARM:]
 
     def facts(self) -> dict[str, Any]:
-        """Return whether the runtime was asked for integer kernels that do not saturate."""
+        """Return whether non-saturating integer kernels were requested."""
         return {"session.x64quantprecision": self._precise}
 
 
 def _owner(node: str, known: list[str]) -> str:
-    """Return the layer that a node of the optimised graph stands for.
+    """Return the layer that a node of the optimised graph belongs to.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def _owner(node: str, known: list[str]) -> str:
 
 
 class OpenVino(Backend):
-    """OpenVINO's processor plug-in, for latency, and told not to compute FP32 in BF16 where the processor could."""
+    """OpenVINO's CPU plug-in, in latency mode, with BF16 disabled for FP32 networks."""
 
     name, package = "openvino", "openvino"
     kinds, formats = ("chain", "onnx"), ("fp32", "int8")
@@ -165,8 +165,8 @@ class OpenVino(Backend):
         try:
             model = core.read_model(_model(self._subject))
             compiled = core.compile_model(model, "CPU", settings)
-        except Exception as error:  # one class for all: a wrong file, an operator that it lacks
-            raise BackendMissingError(f"openvino does not take {self._subject.name}: {str(error)[:200]}") from error
+        except Exception as error:  # one class for all: an invalid file, an unsupported operator
+            raise BackendMissingError(f"openvino cannot load {self._subject.name}: {str(error)[:200]}") from error
         if self._subject.net is not None:
             given: Any = {0: self._subject.batch.transpose(0, 3, 1, 2).copy()}
         else:
@@ -185,7 +185,7 @@ class OpenVino(Backend):
         return flat(self._request.get_output_tensor(0).data)
 
     def layers(self, iterations: int) -> tuple[str, list[dict[str, float]]]:
-        """Read the plug-in's own profile; what it fused away takes no time of its own."""
+        """Read the plug-in's profile; operators fused away take no time of their own."""
         request, given = self._opened(True)
         known = [layer.name for layer in self._subject.net.layers] if self._subject.net else []
         rounds = []
@@ -204,7 +204,7 @@ class OpenVino(Backend):
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what a library in C++ writes to standard error by itself off the screen."""
+    """Suppress direct output of a C++ library to standard error."""
     sys.stderr.flush()
     kept = os.dup(2)
     with open(os.devnull, "w", encoding="utf-8") as nothing:
@@ -223,7 +223,7 @@ class LiteRT(Backend):
     kinds, formats, channels_last = ("chain", "tflite"), ("fp32", "int8"), True
 
     def setup(self, subject: Subject, threads: int) -> None:
-        """Make an interpreter and its tensors."""
+        """Build an interpreter and allocate its tensors."""
         from ai_edge_litert.interpreter import Interpreter
 
         self._subject, self._threads = subject, threads
@@ -233,7 +233,7 @@ class LiteRT(Backend):
                 self._interpreter = Interpreter(model_content=content, num_threads=threads)
                 self._interpreter.allocate_tensors()
         except (ValueError, RuntimeError) as error:
-            raise BackendMissingError(f"litert does not take {subject.name}: {str(error)[:200]}") from error
+            raise BackendMissingError(f"litert cannot load {subject.name}: {str(error)[:200]}") from error
         for each in self._interpreter.get_input_details():
             if subject.net is None:
                 values = _given(each["shape"], each["dtype"])
@@ -253,7 +253,7 @@ class LiteRT(Backend):
         return flat((values.astype(np.float32) - scales[1]) * np.float32(scales[0]) if scales[0] else values)
 
     def layers(self, iterations: int) -> tuple[str, list[dict[str, float]]]:
-        """Time each layer as a model of its own: the interpreter's Python interface has no profile."""
+        """Time each layer as a separate model: the interpreter's Python interface has no profile."""
         if self._subject.net is None:
             return super().layers(iterations)
         return stepped(LiteRT, self._subject, self._threads, iterations)

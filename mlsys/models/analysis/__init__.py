@@ -1,4 +1,4 @@
-"""Where a network's time goes on a device, and what there is to gain."""
+"""Bottleneck analysis: the time of a network on a device, its limits, and possible gains."""
 
 from mlsys.models.analysis.answer import Analysis
 from mlsys.models.analysis.deprecated import analyse

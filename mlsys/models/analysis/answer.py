@@ -1,8 +1,9 @@
-"""What an analysis answers with: times and energy of a network, with their range, and what could be gained."""
+"""Result of an analysis: times and energy of a network, their ranges, and possible gains."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,47 +22,47 @@ from mlsys.provenance import Fact, origin_of, used_facts
 from mlsys.units import Quantity, total
 from mlsys.workloads.operator import DECODE, NETWORK, PREFILL
 
-# What a sample is: of a step, the one token that each sequence gets.
+# Unit in which results of a pass are counted: for a decoding step, the one token of each sequence.
 SAMPLES = {NETWORK: "samples", PREFILL: "prompts", DECODE: "tokens"}
 _CHANGES_SHOWN, _WORTH_SHOWING = 9, 1.005
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """Where the time of a network goes on a device, and what there is to gain.
+    """Time of a network on a device by operator and cause, with possible gains.
 
     Attributes
     ----------
     device, workload, precision
-        What was asked.
+        Names of the device, the workload and the number format.
     samples, batched
-        What one pass answers: its batch, or 1 where the inputs have no batch axis.
+        Samples of one pass: its batch, or 1 where the inputs have no batch axis.
     setting, calibration
-        The kind of software that was asked for, and whose fitted parameters were used.
+        The requested kind of software, and the setting whose fitted parameters were used.
     roofline
-        The lower bound, with a child for each operator.
+        The lower bound, with one child per operator.
     estimate
-        Calibrated time, s; the sum over ``operators``.
+        Calibrated time, s: the sum over ``operators``.
     peak, ridge
-        Dense peak, and the intensity above which it can be reached.
+        Dense peak, and the lowest intensity at which it can be reached.
     operators
-        In the order in which they run.
+        In execution order.
     groups
-        Longest time first; every operator is in exactly one.
+        Longest time first; every operator is in exactly one group.
     changes
-        What ifs, largest gain first.
+        What-ifs, largest gain first.
     assumptions
-        In words.
+        Assumptions, in words.
     interval
-        How far the estimate may be off, and what that rests on.
+        80 % interval of the estimate, and its basis.
     twin
         The device itself.
     memory
-        What must lie in its memory, and whether that fits: the times are as if it did.
+        Memory requirement, and whether it fits; the times assume that it does.
     network
-        How the network was sized and fused.
+        Sizes and fusion of the network.
     kind
-        Of the network, as :attr:`mlsys.workloads.Network.kind` has it.
+        Kind of workload, as in :attr:`mlsys.workloads.Network.kind`.
     """
 
     device: str
@@ -87,30 +88,30 @@ class Analysis:
 
     @property
     def time(self) -> Quantity:
-        """The calibrated time, s: ``estimate``, by the name that it has in every result."""
+        """The calibrated time, s: the same as ``estimate``."""
         return self.estimate
 
     @property
     def bound_by(self) -> str:
-        """What holds most of the time, ``"compute"``, ``"memory"`` or ``"launch"``: the same as ``held_by``."""
-        return self.held_by
+        """The cause of most of the time, ``"compute"``, ``"memory"`` or ``"launch"``: the same as ``limited_by``."""
+        return self.limited_by
 
     @property
     def parts(self) -> FrozenDict[str, Quantity]:
         """Seconds by cause; they sum to ``time``."""
-        held = {cause: self.share_held_by(cause) * self.estimate for cause in ("compute", "memory", "launch")}
+        held = {cause: self.share_limited_by(cause) * self.estimate for cause in ("compute", "memory", "launch")}
         return FrozenDict(held)
 
     @property
     def software(self) -> SoftwareStack:
-        """The software that was asked for, or the usual one."""
+        """The software that was requested, or the default."""
         return SoftwareStack.parse(self.setting)
 
     @property
     def energy(self) -> InferenceEnergy | None:
-        """Energy of one pass at the estimated time, J; None where no power of the device or its class is known.
+        """Energy of one pass at the estimated time, J; None if no power of the device or its class is known.
 
-        That of a card follows its work, :func:`mlsys.models.energy.cards.card_power`; that of others hardly does.
+        A card's power depends on its work (:func:`mlsys.models.energy.cards.card_power`), that of other devices hardly.
         """
         low, high = (float((time / self.estimate).m_as("")) for time in self.range)
         drawn = card_power(self.twin, self.precision, self.flops, self.data, self.estimate)
@@ -118,56 +119,56 @@ class Analysis:
 
     @property
     def range(self) -> tuple[Quantity, Quantity]:
-        """Between which times four measurements in five should lie, s; neither is below the bound."""
+        """80 % interval of the time, s; neither end is below the bound."""
         low, high = (max(self.estimate * factor, self.bound) for factor in (self.interval.low, self.interval.high))
         return low, high
 
     def speed_over(self, other: Analysis) -> tuple[float, float, float]:
-        """Return how many times as fast as another the device is, and between what four measurements in five lie.
+        """Return the speed of the device relative to another, and its 80 % interval.
 
-        Both are analysed as whoever measures them all, with ``source=ALL_SOURCES``; else the range is too wide.
+        Analyse both with ``source=ALL_SOURCES``, as measured by one source; otherwise the interval is too wide.
         """
         speed = float((other.estimate / self.estimate).m_as(""))
         own, its = ([float((end / each.estimate).m_as("")) for end in each.range] for each in (self, other))
         low, high = speed_range((its[0], its[1]), (own[0], own[1]))
         return speed, low * speed, high * speed
 
-    def apart_from(self, other: Analysis) -> bool:
-        """Return whether one of two estimates can be told to be faster: the range of their ratio leaves out one."""
+    def differs_from(self, other: Analysis) -> bool:
+        """Return whether the difference in speed is significant: the range of the ratio does not contain 1."""
         _, low, high = self.speed_over(other)
         return low > 1 or high < 1
 
     def overlaps(self, other: Analysis) -> bool:
-        """Return whether the ranges of the two times overlap: then the faster of two told apart is so probably."""
+        """Return whether the two time ranges overlap; the device ranked faster is then only probably faster."""
         (low, high), (its_low, its_high) = self.range, other.range
         return bool(low <= its_high and its_low <= high)
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """Every fact that the analysis read, each once."""
+        """Facts that the analysis read, without duplicates."""
         own = origin_of(self)
         tried = used_facts(*(change.time for change in self.changes))
         return tuple(dict.fromkeys((*(own.facts() if own is not None else ()), *self.roofline.facts, *tried)))
 
     def record(self) -> dict[str, Any]:
-        """Return the analysis as plain data, for JSON: a line in SI units, operators, groups and changes."""
+        """Return the analysis as plain data, for JSON: a summary in SI units, operators, groups and changes."""
         from mlsys.models.analysis.record import report
 
         return report(self)
 
     @property
     def bound(self) -> Quantity:
-        """Least time of the whole by the roofline, s."""
+        """Lower bound of the time by the roofline, s."""
         return self.roofline.time
 
     @property
     def batch_in_words(self) -> str:
-        """Such as ``"batch 32"``, or ``"no batch axis"``."""
+        """Text such as ``"batch 32"`` or ``"no batch axis"``."""
         return f"batch {self.samples}" if self.batched else "no batch axis"
 
     @property
     def rate(self) -> Quantity:
-        """Samples in a second at the estimated time, 1/s."""
+        """Samples per second at the estimated time, 1/s."""
         rate: Quantity = (self.samples / self.estimate).to("1/s")
         return rate
 
@@ -178,41 +179,54 @@ class Analysis:
 
     @property
     def data(self) -> Quantity:
-        """Compulsory bytes of all operators, each run on its own."""
+        """Compulsory bytes of all operators, each run separately."""
         return total((operator.data for operator in self.operators), "byte")
 
     @property
     def weights(self) -> Quantity:
-        """Bytes of parameters that one pass reads."""
+        """Parameter bytes that one pass reads."""
         return total((operator.weights for operator in self.operators), "byte")
 
     @property
     def intensity(self) -> Quantity:
-        """Arithmetic intensity of the whole."""
+        """Arithmetic intensity of the whole network."""
         intensity: Quantity = (self.flops / self.data).to("FLOP/byte")
         return intensity
 
     @property
     def utilisation(self) -> float:
-        """Part of the dense peak that the estimate attains."""
+        """Attained fraction of the dense peak."""
         return float((self.flops / self.estimate / self.peak).m_as(""))
 
-    def share_held_by(self, cause: str) -> float:
-        """Return the part of the estimate held by ``"compute"``, ``"memory"`` or ``"launch"``."""
-        return sum(operator.share for operator in self.operators if operator.held_by == cause)
+    def share_limited_by(self, cause: str) -> float:
+        """Return the fraction of the estimate limited by ``"compute"``, ``"memory"`` or ``"launch"``."""
+        return sum(operator.share for operator in self.operators if operator.limited_by == cause)
+
+    @property
+    def limited_by(self) -> str:
+        """Cause that limits most of the estimate."""
+        return max(("compute", "memory", "launch"), key=self.share_limited_by)
 
     @property
     def held_by(self) -> str:
-        """The cause that holds most of the estimate."""
-        return max(("compute", "memory", "launch"), key=self.share_held_by)
+        """Deprecated name of :attr:`limited_by`, kept for one release."""
+        warnings.warn("Analysis.held_by is deprecated: write limited_by", DeprecationWarning, stacklevel=2)
+        return self.limited_by
+
+    def share_held_by(self, cause: str) -> float:
+        """Return :meth:`share_limited_by`; deprecated, kept for one release."""
+        warnings.warn(
+            "Analysis.share_held_by() is deprecated: write share_limited_by()", DeprecationWarning, stacklevel=2
+        )
+        return self.share_limited_by(cause)
 
     def costliest(self, count: int = 5) -> tuple[Repeated, ...]:
-        """Return the operators with the longest time, those that are alike taken together.
+        """Return the operators with the longest time, with identical operators combined.
 
         Parameters
         ----------
         count
-            How many are returned at most.
+            Maximum number of operators returned.
         """
         alike: dict[tuple[object, ...], list[OperatorTime]] = {}
         for operator in self.operators:
@@ -229,29 +243,29 @@ class Analysis:
 
     @property
     def first(self) -> str:
-        """What to fix first, and what it gives at most, in one sentence."""
+        """Advice in one sentence: what to fix first, and the upper bound of its gain."""
         reachable = [change for change in self.changes if change.change == AT_PEAK]
         if not reachable:
             return "Nothing to fix: every operator runs at the compute peak."
         best = reachable[0]
         text = (
-            f"Fix first: {best.target}, {best.share:.0%} of the time. If {AT_PEAK}, the whole would be "
+            f"Fix first: {best.target}, {best.share:.0%} of the time. Running {AT_PEAK}, they would make it "
             f"{best.speedup:.2f}× as fast"
-            + ("." if math.isinf(best.limit) else f"; more than {best.limit:.2f}× is out of reach there.")
+            + ("." if math.isinf(best.limit) else f"; the limit for these operators is {best.limit:.2f}×.")
         )
         step = next((change for change in self.changes if change.change not in (AT_PEAK, NO_TIME)), None)
-        return text if step is None else f"{text} The largest step at hand: if {step.change}, {step.speedup:.2f}×."
+        return text if step is None else f"{text} The largest practical step: {step.change}, {step.speedup:.2f}×."
 
     def explain(self, count: int = 10) -> str:
-        """Return the analysis as text: totals, the costliest operators, and what to change.
+        """Return the analysis as text: totals, the costliest operators, and possible changes.
 
         Parameters
         ----------
         count
-            How many operators are listed.
+            Number of operators listed.
         """
         side = "above" if self.intensity >= self.ridge else "below"
-        causes = ", ".join(f"{cause} {self.share_held_by(cause):.0%}" for cause in ("compute", "memory", "launch"))
+        causes = ", ".join(f"{cause} {self.share_limited_by(cause):.0%}" for cause in ("compute", "memory", "launch"))
         listed = self.costliest(count)
         width = max(len("operator"), *(len(entry.operator.name) for entry in listed))
         lines = [
@@ -262,21 +276,21 @@ class Analysis:
             f"(80 % interval: {self.interval.why})",
             f"  rate          {natural(self.rate.m_as('1/s'))} {SAMPLES[self.kind]}/s",
             *_energy_lines(self.energy),
-            f"  held by       {causes}",
+            f"  limited by    {causes}",
             f"  work          {self.flops.to_compact():.4g}, {self.utilisation:.1%} of {self.peak:.4g}",
             f"  bytes         {self.data.to_compact():.4g}, weights {self.weights.to_compact():.4g}",
             f"  memory        {self.memory}",
             f"  intensity     {self.intensity:.4g}, {side} the ridge of {self.ridge:.4g}",
             "",
             f"{'operator':<{width}}  {'kind':<14} {'times':>5} {'share':>6} {'each':>10} {'at least':>10} "
-            f"{'of peak':>8}  held by",
+            f"{'of peak':>8}  limited by",
         ]
         for entry in listed:
             operator = entry.operator
             each, least = (f"{time.to_compact():.4g}" for time in (operator.estimate, operator.bound))
             lines.append(
                 f"{operator.name:<{width}}  {operator.kind:<14} {entry.times:>5} {entry.share:>6.1%} {each:>10} "
-                f"{least:>10} {operator.utilisation:>8.1%}  {operator.held_by}"
+                f"{least:>10} {operator.utilisation:>8.1%}  {operator.limited_by}"
             )
         rest = len(self.operators) - sum(entry.times for entry in listed)
         if rest:
@@ -293,7 +307,7 @@ def _energy_lines(energy: InferenceEnergy | None) -> list[str]:
         return []
     low, high = (f"{bound.to_compact():.3g}" for bound in energy.range)
     return [
-        f"  energy        {energy.energy.to_compact():.3g} a pass, the machine at rest {energy.static_share:.0%} of "
-        f"it; {energy.power.power.to_compact():.3g} at work",
+        f"  energy        {energy.energy.to_compact():.3g} per pass, {energy.static_share:.0%} of it idle power; "
+        f"{energy.power.power.to_compact():.3g} under load",
         f"                {low} to {high}  (80 % interval: {energy.power.why})",
     ]

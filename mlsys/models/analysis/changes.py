@@ -1,4 +1,4 @@
-"""What ifs: the same kernels with one thing changed, timed again by the same model."""
+"""What-ifs: the same kernels with one factor changed, timed by the same model."""
 
 from __future__ import annotations
 
@@ -33,37 +33,37 @@ __all__ = [
     "weights_of_twice_the_batch",
 ]
 
-HALF_WEIGHTS = "their weights had half the bits"
-NO_LAUNCH = "launches cost nothing"
-TWICE_THE_BATCH = "the batch were twice as large, for each sample"
+HALF_WEIGHTS = "half the bits per weight"
+NO_LAUNCH = "no launch overhead"
+TWICE_THE_BATCH = "twice the batch, per sample"
 A_LITTLE = 1 + 1e-6
-"""Factor on a rate in a trial: a result that changes depends on the rate, another only compares it."""
+"""Factor on a rate in a trial: a result that changes depends on the rate; otherwise the rate was only compared."""
 WHOLE = "all operators"
 
 _S = ureg.Unit("s")
-_ROUNDING = 1e-9  # a share that near to 1 is the whole
+_ROUNDING = 1e-9  # a share this close to 1 is the whole
 Mask = NDArray[np.bool_]
 Array = NDArray[np.float64]
 
 
 def fastest_rate(machine: MachineView) -> float:
-    """Return the highest dense rate of the format of a machine, FLOP/s."""
+    """Return the highest dense rate of a machine's format, FLOP/s."""
     return max(rate for rate in (machine.matrix, machine.vector) if rate is not None)
 
 
 @dataclass(frozen=True)
 class TimingModel:
-    """The calibrated model of one machine and one kind of software.
+    """The calibrated model for one machine and one kind of software.
 
     Attributes
     ----------
     engine, parameters
-        Of the model.
+        Inputs of the model.
     peak, bandwidth
-        Of the roofline, whose time no kernel's falls below: FLOP/s and byte/s.
+        Rates of the roofline, which no kernel's time falls below: FLOP/s and byte/s.
     machine
-        Whose fastest unit a kernel at its peak would run on; None where nobody asks.
-    stays
+        The machine, whose fastest unit a kernel at its peak would use; None if not needed.
+    cached
         Whether data that fit stay in the last cache between kernels.
     """
 
@@ -72,7 +72,7 @@ class TimingModel:
     peak: float
     bandwidth: float
     machine: MachineView | None
-    stays: bool
+    cached: bool
 
     @property
     def fastest(self) -> float:
@@ -81,20 +81,20 @@ class TimingModel:
         return fastest_rate(self.machine)
 
     def settled(self) -> TimingModel:
-        """Return the model with the plain numbers of its machine, as they are now: it travels to other processes."""
+        """Return the model with its machine as plain numbers at their current values, for pickling."""
         return replace(self, engine=self.engine.settled(), machine=None)
 
     def as_used(self, setting: str, samples: float) -> TimingModel:
-        """Return the model of a machine as a setting's programs use it for some samples."""
+        """Return the model of a machine as a setting's programs use it for the given number of samples."""
         return replace(self, engine=as_used(self.engine, setting, samples))
 
     def decisive(self, work: Work) -> tuple[str, ...]:
-        """Return the rates of the engine that the time of the whole comes from: those that move it at once."""
+        """Return the rates of the engine that determine the total time: a small change of them changes it."""
         whole = self.seconds(work)
         return tuple(name for name in CaseBatch.RECORDED if self._with_more(name).seconds(work) != whole)
 
     def idle(self, work: Work) -> tuple[str, ...]:
-        """Return the rates of the engine that the time never comes from: far less of them and far more leave it."""
+        """Return the rates of the engine that never determine the time: even large changes leave it unchanged."""
         whole = self.seconds(work)
         names = (*CaseBatch.RECORDED, "cache")
         return tuple(
@@ -108,12 +108,12 @@ class TimingModel:
         return replace(self, engine=self.engine.changed(**more), **bound)
 
     def times(self, work: Work) -> KernelTimes:
-        """Return what one launch of each kernel takes."""
-        times = kernel_times(CaseBatch.of([(self.engine, work, self.stays)]), self.parameters.vectorised())
+        """Return the time of one launch of each kernel."""
+        times = kernel_times(CaseBatch.of([(self.engine, work, self.cached)]), self.parameters.vectorised())
         return times.at_least(work["flops"], work["moved"], self.peak, self.bandwidth)
 
     def seconds(self, work: Work) -> float:
-        """Return the time of the whole."""
+        """Return the total time in seconds."""
         return float(self.times(work).seconds @ work["count"])
 
 
@@ -124,18 +124,18 @@ def changes_tried(
     more_weights: Array,
     narrower: tuple[str, TimingModel] | None = None,
 ) -> tuple[WhatIf, ...]:
-    """Return the changes that gain something, largest gain first.
+    """Return the changes with a gain, largest gain first.
 
     Parameters
     ----------
     work, timing
         The kernels, and the model that times them.
     groups
-        With the kernels that belong to each.
+        Groups of operators, each with the mask of its kernels.
     more_weights
-        Times as many weights at twice the batch; see :func:`doubled`.
+        Factor of each kernel's weights at twice the batch; see :func:`doubled`.
     narrower
-        A precision of half the size that the device has, and its model.
+        The fastest half-size precision for which the device has a peak, and its model; None if there is none.
     """
     times = timing.times(work)
     whole = float(times.seconds @ work["count"])
@@ -145,7 +145,7 @@ def changes_tried(
         at_peak = np.minimum(own, work["flops"] * work["count"] * here / timing.fastest)
         halved = timing.seconds(scaled_traffic(work, here, weights=0.5))
         for change, after in (
-            (NO_TIME, whole - own.sum() if group.share < 1 - _ROUNDING else whole),  # of all there is, it says nothing
+            (NO_TIME, whole - own.sum() if group.share < 1 - _ROUNDING else whole),  # meaningless for the whole network
             (AT_PEAK, whole - own.sum() + at_peak.sum()),
             (HALF_WEIGHTS, halved),
         ):
@@ -157,13 +157,13 @@ def changes_tried(
         name, other = narrower
         everywhere = np.ones(len(work["count"]), dtype=bool)
         after = other.seconds(scaled_traffic(work, everywhere, weights=0.5, other=0.5))
-        changes.append(_change(f"every value were {name}", WHOLE, 1.0, whole, after))
+        changes.append(_change(f"all values in {name}", WHOLE, 1.0, whole, after))
     gaining = [change for change in changes if change.saved.m_as("s") > 1e-9 * whole]
     return tuple(sorted(gaining, key=lambda change: -change.saved.m_as("s")))
 
 
 def scaled_traffic(work: Work, here: Mask, *, weights: float = 1.0, other: float = 1.0) -> Work:
-    """Return the kernels with the bytes of weights, and of all else, scaled where ``here``."""
+    """Return the kernels with the bytes of weights, and all other bytes, scaled where ``here``."""
     columns = work.columns.copy()
     held, rest = work["weights"], work["moved"] - work["weights"]
     columns[Work.FIELDS.index("weights")] = held * np.where(here, weights, 1.0)
@@ -172,15 +172,15 @@ def scaled_traffic(work: Work, here: Mask, *, weights: float = 1.0, other: float
 
 
 def weights_of_twice_the_batch(network: Network, work: Work) -> Array:
-    """Return, for each kernel, how many times as many weights it reads at twice the batch.
+    """Return the factor by which each kernel's weights grow at twice the batch.
 
-    Once for all samples, so 1; row by row for each of them, as an embedding does, 2. Of experts that a batch visits a
-    part q of all at random, twice as many samples visit 1 - (1 - q)² = q (2 - q).
+    1 for weights shared by all samples; 2 for weights read row by row for each sample, as by an embedding. If a batch
+    visits a random fraction q of all experts, twice as many samples visit 1 - (1 - q)² = q (2 - q).
 
     Parameters
     ----------
     network, work
-        Kernels as :func:`mlsys.models.estimate.lowering.expert_by_expert` has them.
+        Kernels as returned by :func:`mlsys.models.estimate.lowering.expert_by_expert`.
     """
     times = np.ones(len(work["count"]))
     several = (work["kind"] == MATMUL) & (work["weights"] > 0) & (work["batch"] > 1)
@@ -194,17 +194,17 @@ def weights_of_twice_the_batch(network: Network, work: Work) -> Array:
 
 
 def doubled(work: Work, more_weights: Array) -> Work:
-    """Return the kernels at twice the batch: all but the weights, which the batch shares, or reads a few more of.
+    """Return the kernels at twice the batch: everything doubles except weights, which the batch shares in part.
 
-    Products with weights get twice the rows, those without twice the copies; where there are more weights, of other
-    experts, there are as many more products of fewer rows each.
+    Products with weights get twice the rows, products without weights twice the copies; where more experts are visited,
+    the number of products grows by that factor and each has fewer rows.
 
     Parameters
     ----------
     work
         Kernels.
     more_weights
-        As :func:`weights_of_twice_the_batch` returns them.
+        As returned by :func:`weights_of_twice_the_batch`.
     """
     columns = work.columns.copy()
     index = Work.FIELDS.index

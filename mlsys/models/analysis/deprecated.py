@@ -1,4 +1,4 @@
-"""The old name of :func:`mlsys.models.analysis.analyze`, for one release."""
+"""The deprecated name of :func:`mlsys.models.analysis.analyze`, kept for one release."""
 
 import warnings
 from typing import Any
@@ -10,15 +10,14 @@ from mlsys.workloads.operator import Network
 
 
 def analyse(device: Device, network: Network, *, setting: str | None = None, **options: Any) -> Analysis:
-    """Return what ``analyze(device, network, software=setting)`` returns; deprecated.
+    """Return ``analyze(device, network, software=setting)``; deprecated.
 
     .. deprecated:: 0.2
-       It used to run every operator of a network that was not fused as a kernel of its own: give the network as
-       ``mapping`` for that.
+       It ran every operator of an unfused network as a separate kernel: pass the network as ``mapping`` for that.
     """
     warnings.warn(
-        "analyse() is deprecated and goes with the next release: write analyze(), with `software` for `setting`. "
-        "Both fuse operators as the software does; analyze(device, network, network) fuses none",
+        "analyse() is deprecated and will be removed in the next release: write analyze(), with `software` instead of "
+        "`setting`. Both fuse operators as the software does; analyze(device, network, network) disables fusion",
         DeprecationWarning,
         stacklevel=2,
     )

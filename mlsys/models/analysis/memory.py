@@ -1,4 +1,4 @@
-"""Whether a network fits the memory of a device, beside how long it would take there."""
+"""Memory requirement of a network compared with the capacity of a device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlsys.workloads.workload import Workload
 
 @dataclass(frozen=True)
 class MemoryNeed:
-    """What must lie in memory at least, and how much there is.
+    """Least memory that a network needs, and the capacity of the device.
 
     Attributes
     ----------
@@ -24,8 +24,8 @@ class MemoryNeed:
         All weights as they are stored, the values of the fullest operator, and the keys, values and recurrent states
         that a step of decoding leaves; byte.
     capacity
-        Of the main memory, byte; None where none is on record, and of a microcontroller, which keeps its weights in
-        flash: ``mlsys edge arena`` counts for it.
+        Capacity of the main memory, byte; None where none is on record, and for microcontrollers, which keep weights in
+        flash: see ``mlsys edge arena``.
     """
 
     needed: Quantity
@@ -33,15 +33,15 @@ class MemoryNeed:
 
     @property
     def fits(self) -> bool | None:
-        """Whether it fits; None where the capacity is not known."""
+        """Whether the network fits; None where the capacity is unknown."""
         return None if self.capacity is None else bool(self.needed <= self.capacity)
 
     def __str__(self) -> str:
-        needed = f"{self.needed.to_compact():.4g} needed at least"
+        needed = f"needs at least {self.needed.to_compact():.4g}"
         if self.capacity is None:
             return needed
-        room = f"{needed}, {self.capacity.to_compact():.4g} there"
-        return room if self.fits else f"{room}: does not fit; the times are as if it did"
+        room = f"{needed}, {self.capacity.to_compact():.4g} available"
+        return room if self.fits else f"{room}: does not fit; the times assume that it does"
 
 
 def memory_need(network: Network, device: Device, precision: str, loaded: Network | None = None) -> MemoryNeed:
@@ -71,7 +71,7 @@ def memory_need(network: Network, device: Device, precision: str, loaded: Networ
     kept = (arrays.kind == KINDS.index("attention")) & (network.kind == DECODE)
     most = values[~kept].max(initial=0.0) + (values * arrays.repeats)[kept].sum()
     needed = _weights(network if loaded is None else loaded, size) + float(most)
-    with unrecorded():  # stated beside the times, which do not depend on it
+    with unrecorded():  # printed next to the times, which do not depend on it
         main = view(device).main
         told = device.kind != "MCU" and main.has("capacity")
         return MemoryNeed(Q_(needed, "byte"), main.quantity("capacity") if told else None)

@@ -1,4 +1,4 @@
-"""From a device and a network to an analysis."""
+"""``analyze``: the analysis of a network on a device."""
 
 import re
 from dataclasses import replace
@@ -65,50 +65,48 @@ def analyze(
     precision: str | None = None,
     software: SoftwareStack | str | None = None,
     samples: int | None = None,
-    stays: bool = True,
+    cached: bool = True,
     source: str = "",
 ) -> Analysis:
-    """Return where the time of a network goes on a device, and what there is to gain.
+    """Return the time of a network on a device by operator and cause, with possible gains.
 
     Parameters
     ----------
     device
-        A twin with a peak in the precision.
+        A device with a peak in the precision.
     workload
-        A network. Its kernels run one after the other.
+        A network; its kernels run one after the other.
     mapping
-        Kernels that the workload runs as, such as ``fuse(workload)``; the workload itself runs every operator as a
-        kernel of its own. By default the software fuses operators as it does in use. Operators made by hand, and a
-        workload that is fused already, are kernels as they stand.
+        The kernels that the workload runs as, such as ``fuse(workload)``; the workload itself means one kernel per
+        operator. By default the software fuses operators as it does in use. Operators built by hand, and fused
+        workloads, are kernels already.
     precision
-        Format in which every value is stored and computed; by default what the workload states, or else FP16; for
-        operators made by hand, that of most of the work.
+        Format in which every value is stored and computed; defaults to the format of the workload, else FP16; for
+        operators built by hand, to the format of most of the work.
     software
-        Software that runs the network, or its name, such as ``"eager network on GPU"``; by default what usually runs
-        such work on such a device, see :func:`mlsys.models.software.software_of`.
+        Software that runs the network, or its name, such as ``"eager network on GPU"``; defaults to the typical
+        software for such work on such a device, see :func:`mlsys.models.software.software_of`.
     samples
-        Images, sequences or rows that one pass of the network answers; by default its batch. Only the
-        rate of the answer divides by it, and on a processor threads share it out. A pass of inputs without a batch
-        axis is one sample.
-    stays
-        Whether data that fit stay in the last cache between kernels, as the parameters were
-        fitted. False sends all of it to the main memory, as the roofline does. Either way the
-        estimate of no operator is below its bound.
+        Images, sequences or rows of one pass; defaults to the batch of the network. Only the rate depends on it, and
+        the way in which CPU threads share the work. A pass of inputs without a batch axis is one sample.
+    cached
+        Whether data that fit stay in the last-level cache between kernels, as assumed in the fit. False sends all data
+        to the main memory, as the roofline does. In both cases no operator's estimate is below its bound.
     source
-        Who measures, as for :func:`mlsys.models.estimate.ranges.range_of`; ``ALL_SOURCES`` of that module for
-        several analyses that are set side by side, because whoever measures them all brings the same habits to each.
+        Who measures, as for :func:`mlsys.models.estimate.ranges.range_of`; ``ALL_SOURCES`` of that module for analyses
+        that are compared with each other, since one source brings the same habits to all of them.
 
     Returns
     -------
     Analysis
-        Shares, times, bytes and work of the operators sum to the whole.
+        Shares, times, bytes and work of the operators sum to those of the network.
 
     Raises
     ------
     ArgumentError
         If the network is empty, or the device has no bandwidth on record.
     UnknownNameError
-        If the device lacks the precision, or the software was never fitted.
+        If the device lacks the precision, or the software was not fitted.
 
     References
     ----------
@@ -151,12 +149,12 @@ def analyze(
     result = roofline(device, recounted)
     with comparing():
         with recording() as read:
-            timing = timing_of(device, chosen, parameters, stays, whose).as_used(whose, samples)
+            timing = timing_of(device, chosen, parameters, cached, whose).as_used(whose, samples)
             estimate = timing.seconds(work)
         origin = _origin(network, timing, work, read)
         operators, groups = _divided(recounted, result, timing, Ran(work, ran.owner), origin)
         half = _narrower(device, chosen)
-        narrower = (half, timing_of(device, half, parameters, stays, whose).as_used(whose, samples)) if half else None
+        narrower = (half, timing_of(device, half, parameters, cached, whose).as_used(whose, samples)) if half else None
         changes = changes_tried(work, timing, groups, weights_of_twice_the_batch(recounted, work), narrower)
     analysis = Analysis(
         device=device.name,
@@ -174,7 +172,7 @@ def analyze(
         groups=tuple(group for group, _ in groups),
         changes=changes,
         assumptions=ground_rules(
-            result, any(operator.kind == "recurrent" for operator in network), precision, whose, calibration, stays
+            result, any(operator.kind == "recurrent" for operator in network), precision, whose, calibration, cached
         )
         + counted_as(network)
         + unfused_operators(network, run_as(whose))
@@ -184,45 +182,45 @@ def analyze(
         + waiting_threads(timing.engine)
         + kept_on_chip(held)
         + whole_buckets(whose)
-        + tuple(f"not recorded, assumed: {words}" for words in timing.engine.assumed),
+        + tuple(f"not on record, assumed: {words}" for words in timing.engine.assumed),
         interval=_interval(whose, device, network, source, estimate, result),
         twin=device,
         memory=memory_need(network, device, chosen, given),
         network=run,
         kind=network.kind,
     )
-    object.__setattr__(analysis, "_origin", origin)  # the trial changes depend on more facts
+    object.__setattr__(analysis, "_origin", origin)  # the what-if trials depend on further facts
     return analysis
 
 
 def _interval(setting: str, device: Device, network: Network, source: str, estimate: float, result: Result) -> Range:
-    """Return the interval of an estimate, which is held against its bound and does not come from it."""
+    """Return the interval of an estimate, limited by its bound without depending on it."""
     with comparing():
         bound = number_in(result.time, _S)
         return range_of(setting, device.id, network.name, source=source, seconds=max(estimate, bound), bound=bound)
 
 
 def timing_of(
-    device: Device, precision: str, parameters: Parameters, stays: bool = True, setting: str = ""
+    device: Device, precision: str, parameters: Parameters, cached: bool = True, setting: str = ""
 ) -> TimingModel:
-    """Return the calibrated model of a device in one precision, as :func:`analyze` uses it of a setting."""
+    """Return the calibrated model of a device in one precision, as :func:`analyze` uses it for a setting."""
     machine = view(device, precision)
     engine = engine_used(device, precision, setting)
-    return TimingModel(engine, parameters, machine.require("rate"), machine.main.require("bandwidth"), machine, stays)
+    return TimingModel(engine, parameters, machine.require("rate"), machine.main.require("bandwidth"), machine, cached)
 
 
 def engine_used(device: Device, precision: str, setting: str = "") -> Snapshot:
-    """Return the rates of a device in one precision, by the instructions that programs of a setting use."""
+    """Return the rates of a device in one precision, for the instructions that a setting's programs use."""
     machine = view(device, precision)
     rates = snapshot(replace(machine, unit="vector") if precision in ("fp32", "fp64") else machine).on_one_core()
     if precision == "int8" and re.match(r"(ncnn|mobile runtime)\b.* on CPU", setting):
         rates = widened(rates, device)
-    # The vector rate on record is FP32's; no format runs faster beside the products than in them.
+    # The recorded vector rate is FP32's; no other format runs faster in the work between products.
     return rates.changed(vector=lambda: min(rates.vector, rates.matmul))
 
 
 def _origin(network: Network, timing: TimingModel, work: Work, read: Seen) -> Step:
-    """Return what the estimate comes from, of what was read for it; the rest was compared with that."""
+    """Return the derivation of the estimate; facts read but not decisive are listed as compared."""
     with unrecorded():
         names, idle = timing.decisive(work), timing.idle(work)
     with recording() as held:
@@ -231,7 +229,7 @@ def _origin(network: Network, timing: TimingModel, work: Work, read: Seen) -> St
     with unrecorded(), recording() as unused:
         for name in idle:
             getattr(timing.engine, name)
-    with unrecorded(), recording() as kept:  # a fact may stand behind a rate that matters and one that never does
+    with unrecorded(), recording() as kept:  # one fact may determine both a decisive rate and an idle one
         for name in (name for name in (*CaseBatch.RECORDED, "cache") if name not in idle):
             getattr(timing.engine, name)
     for name in unused.keys() - held.keys() - kept.keys():
@@ -241,7 +239,7 @@ def _origin(network: Network, timing: TimingModel, work: Work, read: Seen) -> St
 
 
 def _narrower(device: Device, precision: str) -> str | None:
-    """Return the fastest precision of half the size that the device has a dense peak for."""
+    """Return the fastest half-size precision for which the device has a dense peak."""
     half = element_size(precision) / 2
     have = [name for name in device.precisions if element_size(name) == half and view(device, name).has("rate")]
     return max(have, key=lambda name: fastest_rate(view(device, name)), default=None)
@@ -272,7 +270,7 @@ def _recounted(operator: Operator, precision: str, ratio: float) -> Operator:
 
 
 def _resident(network: Network, held: Residence) -> Network:
-    """Return the network as a chip without a memory of its own sees it: only what its host sends is moved."""
+    """Return the network with the traffic of a chip without external memory: only what its host sends."""
     arrays = network.arrays
     sent, changed = sent_bytes(held.times, arrays.weights), {}
     for row, operator in zip(arrays.order.tolist(), network, strict=True):
@@ -284,13 +282,13 @@ def _resident(network: Network, held: Residence) -> Network:
 def _divided(
     network: Network, result: Result, timing: TimingModel, ran: Ran, origin: Step
 ) -> tuple[tuple[OperatorTime, ...], tuple[tuple[BottleneckGroup, NDArray[np.bool_]], ...]]:
-    """Return the time of each operator, and the groups with the kernels in each."""
+    """Return the time of each operator, and the groups with their kernel masks."""
     work, owner = ran
     times = timing.times(work)
     order = network.arrays.order
     spent = times.seconds * work["count"]
     whole = float(spent.sum())
-    # An operator may run as several kernels, and have copies beside them.
+    # An operator may run as several kernels, and with layout copies.
     seconds = np.bincount(owner, spent) / network.arrays.repeats
     held = np.where(
         times.launch > np.maximum(times.working, times.moving),
@@ -303,7 +301,7 @@ def _divided(
     product = work["kind"] == MATMUL
     operators = []
     for row, operator, child in zip(order, network, result.children, strict=True):
-        # Convolutions that are no product of matrices run on the vector units, and are looked after by themselves.
+        # Convolutions that are not matrix products run on the vector units and form groups of their own.
         kinds[row] = "depthwise conv2d" if operator.kind == "conv2d" and not product[row] else operator.kind
         time = float(seconds[row])
         flops = operator.flops
@@ -315,7 +313,7 @@ def _divided(
                 estimate=computed(time, _S, origin),
                 share=time / whole,
                 bound_by=child.bound_by,
-                held_by=str(held[longest[row]]),
+                limited_by=str(held[longest[row]]),
                 flops=flops,
                 data=operator.data.to("byte"),
                 weights=operator.weights.to("byte"),

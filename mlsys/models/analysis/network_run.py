@@ -1,4 +1,4 @@
-"""How a network was sized and fused for an analysis."""
+"""Sizes and fusion of a network in an analysis."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from mlsys.workloads.used_sizes import sizes_in_words, sizes_used
 from mlsys.workloads.workload import Workload
 
 DEFAULT_PRECISION = "fp16"
-"""Number format of an estimate where neither the caller nor the network states one."""
+"""Number format of an estimate where neither the caller nor the network specifies one."""
 
 
 @dataclass(frozen=True)
 class NetworkRun:
-    """How a network was sized and fused for an analysis.
+    """Sizes and fusion of a network in an analysis.
 
     Attributes
     ----------
     sizes
         Batch, sequence, image, number format, source and notes, as plain data.
     product_flops
-        Work in products of the network, FLOP.
+        FLOP of the network's matrix products.
     kernels
-        How many kernels the operators run as, in words.
+        Number of kernels that the operators run as, in words.
     sizes_in_words
-        The sizes as text, with a line for each note.
+        The sizes as text, with one line per note.
     """
 
     sizes: Mapping[str, Any]
@@ -40,7 +40,7 @@ class NetworkRun:
 
     @classmethod
     def of(cls, network: Network, kernels: Network) -> NetworkRun:
-        """Return how ``network`` was run as ``kernels``.
+        """Return the sizes and fusion of ``network``, run as ``kernels``.
 
         Examples
         --------
@@ -53,7 +53,7 @@ class NetworkRun:
         return cls(sizes, network.product_flops.m_as("FLOP"), kernels_used(network, kernels), sizes_in_words(network))
 
     def merged(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the record of an analysis with how the network was sized and fused."""
+        """Return the record of an analysis with the sizes and fusion of its network."""
         return {
             **self.sizes,
             **record,
@@ -67,27 +67,27 @@ class NetworkRun:
 
 
 def kernels_used(network: Network, kernels: Network) -> str:
-    """Return in words how many kernels the operators of a network run as.
+    """Return a description of the number of kernels that a network's operators run as.
 
     Examples
     --------
     >>> from mlsys.mapping.fusion import as_kernels
     >>> from mlsys.workloads import load
     >>> kernels_used(load("resnet50"), as_kernels(load("resnet50")))
-    '54 kernels for 174 operators: fused as the software does, or as the catalogue lists them'
+    '54 kernels for 174 operators: fused as by the software, or as listed in the catalogue'
     """
     count = f"{len(kernels)} kernel{'' if len(kernels) == 1 else 's'}"
     if isinstance(network, FusedWorkload):
         return f"{count} for {len(network.unfused)} operators: fused by the caller"
     if len(kernels) == len(network):
         return f"{count}, one for each operator: not fused"
-    return f"{count} for {len(network)} operators: fused as the software does, or as the catalogue lists them"
+    return f"{count} for {len(network)} operators: fused as by the software, or as listed in the catalogue"
 
 
 def precision_of(workload: Network, precision: str | None) -> str | None:
-    """Return the number format of the arithmetic; None where operators made by hand say it themselves.
+    """Return the compute format; None where operators built by hand specify their own.
 
-    It is the requested one, or what the workload states, or else FP16.
+    It is the requested format, else that of the workload, else FP16.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def precision_of(workload: Network, precision: str | None) -> str | None:
 
 
 def in_format(workload: Network, precision: str | None) -> Network:
-    """Return a network with every value stored in a number format, where it can be converted.
+    """Return a network with every value stored in a number format, if it can be converted.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The parts of an analysis: operators, groups of them, and changes with their gain."""
+"""Parts of an analysis: operators, groups of operators, and what-if changes with their gains."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from dataclasses import dataclass
 
 from mlsys.units import Quantity
 
-NO_TIME = "they took no time"
-AT_PEAK = "they ran at the compute peak"
+NO_TIME = "in zero time"
+AT_PEAK = "at the compute peak"
 
 
 @dataclass(frozen=True)
 class OperatorTime:
-    """One operator: its least time, its expected time, and why.
+    """One operator: its bound, its estimated time, and what limits it.
 
     Attributes
     ----------
     name, kind
-        Of the operator.
+        Name and kind of the operator.
     bound, estimate
-        Roofline and calibrated model, s.
+        Times of the roofline and of the calibrated model, s.
     share
-        Part of the network's estimate, 0 to 1.
-    bound_by, held_by
-        What the roofline, and what the calibrated model says: ``"compute"``, ``"memory"`` or ``"launch"``.
+        Fraction of the network's estimate, 0 to 1.
+    bound_by, limited_by
+        Limit in the roofline, and in the calibrated model: ``"compute"``, ``"memory"`` or ``"launch"``.
     flops, data, weights
-        Work, compulsory bytes, and the part of them that is parameters.
+        Work, compulsory bytes, and the parameter bytes among them.
     intensity
         FLOP/byte.
     utilisation
-        Part of the device's dense peak that the estimate attains.
+        Attained fraction of the device's dense peak.
     """
 
     name: str
@@ -38,7 +38,7 @@ class OperatorTime:
     estimate: Quantity
     share: float
     bound_by: str
-    held_by: str
+    limited_by: str
     flops: Quantity
     data: Quantity
     weights: Quantity
@@ -48,14 +48,14 @@ class OperatorTime:
 
 @dataclass(frozen=True)
 class Repeated:
-    """An operator that runs several times, as the layers of equal blocks do.
+    """An operator that runs several times, such as equal layers of equal blocks.
 
     Attributes
     ----------
     operator
-        One of them.
+        One of the occurrences.
     times
-        How often it runs.
+        Number of occurrences.
     """
 
     operator: OperatorTime
@@ -63,56 +63,56 @@ class Repeated:
 
     @property
     def share(self) -> float:
-        """Part of the network's estimate that all of them take."""
+        """Fraction of the network's estimate spent in all occurrences."""
         return self.operator.share * self.times
 
 
 @dataclass(frozen=True)
 class BottleneckGroup:
-    """Operators of one kind that are held by the same cause, as one would set about them.
+    """Operators of one kind with the same limit, to be optimised together.
 
     Attributes
     ----------
-    kind, held_by
-        What they have in common.
+    kind, limited_by
+        Kind and limit of the operators.
     operators
-        How many.
+        Number of operators.
     estimate, share
-        Their calibrated time, s, and its part of the whole.
+        Their calibrated time, s, and its fraction of the total.
     """
 
     kind: str
-    held_by: str
+    limited_by: str
     operators: int
     estimate: Quantity
     share: float
 
     @property
     def label(self) -> str:
-        """The group in words."""
-        return f"{self.operators} × {self.kind}, held by {self.held_by}"
+        """Description of the group."""
+        return f"{self.operators} × {self.kind}, limited by {self.limited_by}"
 
 
 @dataclass(frozen=True)
 class WhatIf:
-    """One change, and the most that it can give.
+    """One change, and the upper bound of its gain.
 
     Attributes
     ----------
     change
-        What is done, in words.
+        Description of the change.
     target
-        To which operators.
+        Operators that it applies to.
     share
-        Their part of the estimate, 0 to 1.
+        Their fraction of the estimate, 0 to 1.
     time
-        Calibrated time of the whole afterwards; where the batch grows, that of the first batch's samples.
+        Calibrated time of the network after the change; if the batch grows, for the original number of samples.
     saved
-        What that is less than the estimate.
+        Difference to the estimate.
     speedup
         Estimate over ``time``.
     limit
-        Amdahl's limit, 1 / (1 − share): what no change to these operators exceeds; infinite for the whole.
+        Amdahl's limit, 1 / (1 − share): upper bound for any change to these operators; infinite for the whole network.
     """
 
     change: str

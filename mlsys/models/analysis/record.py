@@ -1,4 +1,4 @@
-"""An analysis as plain data: what ``mlsys analyze`` and ``mlsys compare`` print for other programs."""
+"""Records of an analysis as plain data, as printed by ``mlsys analyze --json`` and ``mlsys compare --json``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def report(analysis: Analysis) -> dict[str, Any]:
         **_summary(analysis),
         "operators": operator_rows(analysis),
         "groups": [
-            {"kind": group.kind, "held_by": group.held_by, "operators": group.operators, "share": group.share}
+            {"kind": group.kind, "limited_by": group.limited_by, "operators": group.operators, "share": group.share}
             for group in analysis.groups
         ],
         "first": analysis.first,
@@ -39,12 +39,12 @@ def report(analysis: Analysis) -> dict[str, Any]:
 
 
 def analysis_summary(analysis: Analysis, first: Analysis | None = None) -> dict[str, Any]:
-    """Return one line of an analysis; its speed is that over ``first``."""
+    """Return the summary of an analysis; its speed is relative to ``first``."""
     return _sized(_summary(analysis, first), analysis)
 
 
 def _sized(record: dict[str, Any], analysis: Analysis) -> dict[str, Any]:
-    """Return a record with how the network was sized and fused."""
+    """Return a record with the sizes and fusion of the network."""
     return analysis.network.merged(record)
 
 
@@ -63,8 +63,8 @@ def _summary(analysis: Analysis, first: Analysis | None = None) -> dict[str, Any
         "low_seconds": analysis.range[0].m_as("s"),
         "high_seconds": analysis.range[1].m_as("s"),
         "range_rests_on": analysis.interval.why,
-        "told_apart_from_first": slowest > 1 or fastest < 1,
-        "held_by": analysis.held_by,
+        "differs_from_first": slowest > 1 or fastest < 1,
+        "limited_by": analysis.limited_by,
         "samples_per_second": analysis.rate.m_as("1/s"),
         "speed_over_first": speed,
         "low_speed_over_first": slowest,
@@ -82,7 +82,7 @@ def _summary(analysis: Analysis, first: Analysis | None = None) -> dict[str, Any
 
 
 def _energy(energy: InferenceEnergy | None) -> dict[str, Any]:
-    """Return the energy of one pass; each None where no power is known."""
+    """Return the energy of one pass; None values where no power is known."""
     names = ("energy_joules", "static_joules", "dynamic_joules", "low_joules", "high_joules")
     if energy is None:
         return dict.fromkeys((*names, "power_watts", "power_rests_on"))
@@ -95,7 +95,7 @@ def _energy(energy: InferenceEnergy | None) -> dict[str, Any]:
 
 
 def operator_rows(analysis: Analysis) -> list[dict[str, Any]]:
-    """Return one line for each operator."""
+    """Return one row per operator."""
     return [
         {
             "name": operator.name,
@@ -109,7 +109,7 @@ def operator_rows(analysis: Analysis) -> list[dict[str, Any]]:
             "flop_per_byte": operator.intensity.m_as("FLOP/byte"),
             "utilisation": operator.utilisation,
             "bound_by": operator.bound_by,
-            "held_by": operator.held_by,
+            "limited_by": operator.limited_by,
         }
         for operator in analysis.operators
     ]

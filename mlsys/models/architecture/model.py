@@ -290,9 +290,9 @@ def _origins(strategy: TilingStrategy, precisions: set[str], holds: frozenset[st
     energy = {
         f"multiply_accumulate in {name}": costs.energies.mac(strategy.mapping.compute_precision or name).value
         for name in sorted(precisions)
-    } | costs.leans
+    } | costs.operands
     power = {name: machine.quantity(name) for name in ("tdp", "idle_power") if machine.has(name)}
-    every = {level.name: level.leans("bandwidth") for level in (machine.main, *strategy.levels)}
+    every = {level.name: level.operands("bandwidth") for level in (machine.main, *strategy.levels)}
     time: dict[str, Quantity] = peak if "compute" in holds else {}
     for name in sorted(holds & every.keys()):
         time = time | every[name]

@@ -32,7 +32,7 @@ class Spending:
         Price of a word in a register, J.
     idle, budget
         Idle power, and the rest of the design power, W.
-    leans
+    operands
         The prices by name, for provenance.
     """
 
@@ -42,7 +42,7 @@ class Spending:
     register: float
     idle: float
     budget: float
-    leans: dict[str, Quantity] = field(compare=False, repr=False)
+    operands: dict[str, Quantity] = field(compare=False, repr=False)
     _multiplying: dict[str, float] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
@@ -67,7 +67,7 @@ class Spending:
             register=register.joules,
             idle=idle,
             budget=math.inf if limit is None else limit - idle,
-            leans={"register": register.value} | {f"byte_of_{name}": price.value for name, price in prices.items()},
+            operands={"register": register.value} | {f"byte_of_{name}": price.value for name, price in prices.items()},
         )
 
     def multiplying(self, precision: str) -> float:

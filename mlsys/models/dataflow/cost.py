@@ -127,7 +127,7 @@ def nest_cost(
 
 def _origins(chip: Hierarchy, computing: float, seconds: Sequence[float], overlap: bool) -> tuple[Step, Step, Step]:
     """Return the provenance of time, energy and their product; with overlap, time depends on the bottleneck only."""
-    rates, prices = chip.leans
+    rates, prices = chip.operands
     longest = max(computing, *seconds)
     holds = {} if overlap and computing < longest else {"peak": rates["peak"]}
     for level, taken in zip(chip.levels, seconds, strict=False):
@@ -136,8 +136,8 @@ def _origins(chip: Hierarchy, computing: float, seconds: Sequence[float], overla
             holds[name] = rates[name]
     beside = tuple(fact for quantity in (*rates.values(), *chip.sizes.values()) for fact in quantity.facts)
     time, energy, both = (
-        Step("dataflow", tuple(leans.values()), tuple(leans), against=beside)
-        for leans in (holds, prices, holds | prices)
+        Step("dataflow", tuple(operands.values()), tuple(operands), against=beside)
+        for operands in (holds, prices, holds | prices)
     )
     return time, energy, both
 

@@ -82,9 +82,9 @@ class Hierarchy:
         return self.energies.mac(self.precision).joules
 
     @cached_property
-    def leans(self) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
+    def operands(self) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
         """Inputs of times, and of energies, by name."""
-        speeds = {name: rate for level in self.levels[:-1] for name, rate in level.leans("bandwidth").items()}
+        speeds = {name: rate for level in self.levels[:-1] for name, rate in level.operands("bandwidth").items()}
         prices = {f"byte_of_{level.name}": self.energies.byte(level).value for level in self.levels}
         return (
             {"peak": self.machine.quantity("rate"), **speeds},
@@ -96,7 +96,7 @@ class Hierarchy:
         """Capacities that the tiles must fit in, by name."""
         beside = self.levels[0].technology is not Technology.SRAM
         fitted = self.levels[1:] if beside else self.levels
-        return {name: size for level in fitted for name, size in level.leans("usable", each=True).items()}
+        return {name: size for level in fitted for name, size in level.operands("usable", each=True).items()}
 
 
 def hierarchy(

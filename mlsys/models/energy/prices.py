@@ -244,8 +244,8 @@ class Energies:
         if technology is not Technology.SRAM:
             return self.dram(technology, level.generation)
         level.require("capacity")
-        capacity, size = level.leans("capacity", each=True), float(level.capacity_each or 0.0)
-        return self._price(_PJ_BYTE, "sram", size, per=WORD, leans=capacity)
+        capacity, size = level.operands("capacity", each=True), float(level.capacity_each or 0.0)
+        return self._price(_PJ_BYTE, "sram", size, per=WORD, operands=capacity)
 
     def assumptions(self) -> tuple[str, ...]:
         """Return the assumptions of the price list, in words."""
@@ -264,13 +264,18 @@ class Energies:
         )
 
     def _price(
-        self, unit: Unit, kind: str, *given: float | str, per: float = 1.0, leans: Mapping[str, Quantity] | None = None
+        self,
+        unit: Unit,
+        kind: str,
+        *given: float | str,
+        per: float = 1.0,
+        operands: Mapping[str, Quantity] | None = None,
     ) -> Price:
-        """Return a price by its rule, divided by ``per``; its size is computed from ``leans``."""
+        """Return a price by its rule, divided by ``per``; its size is computed from ``operands``."""
         key = (kind, per, *given)
         if key not in self._known:
             rule = RULES[kind]
-            sized = leans or {}
+            sized = operands or {}
             flat = kind == "sram" and not price_grows(float(given[0]))
 
             def ends(bound: Bound, get: Reader) -> float:

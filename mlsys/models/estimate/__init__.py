@@ -1,4 +1,4 @@
-"""A roofline with fitted efficiencies: about 7,000 numbers, fitted once, stated with their held-out error.
+"""A roofline with about 7,000 fitted efficiencies, published with their held-out error.
 
 :func:`mlsys.models.estimate.counts.count_fitted` counts them.
 """

@@ -1,4 +1,4 @@
-"""Many cases side by side, as columns of kernels and of the rates of the machines that run them."""
+"""Batches of cases, as columns of kernels and of the rates of the machines that run them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mlsys.models.estimate.work import Work
 
 Array = NDArray[np.float64]
 
-# A cache holds what is used again when that fills no more than this part of it.
+# Largest fraction of a cache that reused data may fill and still stay in it.
 HOLDS = 0.7
 
 
 @dataclass(frozen=True)
 class CaseBatch:
-    """Many cases side by side: one column for each kernel, and whose it is.
+    """A batch of cases: one column per kernel, with the case that it belongs to.
 
     Attributes
     ----------
@@ -29,14 +29,13 @@ class CaseBatch:
     kernels
         Columns of :class:`Work`, all cases after one another.
     engines
-        Rates of the engine that runs each kernel, one row for each field of :class:`Snapshot` but its names.
+        Rates of the engine that runs each kernel: one row for each field of :class:`Snapshot` except its names.
     copies
-        How many copies of its weights take turns, where data that fit stay in the cache from one kernel to the next;
-        else 0.
+        Number of copies of the weights used in rotation, where data that fit stay in the cache between kernels; else 0.
     main, near
-        Bytes of one launch that come from the main memory, and from the cache.
+        Bytes of one launch read from the main memory, and from the cache.
     cases
-        How many.
+        Number of cases.
     """
 
     case: NDArray[np.intp]
@@ -60,13 +59,13 @@ class CaseBatch:
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[MachineView | Snapshot, Work, float]]) -> CaseBatch:
-        """Return the cases side by side.
+        """Return a batch of the given cases.
 
         Parameters
         ----------
         pairs
-            For each case its machine (a view, or a share of one), its work, and whether data that fit stay in the
-            cache from one kernel, or one repetition, to the next: how many copies of the weights take turns, or 0.
+            For each case: its machine (a view, or a share of one), its work, and the number of copies of the weights
+            used in rotation where data that fit stay in the cache between kernels or repetitions, or 0.
         """
         lengths = [work.columns.shape[1] for _, work, _ in pairs]
         case = np.repeat(np.arange(len(pairs)), lengths)
@@ -98,14 +97,14 @@ class CaseBatch:
         weights_near = stays & (copies * totals + other <= room)
         other_near = stays & (other <= room)
         near = np.where(weights_near, weights, 0.0) + np.where(other_near, other, 0.0)
-        # Each further step of a recurrence reads the weights again, from the cache where all of them stay there.
-        again = kernels["further"] * weights
+        # Each later step of a recurrence reads the weights again, from the cache if all of them stay there.
+        again = kernels["extra_steps"] * weights
         again_near = np.where(weights <= room, again, 0.0)
         main = kernels["moved"] - near + again - again_near
         return cls(case, kernels, engines, copies, main, near + again_near, cases)
 
     def of_cases(self, chosen: Sequence[int] | NDArray[np.intp]) -> CaseBatch:
-        """Return some of the cases, each once, numbered as they are chosen."""
+        """Return a subset of the cases, each at most once, renumbered in the order chosen."""
         number = np.full(self.cases, -1)
         number[np.asarray(chosen, dtype=np.intp)] = np.arange(len(chosen))
         here = number[self.case] >= 0
@@ -120,20 +119,20 @@ class CaseBatch:
         return self._of(self.case, self.kernels.changed(**columns), self.engines, self.copies, self.cases)
 
     def total(self, seconds: Array) -> Array:
-        """Return, for each case, the sum over its kernels of count times ``seconds``."""
+        """Return, for each case, the sum of count times ``seconds`` over its kernels."""
         summed = np.bincount(self.case, weights=seconds * self.kernels["count"], minlength=self.cases)
         return summed.astype(np.float64, copy=False)
 
 
-# A rate that no kernel of a case asks for is not read: this stands in its place.
+# Placeholder for a rate that no kernel of a case needs and that is therefore not read.
 _IDLE = {"link": 0.0, "link_of_many": 0.0, "cache": 0.0, "controller": 0.0}
 
 
 def _rates(machine: Snapshot, needed: frozenset[str]) -> list[float]:
-    """Return the rates of a machine, those read that are needed.
+    """Return the rates of a machine, reading only those that are needed.
 
-    A process matters where power is limited, and a clock where instructions wait for each other, as in no systolic
-    array.
+    The process node matters where power is limited, and the clock where instructions depend on each other, which is
+    never the case in a systolic array.
     """
     if machine.array > 1:
         needed -= {"clock"}

@@ -1,4 +1,4 @@
-"""The best tile of a matrix product: all that libraries offer are tried, whole and split along the reduction."""
+"""The best tile of a matrix product: an exhaustive search over library tiles, with and without split-K."""
 
 from functools import lru_cache
 
@@ -10,7 +10,7 @@ from mlsys.models.estimate.thread_scaling import waiting
 
 Array = NDArray[np.float64]
 
-# Tiles that libraries of matrix products offer, rows × columns of the output.
+# Tiles that matrix libraries offer, rows × columns of the output.
 TILES = (
     (256, 256),
     (256, 128),
@@ -26,14 +26,14 @@ TILES = (
 )
 LARGEST_ALONE = 256 * 128
 SMALL_TILES = ((16, 16), (8, 8), (4, 8), (1, 8))
-# Of kernels that say how small their blocks are, two more (cuDNN's scudnn_128x32; cuBLAS's of either side in batches).
+# Two more tiles for kernels with a known smallest block (cuDNN's scudnn_128x32; cuBLAS's of either side in batches).
 NARROW_TILES = ((128, 32), (32, 128))
 ALL_TILES = np.array((*TILES, *SMALL_TILES, *NARROW_TILES), dtype=float)
 NARROW = np.arange(len(ALL_TILES))[:, None] >= len(TILES) + len(SMALL_TILES)
-AT_ONCE = 512  # products whose tiles are tried together: all at once would leave the processor's cache
-# Rows that stream past one set of weights in a systolic array before the next is loaded.
+AT_ONCE = 512  # products evaluated together: larger chunks would not fit in the CPU's cache
+# Rows that stream past one set of weights in a systolic array before the next set is loaded.
 STREAMED = 512.0
-# A reduction split among blocks is summed by a second kernel, which starts when the first has ended: seconds.
+# Launch of the second kernel that sums a split reduction, in seconds.
 SECOND_KERNEL = 2e-6
 
 _OF_PRODUCTS = (
@@ -43,15 +43,15 @@ _OF_PRODUCTS = (
 
 
 def at_best_tiles(columns: dict[str, Array]) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return seconds of products, and whether they wait for their operands, and for the chain of a sum.
+    """Return the seconds of products at their best tiles, and whether operands or instruction latency limit them.
 
     Parameters
     ----------
     columns
-        Numbers of the products, of shape (products,): their shape, what their machines do and how blocks wait.
+        Numbers of the products, of shape (products,): their shape, the rates of their machines and their block costs.
     """
     products = np.array([columns[name] for name in _OF_PRODUCTS])
-    first, which = distinct_columns(products)  # layers of one network, at several settings too, are alike by the half
+    first, which = distinct_columns(products)  # half of the layers of a network, over several settings, are repeats
     rows = products[:, first]
     pieces = [_at_best_tile(rows[:, at : at + AT_ONCE].tobytes()) for at in range(0, rows.shape[1], AT_ONCE)]
     none = np.zeros(0, dtype=bool)
@@ -59,9 +59,9 @@ def at_best_tiles(columns: dict[str, Array]) -> tuple[Array, NDArray[np.bool_], 
     return np.concatenate(times)[which], np.concatenate(waits)[which], np.concatenate(chained)[which]
 
 
-@lru_cache(maxsize=64)  # a fit moves one parameter at a time, and half of them leave products as they are
+@lru_cache(maxsize=64)  # a fit changes one parameter at a time, and half of them leave the products unchanged
 def _at_best_tile(numbers: bytes) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return what :func:`at_best_tiles` does, of a few products; all tiles are tried at once.
+    """Return the result of :func:`at_best_tiles` for one chunk of products; all tiles are tried at once.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def _at_best_tile(numbers: bytes) -> tuple[Array, NDArray[np.bool_], NDArray[np.
     m, n, units, array, shared = (products[name] for name in ("m", "n", "units", "array", "shared"))
     fixed = array > 1
     offered = np.full(len(ALL_TILES), (shared > 1).any()) | (ALL_TILES.prod(axis=1) <= LARGEST_ALONE)
-    tile_m, tile_n = ALL_TILES[offered].T[:, :, None]  # shape (tiles, 1), and what follows (tiles, products)
+    tile_m, tile_n = ALL_TILES[offered].T[:, :, None]  # shape (tiles, 1); arrays below: (tiles, products)
     rows = np.where(fixed, np.minimum(np.ceil(m / 8) * 8, STREAMED), tile_m)
     columns = np.where(fixed, array, tile_n)
     allowed = (shared > 1) | (tile_m * tile_n <= LARGEST_ALONE) | fixed
@@ -81,11 +81,11 @@ def _at_best_tile(numbers: bytes) -> tuple[Array, NDArray[np.bool_], NDArray[np.
     allowed &= own_blocks | ~NARROW[offered]
     apart = np.ceil(m / rows) * products["batch"]
     blocks = apart * np.ceil(n / columns)
-    # Along the reduction a block is split as often as fills the units, or not at all.
+    # Split-K is either off or as high as fills the units.
     most = np.where(own_blocks, 1.0, products["splits"])
     fill = np.clip(np.ldexp(1.0, np.frexp(np.maximum(units / blocks, 1.0))[1] - 1), 1.0, most)
     whole = _spent(products, rows, columns, apart, blocks, None)
-    # Few tiles leave units idle; of all others, split blocks are whole ones.
+    # Only tilings with few blocks leave units idle; for all others, split and whole blocks are the same.
     tile, product = np.nonzero(allowed & (fill > 1))
     here = tile, product
     some = {name: values[product] for name, values in products.items()}
@@ -95,7 +95,7 @@ def _at_best_tile(numbers: bytes) -> tuple[Array, NDArray[np.bool_], NDArray[np.
         kept[0], kept[1][here] = of_whole, of_split
     times[0][~allowed] = np.inf
     times[np.isnan(times)] = np.inf
-    # Taken is the first of the fastest: of each tile, whole blocks come before split ones.
+    # The first of the fastest is chosen: for each tile, whole blocks precede split ones.
     each = np.arange(len(m))
     flat = times.swapaxes(0, 1).reshape(-1, len(m))
     first = flat.argmin(axis=0)
@@ -108,16 +108,16 @@ def _at_best_tile(numbers: bytes) -> tuple[Array, NDArray[np.bool_], NDArray[np.
 def _spent(
     products: dict[str, Array], rows: Array, columns: Array, apart: Array, blocks: Array, split: Array | None
 ) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return seconds of products in blocks of some rows and columns, and whether they wait for operands or the chain.
+    """Return the seconds of products in blocks of a given size, and whether operands or instruction latency limit them.
 
     Parameters
     ----------
     products
         Numbers of ``_OF_PRODUCTS``.
     rows, columns, apart, blocks
-        Of one block; blocks that share no rows; and all blocks.
+        Size of one block; number of blocks that share no rows; number of blocks.
     split
-        In how many parts each block's sum is taken, above 1; None for whole ones.
+        Number of parts of each block's sum, above 1; None for unsplit blocks.
     """
     m, n, units, array, shared = (products[name] for name in ("m", "n", "units", "array", "shared"))
     feed, fixed, parts = products["feed"], array > 1, 1.0 if split is None else split
@@ -134,7 +134,7 @@ def _spent(
     if (products["threads"] > 1).any() or (products["team"] > 1).any():
         # Samples that are rows of one block have no threads of their own: all share that block's rows.
         team = np.maximum(products["team"], products["threads"] / apart)
-        # Of the threads that share a sample those without a block have nobody wait for them.
+        # Threads without a block do not make the other threads of their sample wait.
         time = time * waiting(team * blocks * parts / (waves * units))
     if split is None and (shared > 1).any():
         streamed = blocks / units * inner + 2 * units * rows * columns * 4 / feed

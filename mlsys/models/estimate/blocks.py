@@ -1,4 +1,4 @@
-"""Blocks of the few sizes that a library has for batched products in FP32."""
+"""Block sizes that libraries have for batched products in FP32."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,11 +9,11 @@ from mlsys.models.estimate.work import MATMUL, Work
 Array = NDArray[np.float64]
 Tiles = tuple[tuple[int, int], ...]
 
-# Rows and columns of the tiles that cuBLAS has for batched products of FP32 on vector units, by the beginning of an
-# architecture's name; machines of others take any. NeuSight's profiles of PyTorch 2.1 name the kernel and the grid of
-# 102,000 of them (sitar-lab/NeuSight, scripts/asplos/data/dataset/train/collect/bmm and test/bmm.csv@6945927d9; columns
-# come first in a name): one tile on Pascal, Ampere and Ada, three on Volta and on Turing, these and a few of 256 x 64
-# on Hopper. Neither alignment nor the depth of the sum has a say.
+# Rows and columns of cuBLAS's tiles for batched FP32 products on vector units, by the first word of an architecture's
+# name; other machines use any tile. NeuSight's profiles of PyTorch 2.1 name the kernel and the grid of 102,000 products
+# (sitar-lab/NeuSight, scripts/asplos/data/dataset/train/collect/bmm and test/bmm.csv@6945927d9; columns come first in a
+# name): one tile on Pascal, Ampere and Ada, three on Volta and on Turing, these and a few of 256 x 64 on Hopper.
+# Neither alignment nor the depth of the sum matters.
 BATCHED_TILES: dict[str, Tiles] = {
     "Pascal": ((64, 128),),
     "Volta": ((64, 64), (128, 32), (32, 128)),
@@ -22,26 +22,26 @@ BATCHED_TILES: dict[str, Tiles] = {
     "Ada": ((128, 128),),
     "Hopper": ((256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (128, 32), (32, 128), (32, 32)),
 }
-# Multiplications that take as long as one value of an operand, loaded for a whole block: with more of them, smaller
-# blocks are slower. Of the rate of 128 x 128 in the same profiles 64 x 64 attain 0.84 on a V100 and 0.95 on an A100,
-# 64 x 128 0.94 and 0.98. A unit of 128 lanes multiplies twice while it loads a value: 0.74 and 0.85 on an H100.
+# Multiplications that take as long as loading one operand value for a whole block: the higher this number, the slower
+# small blocks. Relative to 128 x 128, in the same profiles, 64 x 64 attains 0.84 on a V100 and 0.95 on an A100, 64 x
+# 128 0.94 and 0.98. A unit of 128 lanes multiplies twice while it loads a value: 0.74 and 0.85 on an H100.
 LOADED = 10.0
-# Steps that such a unit could have done while a block of a batch starts and ends, beyond those that one of 64 lanes
-# could: an H100's rate falls from 0.75 of its peak to 0.50 and 0.56 at sums of 64 and 128 (scripts/asplos/label), a
+# Additional reduction steps lost by a 128-lane unit, relative to a 64-lane unit, while a block of a batch starts and
+# ends: an H100's rate falls from 0.75 of its peak to 0.50 and 0.56 at sums of 64 and 128 (scripts/asplos/label), a
 # V100's and an A100's by a tenth.
 STARTED, TWICE_AS_WIDE = 20.0, ("Ada", "Hopper")
-# Rows and columns of the tile that rates are told of, in which large layers (``nn.Linear``) run, and of the one in
-# which they do where it is another: nearly all of a millisecond on a P100, and most on an A100 (collect/linear).
+# Reference tile of the rates, in which large layers (``nn.Linear``) run, and the tile used instead on some machines:
+# for nearly all layers of a millisecond on a P100, and most on an A100 (collect/linear).
 USUAL_TILE = (128.0, 128.0)
 LAYER_TILES = {"Pascal": (128.0, 32.0), "Ampere": (64.0, 128.0)}
-# How many times as long it takes where the rows along the sum do not begin with a line of the cache, byte, on machines
-# whose threads take an operand through their registers; later ones copy it past them (cp.async). In these profiles 1.06
-# to 1.1 on a P100 and a V100, 1.2 on a T4, 1 on an A100; of batches, whose second operand lies across, on none.
+# Slow-down where rows along the sum are not aligned to a cache line (bytes), on machines whose threads copy operands
+# through registers; later ones bypass them (cp.async). In these profiles 1.06 to 1.1 on a P100 and a V100, 1.2 on a T4,
+# 1 on an A100; for batches, whose second operand is transposed, 1 on all.
 LINE, ACROSS_LINES, BEFORE_COPIES = 128, 1.1, ("Pascal", "Volta", "Turing")
 
 
 def batched_tiles(twin: Device) -> Tiles:
-    """Return rows and columns of the tiles that a machine has for batched products of FP32; none where any are taken.
+    """Return the tiles (rows, columns) that a machine has for batched FP32 products; empty where any tile is used.
 
     Examples
     --------
@@ -53,21 +53,21 @@ def batched_tiles(twin: Device) -> Tiles:
 
 
 def batched_blocks(m: Array, n: Array, tiles: Tiles, loaded: float = LOADED) -> tuple[Array, Array, Array]:
-    """Return the blocks in which batched products run: of the tile that takes the least time in all.
+    """Return the blocks in which batched products run: those of the tile with the least total time.
 
     Parameters
     ----------
     m, n
         Rows and columns of each product.
     tiles
-        As :func:`batched_tiles` returns them; one at least.
+        As returned by :func:`batched_tiles`; at least one.
     loaded
         Multiplications that take as long as loading one value.
 
     Returns
     -------
     rows, columns, slower
-        Of each product's blocks, and how many times as long as in blocks of 128 × 128 a multiplication takes.
+        Block size of each product, and its time per multiplication relative to blocks of 128 × 128.
 
     Examples
     --------
@@ -86,12 +86,12 @@ def _slower(rows: Array, columns: Array, loaded: float) -> Array:
 
 
 def layer_slower(twin: Device, depth: float = 0.0) -> float:
-    """Return how many times as long as in blocks of 128 × 128 a multiplication of a large layer in FP32 takes.
+    """Return the time per multiplication of a large FP32 layer, relative to blocks of 128 × 128.
 
     Parameters
     ----------
     twin
-        Whose vector units run it.
+        The device whose vector units run it.
     depth
         Values in a row of either operand, along the sum.
 
@@ -108,14 +108,14 @@ def layer_slower(twin: Device, depth: float = 0.0) -> float:
 
 
 def in_blocks(work: Work, twin: Device, computes: str) -> Work:
-    """Return kernels whose products, of layers and of attention written out or alone, run in the blocks of cuBLAS.
+    """Return kernels with the products of layers and of unfused attention assigned to cuBLAS's block sizes.
 
     Parameters
     ----------
     work
         Kernels.
     twin
-        Whose vector units run them.
+        The device whose vector units run them.
     computes
         The format they compute in.
     """

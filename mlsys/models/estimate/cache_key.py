@@ -1,4 +1,4 @@
-"""Which fit and which calibration hold now: part of the key of whatever is kept of estimates."""
+"""Version of the fit and of the calibration: part of the key of cached estimates."""
 
 from collections.abc import Hashable
 
@@ -10,7 +10,7 @@ from mlsys.models.estimate.user_calibration import chosen_calibration
 
 
 def calibration_version() -> Hashable:
-    """Return what estimates depend on besides facts of devices: the calibration file and the tables of the last fit.
+    """Return the identity of the calibration file and of the fitted tables, on which estimates depend besides facts.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How many numbers the calibrated model was fitted with."""
+"""Count of the numbers fitted for the calibrated model."""
 
 from dataclasses import dataclass
 
@@ -14,15 +14,15 @@ class FittedNumbers:
     Attributes
     ----------
     software
-        Kinds of software that have parameters of their own.
+        Kinds of software with their own parameters.
     parameters
-        Efficiencies and costs: as many of each kind of software as :class:`~mlsys.models.estimate.Parameters` has.
+        Efficiencies and costs: one set of :class:`~mlsys.models.estimate.Parameters` per kind of software.
     machines
         Factors of single machines under one kind of software.
     effects
-        Effects of machines, families, networks, versions and what these have in common.
+        Effects of machines, families, networks, versions and combinations of these.
     curves
-        Values of the curves of a kernel's shape, one at each knot.
+        Knot values of the curves over a kernel's shape.
     """
 
     software: int
@@ -33,14 +33,14 @@ class FittedNumbers:
 
     @property
     def total(self) -> int:
-        """Number of fitted numbers in all."""
+        """Total number of fitted numbers."""
         return self.parameters + self.machines + self.effects + self.curves
 
 
 def count_fitted() -> FittedNumbers:
     """Count the fitted numbers in ``parameters.yaml``, ``machines.yaml`` and ``effects.json``.
 
-    Variances of effects and the widths of ranges, which change no estimate, are not among them.
+    Variances of effects and widths of ranges are not counted: they change no estimate.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def count_fitted() -> FittedNumbers:
     >>> count.total == count.parameters + count.machines + count.effects + count.curves
     True
     """
-    software = len({id(parameters) for parameters in fitted().values()})  # an alias names the same parameters
+    software = len({id(parameters) for parameters in fitted().values()})  # aliases share one set of parameters
     pools = fitted_effects().values()
     return FittedNumbers(
         software=software,

@@ -1,4 +1,4 @@
-"""Columns of numbers that are alike, so that each is worked out once."""
+"""Deduplication of equal columns, so that each distinct column is computed once."""
 
 from functools import cache
 
@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 
 def distinct_columns(numbers: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the places of the columns that differ, and which of them each column is.
+    """Return the indices of the distinct columns, and for each column the index of its representative.
 
-    Equal columns have equal sums of their bits; should different ones ever have, all are taken as they come.
+    Columns are hashed by weighted sums of their bits; in case of a hash collision, all columns are returned.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which software an estimate is of where none is named: that of the question's kind on such a machine."""
+"""Default software of an estimate: the typical choice for the kind of workload on the kind of machine."""
 
 import re
 
@@ -7,16 +7,16 @@ from mlsys.hardware.device import Device
 from mlsys.models.estimate.library import calibrated_device, fitted
 from mlsys.workloads.operator import DECODE, NETWORK, PREFILL
 
-# Software by kind of question; the first that was fitted to machines of the kind is the usual one.
+# Software by kind of workload; the first one that was fitted on such machines is the default.
 _PROGRAMS = {
     NETWORK: ("compiled",),
     PREFILL: ("compiled", "llama.cpp", "early llama.cpp"),
     DECODE: ("compiled", "llama.cpp"),
 }
-# Of models that people run on processors, and of its rows.
+# Programs for language models on CPUs, and the rows of measurements that they have.
 _ON_PROCESSORS = {**_PROGRAMS, DECODE: ("llama.cpp",)}
-# What machines run that have software of their own, by their id and architecture. Some take networks in 8 bits alone,
-# whatever format is asked for. Microcontrollers run kernels of their own, and nothing else stands in for them.
+# Machines with their own software, by id and architecture. Some accept 8-bit networks only, in whatever format the
+# estimate is requested. Microcontrollers have their own kernels, with no substitute.
 _MAKERS = (
     (r"^Hailo", "NPU", {NETWORK: "Hailo int8"}),
     (r"Edge TPU", "NPU", {NETWORK: "npu runtime int8"}),
@@ -29,7 +29,7 @@ _MAKERS = (
     (r"NeuronCore", "NPU", {PREFILL: "NeuronX", DECODE: "NeuronX"}),
     (r"Adreno|Arm (Mali|Immortalis)", "SoC", {NETWORK: "opencl"}),
     (r"CDNA", "GPU", {DECODE: "compiled ROCm"}),
-    # Phones and boards: TensorFlow Lite, MNN and their like, not servers' runtimes.
+    # Phones and boards: TensorFlow Lite, MNN and similar runtimes, not those of servers.
     (
         r"Arm Cortex-[AX]|\bKryo|Carmel|^Snapdragon8",
         "CPU",
@@ -38,24 +38,24 @@ _MAKERS = (
     (r"Ethos-U", "NPU", {NETWORK: "microcontroller runtime"}),
     (r"", "MCU", {NETWORK: "microcontroller runtime"}),
 )
-# Kernels for microcontrollers are written for integers: floats run in what a compiler makes of plain C.
+# Kernels for microcontrollers use integers: floating point runs as compiled plain C.
 _FLOATS_ON_MCU = "plain kernels on MCU"
 
 
 def setting_of(device: Device, setting: str | None, kind: str = NETWORK, precision: str = "") -> str:
-    """Return the setting by its whole name, or the usual one where none is named.
+    """Return the full name of a setting, or the default setting if None is given.
 
     Parameters
     ----------
     device
-        A twin. Where the file that ``MLSYS_CALIBRATION`` names is of it and measured such work, the software that did
-        is the usual one.
+        The device. If the file named by ``MLSYS_CALIBRATION`` holds measurements of such work on this device, the
+        software that was measured is the default.
     setting
-        A fitted setting. It may be named without the kind of its device: "vLLM gemm" is "vLLM gemm on GPU" for a GPU.
+        A fitted setting. The kind of device may be omitted: "vLLM gemm" means "vLLM gemm on GPU" for a GPU.
     kind
-        Of the question, as :attr:`mlsys.workloads.Network.kind` has it.
+        Kind of workload, as in :attr:`mlsys.workloads.Network.kind`.
     precision
-        Number format; runtimes of processors have kernels of their own for integers.
+        Number format; CPU runtimes have separate integer kernels.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def setting_of(device: Device, setting: str | None, kind: str = NETWORK, precisi
 def machine_kind(device: Device) -> str:
     """Return the class of machines that a device is fitted with.
 
-    A board on record by the cores of its processor runs what processors run; other systems run what GPUs do.
+    A board that is recorded by its CPU cores belongs to the CPUs; other systems belong to the GPUs.
     """
     return "CPU" if device.kind == "SoC" and "Arm Cortex-A" in device.architecture else device.kind
 
@@ -103,7 +103,7 @@ def _usual(device: Device, machine: str, kind: str, precision: str) -> str:
     if machine == "MCU" and not precision.lower().startswith("int") and precision and _FLOATS_ON_MCU in fitted():
         return _FLOATS_ON_MCU
     narrow = f" {precision.lower()}" if precision.lower() in ("int8", "int16") else ""
-    for asked in (kind, NETWORK) if kind == PREFILL or machine == "MCU" else (kind,):  # a prompt goes all at once
+    for asked in (kind, NETWORK) if kind == PREFILL or machine == "MCU" else (kind,):  # a prompt is one forward pass
         programs = (makers[asked],) if asked in makers else (_ON_PROCESSORS if machine == "CPU" else _PROGRAMS)[asked]
         words = (f"{narrow} {asked}", f" {asked}", "")
         wanted = (f"{program}{each} on {machine}" for program in programs for each in words)
@@ -114,9 +114,9 @@ def _usual(device: Device, machine: str, kind: str, precision: str) -> str:
 
 
 def _measured(device: Device, usual: str) -> str:
-    """Return the software that the reader measured such work of a device with, where it is not the usual one.
+    """Return the software of the user's own measurements of such work on a device; the default if there are none.
 
-    Of several the first in alphabetical order.
+    The first in alphabetical order, if there are several.
     """
     whose, settings = calibrated_device()
     if whose != device.id or usual in settings:

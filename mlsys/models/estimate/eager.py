@@ -1,9 +1,9 @@
-"""What a framework that runs one operator after the other adds to a network's products: kernels that only move bytes.
+"""Eager execution: the memory-bound kernels that a framework adds when operators run one by one.
 
-Compiled, activations, additions and normalisations ride along with a product. Eager, each reads its inputs and
-writes its result, and attention writes its scores out. How many kernels that takes is what PyTorch code says:
-huggingface/transformers scales, masks and normalises the scores one after the other (``_attn`` of
-models/gpt2/modeling_gpt2.py), and writes the approximate GELU with eight operators (``NewGELUActivation``).
+Compiled networks fuse activations, additions and normalisations with a product. Eager execution reads the inputs
+and writes the result of each, and writes the attention scores to memory. The number of kernels follows from PyTorch
+code: huggingface/transformers scales, masks and normalises the scores one after the other (``_attn`` of
+models/gpt2/modeling_gpt2.py), and computes the approximate GELU with eight operators (``NewGELUActivation``).
 """
 
 import re
@@ -23,35 +23,35 @@ from mlsys.workloads.counted_operator import CountedOperator
 
 _BYTE = ureg.Unit("byte")
 
-# Fitted to kernels one by one; eager software of processors to products that carry the rest.
-# TensorFlow, too, runs operators as they stand unless XLA compiles them (tensorflow.org/xla: "one by one").
+# Settings fitted to individual kernels; eager settings on CPUs were fitted to products that include the rest.
+# TensorFlow, too, runs operators individually unless XLA compiles them (tensorflow.org/xla: "one by one").
 _SETTINGS = re.compile(
     r"((eager( ROCm| small units)?|TensorFlow) (network|llm prefill)|eager( small units)? training) on GPU"
     r"|eager transformer network on CPU"
 )
-# On a processor eager PyTorch was measured at networks of convolutions, which carry the rest; others run one by one.
+# Eager PyTorch on CPUs was fitted to convolutional networks, with the rest included; other networks run one by one.
 _OF_CONVOLUTIONS, WITHOUT_CONVOLUTIONS = "eager network on CPU", "eager transformer network on CPU"
-# PyTorch's Inductor and XLA generate loops, and call cuBLAS and cuDNN for products and convolutions, which take nothing
-# along (pytorch.org/docs, torch.compiler; openxla.org/xla, "library calls").
+# PyTorch's Inductor and XLA generate loops, and call cuBLAS and cuDNN for products and convolutions, without fusing
+# anything into them (pytorch.org/docs, torch.compiler; openxla.org/xla, "library calls").
 _LOOPS = re.compile(r"(torch\.compile|TensorFlow XLA( 1)?) network on GPU")
 
-# Kernels over the scores beside the two products: scale, mask, softmax; each reads and writes all of them.
+# Kernels over the scores in addition to the two products: scale, mask, softmax; each reads and writes all scores.
 SCORE_KERNELS = 3.0
-# Those of code that adds a tensor to the scores, which is read as well: of OPT a mask as large as the scores of one
-# head, which streams from the memory for each head again, then a maximum; of T5 and its like a bias of each head, which
-# nothing scales (models/opt/modeling_opt.py, models/t5/modeling_t5.py of transformers 4.33).
+# Networks that add a tensor to the scores, which is read as well: OPT adds a mask as large as the scores of one head,
+# read from memory again for each head, then takes a maximum; T5 and similar networks add a bias per head, without
+# scaling (models/opt/modeling_opt.py, models/t5/modeling_t5.py of transformers 4.33).
 ADDED_TO_SCORES = ((re.compile("OPT-|opt-"), 2.0), (re.compile("T5|t5|[Ss]witch"), 1.0))
-# Bytes of the gradient of an operator that only moves them, over the operator's own: one of a number reads two tensors
-# and writes one where it read one and wrote one; that of a product of two tensors writes two.
+# Bytes of the gradient of a memory-bound operator, relative to the operator itself: that of a unary operator reads two
+# tensors and writes one instead of one and one; that of a product of two tensors writes two.
 GRADIENT_PASSES = 1.5
-# Tensors as large as a weight that adding its gradient to the last one moves.
+# Weight-sized tensors moved when a gradient is added to the previous one.
 ADDING = 3.0
-# The approximate GELU in operators of its own, and tensors that they read and write, over those of one kernel.
+# The approximate GELU as separate operators: their number, and tensors read and written relative to one fused kernel.
 GELU_KERNELS, GELU_PASSES, GELU_OPERATIONS = 8.0, 18.0 / 2.0, 10
 
 
 def one_by_one(setting: str) -> bool:
-    """Return whether the parameters of a setting are those of operators that run one by one.
+    """Return whether the parameters of a setting apply to individually run operators.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def one_by_one(setting: str) -> bool:
 
 
 def loops_between_products(setting: str) -> bool:
-    """Return whether the software of a setting compiles what lies between products, and leaves these to libraries.
+    """Return whether a setting's software compiles loops between products and calls libraries for the products.
 
     Examples
     --------
@@ -74,9 +74,9 @@ def loops_between_products(setting: str) -> bool:
 
 @lru_cache(maxsize=512)
 def run_as(setting: str) -> str:
-    """Return what the software of a setting makes of a network: ``"kernels"``, ``"loops"``, or all ``"one by one"``.
+    """Return how a setting's software runs a network: ``"kernels"``, ``"loops"`` or ``"one by one"``.
 
-    ``"with convolutions"`` are kernels of one that has some, and one by one what has none.
+    ``"with convolutions"`` means fused kernels for networks that have convolutions, and one by one for others.
 
     Examples
     --------
@@ -89,9 +89,9 @@ def run_as(setting: str) -> str:
 
 
 def of_network(setting: str, convolutions: bool) -> str:
-    """Return the setting whose parameters a network has: without convolutions those of products alone.
+    """Return the setting whose parameters apply to a network: that of plain products if it has no convolutions.
 
-    Linear layers of eager PyTorch on a processor are the library's, as those of torch.compile are.
+    Linear layers of eager PyTorch on a CPU call the same library as those of torch.compile.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def of_network(setting: str, convolutions: bool) -> str:
 
 
 class Ran(NamedTuple):
-    """Kernels that a network runs as, and the row of its arrays, an operator's, that each belongs to."""
+    """Kernels that a network runs as, with the row of the network's arrays (the operator) that each belongs to."""
 
     work: Work
     owner: NDArray[np.intp]
@@ -114,14 +114,14 @@ def eager_kernels(network: Network, fmt: Format, written_out: bool = True, winog
     Parameters
     ----------
     network
-        Built in FP16 with nothing fused.
+        Built in FP16, without fusion.
     fmt
         Bytes of a weight and of another value.
     written_out
-        Whether the scores of attention are written to memory, as by code of before PyTorch 2; false where it calls
+        Whether attention scores are written to memory, as by code written before PyTorch 2; false where it calls
         ``scaled_dot_product_attention``.
     winograd
-        As of :func:`mlsys.models.estimate.lowering.kernels_of`.
+        As for :func:`mlsys.models.estimate.lowering.kernels_of`.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def eager_kernels(network: Network, fmt: Format, written_out: bool = True, winog
 
 
 def ran_apart(network: Network, fmt: Format | None, written_out: bool, winograd: float = 1.0) -> Ran:
-    """Return the kernels of :func:`eager_kernels`, and whose they are; ``fmt`` as of ``kernels_of``."""
+    """Return the kernels of :func:`eager_kernels` with the operators they belong to; ``fmt`` as for ``kernels_of``."""
     plain = kernels_of(network, fmt, winograd=winograd)
     columns = plain.columns.copy()
     row_of = Work.FIELDS.index
@@ -149,7 +149,7 @@ def ran_apart(network: Network, fmt: Format | None, written_out: bool, winograd:
                 columns[row_of("moved"), row] = plain["moved"][row] * GELU_PASSES / GELU_KERNELS
     scores, width = _scores(network, fmt)
     here, rows = scores > 0, np.arange(columns.shape[1])
-    # Counted unfused, the scores cross the memory four times: as the products write and read them, and once between.
+    # Counted without fusion, scores cross the memory four times: written and read by the products, and once in between.
     columns[row_of("moved")] -= np.where(here, (2 if written_out else 4) * scores * width, 0.0)
     if not written_out:
         return Ran(Work(columns), rows)
@@ -159,7 +159,7 @@ def ran_apart(network: Network, fmt: Format | None, written_out: bool, winograd:
     for kernels, tensors, times in ((beside, 2, plainly), (adding, 3, float(adds))):
         kernels[row_of("kind")] = VECTOR
         kernels[row_of("moved")] = (tensors * scores * width)[here]
-        for name in ("m", "n", "k", "batch", "peers"):
+        for name in ("m", "n", "k", "batch", "ranks"):
             kernels[row_of(name)] = 1.0
         kernels[row_of("count")] = times * plain["count"][here]
     adding[row_of("flops")] = scores[here]
@@ -168,7 +168,7 @@ def ran_apart(network: Network, fmt: Format | None, written_out: bool, winograd:
 
 
 def score_kernels(network: str) -> tuple[float, bool]:
-    """Return how many kernels of a network's code read and write its scores, and whether one adds a tensor to them.
+    """Return the number of kernels that read and write a network's scores, and whether one adds a tensor to them.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def score_kernels(network: str) -> tuple[float, bool]:
 
 
 def ran_as_listed(network: Network, fmt: Format | None, written_out: bool, winograd: float = 1.0) -> Ran:
-    """Return one kernel for each operator of a network; attention without its scores where it is one kernel."""
+    """Return one kernel for each operator of a network; attention without its scores if it is one kernel."""
     work = kernels_of(network, fmt, winograd=winograd)
     columns = work.columns.copy()
     if not written_out:
@@ -190,7 +190,7 @@ def ran_as_listed(network: Network, fmt: Format | None, written_out: bool, winog
 
 
 def _scores(network: Network, fmt: Format | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return, for each row of a network's arrays, the scores of attention that it counts, and bytes of a value."""
+    """Return the attention scores counted in each row of a network's arrays, and the bytes of a value."""
     scores, width = np.zeros((2, len(network.arrays)))
     for row, operator in enumerate(network.distinct):
         if operator.kind == "attention":
@@ -200,7 +200,7 @@ def _scores(network: Network, fmt: Format | None) -> tuple[NDArray[np.float64], 
 
 
 def _halved(columns: NDArray[np.float64], here: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Leave the first of the two products of attention, queries by keys, in its place and return the second's."""
+    """Halve the columns in place, for the first product of attention (queries by keys), and return the second's."""
     row_of = Work.FIELDS.index
     for name in ("flops", "moved", "batch"):
         columns[row_of(name), here] /= 2
@@ -210,20 +210,20 @@ def _halved(columns: NDArray[np.float64], here: NDArray[np.bool_]) -> NDArray[np
 
 
 def with_gradients(work: Work, width: float, passes: float = 1.0) -> Work:
-    """Return a pass forward of operators that run one by one, with the kernels of the gradients behind it.
+    """Return a forward pass of operators that run one by one, followed by the kernels of its gradients.
 
-    A product (M × K) by (K × N) has two behind it, for the gradients of its two operands: (M × N) by (N × K), and
-    (K × M) by (M × N); one by weights two more, which sum its results' gradient for the bias, and add the weights' to
-    the last one. Of each other kernel the gradient moves ``GRADIENT_PASSES`` times what it does.
+    A product (M × K) by (K × N) adds two products, for the gradients of its two operands: (M × N) by (N × K), and (K ×
+    M) by (M × N). A product by weights adds two more kernels, which sum the gradient for the bias and accumulate the
+    weight gradient. The gradient of every other kernel moves ``GRADIENT_PASSES`` times its bytes.
 
     Parameters
     ----------
     work
-        The pass forward.
+        The forward pass.
     width
         Bytes of a value.
     passes
-        How often it runs: twice where activations are computed again.
+        Number of forward runs: 2 with activation recomputation.
 
     Examples
     --------
@@ -239,26 +239,26 @@ def with_gradients(work: Work, width: float, passes: float = 1.0) -> Work:
     inputs[row_of("n")] = np.where(product, work["k"], work["n"])
     inputs[row_of("k")] = np.where(product, work["n"], work["k"])
     inputs[row_of("moved")] *= np.where(product, 1.0, GRADIENT_PASSES)
-    weights[row_of("m")], weights[row_of("k")] = work["k"][product], (work["m"] * (1 + work["further"]))[product]
-    weights[row_of("further")] = 0.0
+    weights[row_of("m")], weights[row_of("k")] = work["k"][product], (work["m"] * (1 + work["extra_steps"]))[product]
+    weights[row_of("extra_steps")] = 0.0
     weights[row_of("weights")] = 0.0
     sums, added = np.zeros((2, len(Work.FIELDS), int(by_weights.sum())))
-    for name in ("m", "n", "k", "batch", "peers"):
+    for name in ("m", "n", "k", "batch", "ranks"):
         sums[row_of(name)] = added[row_of(name)] = 1.0
     for kernels in (sums, added):
         kernels[row_of("kind")], kernels[row_of("count")] = VECTOR, work["count"][by_weights]
-    sums[row_of("moved")] = (work["m"] * work["n"] * work["batch"] * (1 + work["further"]))[by_weights] * width
+    sums[row_of("moved")] = (work["m"] * work["n"] * work["batch"] * (1 + work["extra_steps"]))[by_weights] * width
     added[row_of("moved")] = ADDING * work["weights"][by_weights]
     return joined(*(Work(columns) for columns in (forward, inputs, weights, sums, added)))
 
 
 def looped_kernels(network: Network, fmt: Format, written_out: bool = True, winograd: float = 1.0) -> Work:
-    """Return the kernels of a network whose products are a library's, with one loop for all that lies between two.
+    """Return the kernels of a network with library products and one compiled loop between two products.
 
     Parameters
     ----------
     network, fmt, written_out, winograd
-        As of :func:`eager_kernels`.
+        As for :func:`eager_kernels`.
 
     Examples
     --------
@@ -271,21 +271,21 @@ def looped_kernels(network: Network, fmt: Format, written_out: bool = True, wino
 
 
 def image_by_image(work: Work, batch: int, width: float) -> Work:
-    """Return a network's kernels where each convolution writes its columns out and runs once for each image.
+    """Return a network's kernels where each convolution runs once per image, with an explicit im2col.
 
     Parameters
     ----------
     work
         Kernels of ``batch`` images.
     batch
-        How many.
+        Number of images.
     width
         Bytes of a value.
 
     Notes
     -----
     Caffe and Torch7 do so without cuDNN (BVLC/caffe, src/caffe/layers/conv_layer.cu; torch/cunn,
-    SpatialConvolutionMM.cu): the columns are the inputs of every output, which a plain product reads again.
+    SpatialConvolutionMM.cu): the im2col matrix holds the inputs of every output, and a plain product reads it again.
     """
     here = (work["kind"] == MATMUL) & (work["weights"] > 0) & (work["m"] > batch)
     columns = work.columns.copy()
@@ -309,7 +309,7 @@ def image_by_image(work: Work, batch: int, width: float) -> Work:
 
 
 def scores_of(operator: Operator) -> float:
-    """Return how many scores attention has whose bytes count them; none of fused attention, or of what was traced."""
+    """Return the attention scores included in an operator's bytes; 0 for fused attention and for captured operators."""
     if isinstance(operator, CountedOperator):
         return 0.0
     shape = operator.shape

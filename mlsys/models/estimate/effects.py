@@ -1,12 +1,11 @@
-"""What measurements of like things say beyond the parameters of a setting: effects, drawn towards none.
+"""Random effects learned from similar measurements, on top of the parameters of a setting.
 
-The parameters of a setting say how fast a kind of software is on a class of machine. What is left
-is in part common to a machine under all software, to machines of its family, to networks of one family, to a network
-wherever it runs, to a network under one software, and to shapes that a library serves well or badly.
-Each of these is an effect on the logarithm of time, fitted to all measurements at once as the random
-effects of a mixed model: many sweeps pull an effect away from zero, one hardly does, and what was
-never measured has none. An estimate is the product of the setting's and of these factors; the model
-never lets it fall below its bound.
+The parameters of a setting describe how fast a kind of software is on a class of machine. The remaining error is
+partly shared: by a machine under all software, by machines of its family, by networks of one family, by a network on
+all machines, by a network under one software, and by shapes that a library handles well or badly. Each of these is an
+effect on the logarithm of time, and all are fitted at once as the random effects of a mixed model: many sweeps move an
+effect away from zero, one sweep hardly does, and without measurements it is zero. An estimate is the product of the
+setting's time and these factors, and never lies below its bound.
 """
 
 import json
@@ -22,11 +21,11 @@ from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
 
 _PLACE = Path(__file__).parent / "effects.json"
-# No effects together change a time by more than this factor: beyond lies another mechanism, not a habit.
+# Limit of all effects together: a larger factor means that another mechanism is at work.
 MOST = math.e
-# What a machine's memory, or its host, leaves open of a time: the mean square of its part, over the calls measured.
+# Residual error of memory-bound and of host-bound calls: mean square, over the measured calls.
 PART_OF_A_CALL = 0.45
-# How far an estimate without effects is off, in logarithm of time: a unit that quantiles are told in.
+# Typical error of an estimate without effects, in logarithm of time: the unit of the quantiles.
 USUAL = 0.25
 
 
@@ -37,16 +36,16 @@ class Pool:
     Attributes
     ----------
     settings
-        A pattern of their names.
+        Regular expression of their names.
     groups
-        What their measurements may have in common; see :func:`levels_of`. ``host`` is felt in launches alone, and
-        ``memory`` in the rest of a time.
+        Grouping factors of their measurements; see :func:`levels_of`. ``host`` applies to launches only, and ``memory``
+        to the rest of a time.
     curves
         Features of a shape, each with a smooth curve of its own; see
         :func:`mlsys.models.estimate.features.features`.
     factors
-        Whether each machine has a factor of its own before the effects are fitted: then nothing but what it leaves
-        tells what machines of a family have in common.
+        Whether a factor per machine is fitted before the effects, so that the effects describe only what machines of
+        a family share beyond it.
     """
 
     settings: str
@@ -95,7 +94,7 @@ POOLS: dict[str, Pool] = {
     "eager calls": Pool(r"^eager( ROCm)? call on GPU$", ("memory", "host")),
     "collectives": Pool(r"collective", _MACHINE, ("time", "launch")),
 }
-# Where the curve of a feature has its knots: lowest, highest, and how far apart.
+# Knots of each feature's curve: lowest, highest, and spacing.
 CURVES: dict[str, tuple[float, float, float]] = {
     "rows": (0, 20, 2),
     "columns": (0, 16, 2),
@@ -111,16 +110,16 @@ CURVES: dict[str, tuple[float, float, float]] = {
 
 @dataclass(frozen=True)
 class Effect:
-    """How much longer, or shorter, than its setting's parameters say.
+    """Deviation from the parameters of a setting.
 
     Attributes
     ----------
     factor
-        Of time.
+        Factor of time.
     parts
-        What it is made of: words, and the factor of each.
+        Its components: a description, and the factor of each.
     starting
-        Of launches alone, instead of ``factor``, where the host is told apart.
+        Factor of launches, used instead of ``factor`` for them where the host has its own effect.
     """
 
     factor: float
@@ -133,7 +132,7 @@ NO_EFFECT = Effect(1.0)
 
 @lru_cache(maxsize=1)
 def fitted_effects() -> FrozenDict[str, Any]:
-    """Return the effects as they were fitted, by pool."""
+    """Return the fitted effects by pool."""
     return FrozenDict(json.loads(_PLACE.read_text(encoding="utf-8")) if _PLACE.exists() else {})
 
 
@@ -164,7 +163,7 @@ _IN_ORDER, _NARROW = (
 
 
 def _kind_of_core(architecture: str) -> str:
-    """Return what kind of Arm's cores an architecture names first; empty if none."""
+    """Return the kind of Arm cores that an architecture names first; empty if there are none."""
     named = re.search(_CORE, architecture)
     if not named:
         return ""
@@ -174,7 +173,7 @@ def _kind_of_core(architecture: str) -> str:
 
 @lru_cache(maxsize=512)
 def _family(device: str) -> str:
-    """Return maker and architecture of a twin, without what sets its members apart; of Arm's cores, their kind."""
+    """Return vendor and architecture family of a device; for Arm cores, their kind."""
     from mlsys.errors import UnknownNameError
     from mlsys.hardware import Hardware
 
@@ -192,7 +191,7 @@ def _family(device: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _network(name: str) -> str:
-    """Return one spelling of a network's name."""
+    """Return a normalised spelling of a network's name."""
     from mlsys.workloads import zoo
 
     entry = zoo.resolve(name) if name else None
@@ -201,13 +200,13 @@ def _network(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _kin(name: str) -> str:
-    """Return what a network's name begins with, before its size: of ``vgg13`` ``vgg``, but ``mobilenet_v2``."""
+    """Return the family prefix of a network's name: ``vgg`` for ``vgg13``, ``mobilenet_v2`` for itself."""
     family = re.match(r"[a-z]+(_v\d+)?", name)
     return family.group() if family else name
 
 
 def levels_of(setting: str, device: str, network: str = "", version: str = "") -> dict[str, str]:
-    """Return what a measurement has in common with others, by group; PyTorch is one, whether it compiles or not.
+    """Return the grouping levels of a measurement; PyTorch is one group, compiled or not.
 
     Parameters
     ----------
@@ -216,7 +215,7 @@ def levels_of(setting: str, device: str, network: str = "", version: str = "") -
     network
         Its name; empty for a single kernel.
     version
-        Of the software, in the words of who measured; empty where none is meant.
+        Software version as the source spells it; empty if not given.
     """
     software = setting.rpartition(" on ")[0].replace("torch.compile", "eager")
     levels = {"machine": device, "family": _family(device), "machine and software": f"{device}, {software}"}
@@ -234,14 +233,14 @@ def levels_of(setting: str, device: str, network: str = "", version: str = "") -
     return levels
 
 
-# What of a setting's name says what is done, after the name of the runtime that does it.
+# Kind of work in a setting's name, after the name of the runtime.
 _WORK = re.compile(r" (network|training|llm \w+)$")
 # What a machine's own parameters hold already; of its networks each has an effect of its own.
 _ABOUT_THE_MACHINE = (*_MACHINE, "machine and runtime", "memory", "host")
 
 
 def tells_machines(setting: str) -> bool:
-    """Return whether effects alone tell the machines of a setting apart: its parameters are those of all of them.
+    """Return whether only effects distinguish the machines of a setting, which share its parameters.
 
     A factor of each machine, found before, leaves nothing that tells what those of a family have in common, and one
     that was never measured then has no more than the mean of all.
@@ -256,14 +255,14 @@ def tells_machines(setting: str) -> bool:
 
 
 def effect_of(setting: str, device: str = "", network: str = "", *, machine: bool = True, version: str = "") -> Effect:
-    """Return what like measurements say of a question.
+    """Return the combined effect of similar measurements on a question.
 
     Parameters
     ----------
     setting, device, network, version
         As for :func:`levels_of`.
     machine
-        Whether what is known of the machine counts; a machine with measurements of its own has no need of it.
+        Whether to include the effects of the machine; not needed for a machine with its own measurements.
 
     Examples
     --------
@@ -289,22 +288,22 @@ def effect_of(setting: str, device: str = "", network: str = "", *, machine: boo
 
 
 def curves_of(setting: str) -> Mapping[str, list[float]]:
-    """Return the values at the knots of each curve of a setting's pool; none if it has none."""
+    """Return the knot values of each curve of a setting's pool; empty if it has none."""
     curves: Mapping[str, list[float]] = fitted_effects().get(pool_of(setting), {}).get("curves", {})
     return curves
 
 
 def spread(groups: Mapping[str, Any], rest: float, counts: Iterable[tuple[str, int]]) -> float:
-    """Return how far, in logarithm of time, an estimate is expected to be off: one standard deviation.
+    """Return the expected error of an estimate: one standard deviation of the logarithm of time.
 
     Parameters
     ----------
     groups
-        With the variance of each, under ``"variance"``.
+        Grouping factors, each with its variance under ``"variance"``.
     rest
-        The variance between and within sweeps.
+        Variance between and within sweeps.
     counts
-        How many sweeps of its level each group was fitted to: what an effect leaves open shrinks with them.
+        Sweeps to which each level was fitted: more sweeps leave less uncertainty.
     """
     open_ = 0.0
     for group, number in counts:
@@ -315,7 +314,7 @@ def spread(groups: Mapping[str, Any], rest: float, counts: Iterable[tuple[str, i
 
 
 def spread_of(setting: str, device: str = "", network: str = "", version: str = "") -> tuple[float, tuple[str, ...]]:
-    """Return how far an estimate is expected to be off, and which of its groups were never measured.
+    """Return the expected error of an estimate, and its groups that were never measured.
 
     ``USUAL`` for settings without a pool.
     """
@@ -333,7 +332,7 @@ def spread_of(setting: str, device: str = "", network: str = "", version: str = 
 
 
 def save_effects(effects: Mapping[str, Any], files: Drafts) -> None:
-    """Draft the effects of every pool, a line for each group."""
+    """Draft the file of the effects of every pool, one line per group."""
     lines = []
     for name in sorted(effects):
         parts = {key: ",\n".join(_lines(effects[name][key])) for key in ("groups", "curves")}

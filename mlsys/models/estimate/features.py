@@ -1,4 +1,4 @@
-"""Features of a shape that a library's speed depends on smoothly, and the curves over them."""
+"""Features of a kernel's shape on which a library's speed depends smoothly, and the curves over them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ from mlsys.models.estimate.limits import bound
 from mlsys.models.estimate.model import KernelTimes
 
 Array = NDArray[np.float64]
-# Blocks of this many rows and columns are counted against the units, as waves.
+# Rows and columns of the block used to count waves.
 BLOCK = 128.0
 _LITTLE = 1e-12
 
@@ -28,7 +28,7 @@ def features(stack: CaseBatch, times: KernelTimes) -> dict[str, Array]:
     stack
         Cases.
     times
-        Of their kernels, from the parameters alone.
+        Times of their kernels, from the parameters alone.
     """
     kernels = stack.kernels
     work = np.maximum(stack.total(kernels["flops"]), _LITTLE)
@@ -55,7 +55,7 @@ def features(stack: CaseBatch, times: KernelTimes) -> dict[str, Array]:
 
 
 def hats(name: str, values: Array) -> tuple[NDArray[np.intp], Array]:
-    """Return the knot below each value of a feature, and how far it is on the way to the next."""
+    """Return the index of the knot below each value of a feature, and the fractional position to the next knot."""
     lowest, highest, step = CURVES[name]
     steps_up = (np.clip(values, lowest, highest) - lowest) / step
     below = np.floor(steps_up).astype(np.intp)
@@ -63,13 +63,13 @@ def hats(name: str, values: Array) -> tuple[NDArray[np.intp], Array]:
 
 
 def knots(name: str) -> int:
-    """Return how many knots the curve of a feature has."""
+    """Return the number of knots of a feature's curve."""
     lowest, highest, step = CURVES[name]
     return int(np.floor((highest - lowest) / step)) + 2
 
 
 def curve_factors(stack: CaseBatch, times: KernelTimes, settings: Sequence[str]) -> Array:
-    """Return the factor of time of each case's shape, of shape (cases,)."""
+    """Return the shape factor of each case's time, of shape (cases,)."""
     logs = np.zeros(stack.cases)
     names = np.array(settings, dtype=object)
     measured = features(stack, times) if stack.cases else {}

@@ -1,4 +1,4 @@
-"""Laws of single kernels: what a product and fused attention take, and what power pays for.
+"""Time laws of single kernels: matrix products, fused attention, and the power limit.
 
 Each takes the columns of the kernels, the rates of the engines that run them and the fitted parameters, all one
 value for each kernel, and ``here``, which of them are meant. :mod:`mlsys.models.estimate.model` puts them together.
@@ -62,7 +62,7 @@ ONE, PAIR = 1.0, 2.0
 
 
 def power_ceiling(engines: dict[str, Array], own: dict[str, Array]) -> Array:
-    """Return the FLOP/s that the design power pays for."""
+    """Return the FLOP/s that the design power can sustain."""
     vector = VECTOR_ENERGY * np.where(engines["bits"] <= 8, DOT_PRODUCT_ENERGY, 1.0)
     each = np.where(_on_matrix_units(engines), 1.0, vector)
     joules = each * own["energy"] * engines["bits"] / 16 * np.sqrt(engines["node"] / 7)
@@ -71,15 +71,15 @@ def power_ceiling(engines: dict[str, Array], own: dict[str, Array]) -> Array:
 
 
 def _on_matrix_units(engines: dict[str, Array]) -> NDArray[np.bool_]:
-    """Return whether products run on other units than element-wise work does."""
+    """Return whether products run on different units from element-wise work."""
     matrix_units: NDArray[np.bool_] = engines["over_vector"] > MATRIX_UNITS
     return matrix_units
 
 
 def sustained(engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
-    """Return the FLOP/s that full tiles sustain: a part of the peak, or what the design power pays for.
+    """Return the FLOP/s that full tiles sustain: a fraction of the peak, or the power limit.
 
-    Vector units that issue no faster than they multiply lose a place to each load of an operand.
+    Vector units that issue no faster than they multiply lose an issue slot to each operand load.
     """
     issued = np.where(_on_matrix_units(engines), 1.0, engines["issuing"])
     rate: Array = np.minimum(own["compute"] * issued * engines["matmul"], power_ceiling(engines, own))[here]
@@ -87,13 +87,13 @@ def sustained(engines: dict[str, Array], own: dict[str, Array], here: NDArray[np
 
 
 def sharing(engines: dict[str, Array]) -> Array:
-    """Return how many units of a machine share what feeds them, 1 to ``MOST_SHARING``."""
+    """Return the number of units that share an operand feed, 1 to ``MOST_SHARING``."""
     units: Array = np.clip(engines["each_cycle"] / FED_ALONE, 1.0, MOST_SHARING)
     return units
 
 
 def _chain(engines: dict[str, Array]) -> Array:
-    """Return the seconds that a block takes for each step of its reduction at least; none in a systolic array."""
+    """Return the least seconds of each reduction step of a block; 0 in a systolic array."""
     is_one = (engines["array"] <= 1) & (engines["each_cycle"] <= LARGEST_UNIT)
     narrow = np.minimum(engines["bits"], 8.0) / 8
     cycles = np.where(_on_matrix_units(engines), CHAINED * narrow, CHAINED_VECTOR)
@@ -102,7 +102,7 @@ def _chain(engines: dict[str, Array]) -> Array:
 
 
 def _unpacked(kernels: Work, engines: dict[str, Array]) -> NDArray[np.bool_]:
-    """Return which products find weights that are stored narrower than the matrix units beside them multiply."""
+    """Return which products have weights stored in a narrower format than the matrix units multiply."""
     values = kernels["k"] * kernels["n"] * kernels["batch"]
     stored = kernels["weights"]
     each = engines["each_cycle"]
@@ -115,7 +115,7 @@ def _unpacked(kernels: Work, engines: dict[str, Array]) -> NDArray[np.bool_]:
 def unpacking_seconds(
     kernels: Work, engines: dict[str, Array], own: dict[str, Array], moving: Array, here: NDArray[np.bool_]
 ) -> Array:
-    """Return seconds in which the vector units unpack weights that are stored narrower than they are multiplied.
+    """Return the seconds that the vector units take to unpack weights stored in a narrower format.
 
     A loop that waits for its loads does so before it unpacks them, so that this time adds to the transfer's,
     ``moving``; wide weights are stored where unpacking costs more than narrow ones save. None where the vector
@@ -133,9 +133,9 @@ def unpacking_seconds(
 
 
 def widening_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
-    """Return seconds in which cores of processors unpack weights that are stored narrower than they are multiplied.
+    """Return the seconds that CPU cores take to unpack weights stored in a narrower format.
 
-    The same vectors do it that multiply, while others are loaded: it counts where it takes longer than both.
+    The vector units that multiply also unpack, overlapping loads: this matters where it takes longer than both.
     """
     values = (kernels["k"] * kernels["n"] * kernels["batch"])[here]
     stored = kernels["weights"][here]
@@ -147,7 +147,7 @@ def widening_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Ar
 
 
 def issuing_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Array]) -> Array:
-    """Return seconds in which a microcontroller issues what a kernel takes besides its multiplications.
+    """Return the seconds of a microcontroller's instructions other than multiplications.
 
     A core loads its operands, widens those of 8 bits to pairs of 16, and closes its loop by instructions that stand
     in line with the multiplications; ``ramp`` more requantise and store each number of the result, or several at a
@@ -160,7 +160,9 @@ def issuing_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Arr
     pairs = np.where(kernels["m"] > 1, BLOCK_OF_PAIRS, ROW_OF_PAIRS)
     each = np.where(at_once > PAIR, 0.0, np.where(at_once > ONE, pairs, ONE_BY_ONE))
     moved = (kernels["moved"] - kernels["weights"]) * 8 / engines["bits"]
-    results = np.where(product, kernels["m"] * kernels["n"] * kernels["batch"] * (1 + kernels["further"]), moved / 2)
+    results = np.where(
+        product, kernels["m"] * kernels["n"] * kernels["batch"] * (1 + kernels["extra_steps"]), moved / 2
+    )
     issued = np.where(product, each * kernels["flops"] / 2, 0.0) + own["ramp"] * results / engines["requantised"]
     rate = own["compute"] * engines["controller"] * engines["units"] * engines["clock"]
     seconds: Array = np.where(engines["controller"] > 0, issued / np.maximum(rate, 1.0), 0.0)
@@ -170,7 +172,7 @@ def issuing_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Arr
 def element_rate(engines: dict[str, Array]) -> Array:
     """Return the FLOP/s of element-wise work and depthwise convolutions.
 
-    The vectors of bytes of a microcontroller, where it has any, multiply number by number, too.
+    Byte vectors of a microcontroller, if any, also multiply element by element.
     """
     vectors = (engines["controller"] > 0) & (_at_once(engines) > PAIR)
     rate: Array = np.where(vectors, np.maximum(engines["matmul"], engines["vector"]), engines["vector"])
@@ -178,7 +180,7 @@ def element_rate(engines: dict[str, Array]) -> Array:
 
 
 def _at_once(engines: dict[str, Array]) -> Array:
-    """Return the multiply-accumulates that a unit does in a cycle."""
+    """Return the multiply-accumulates per cycle of a unit."""
     number: Array = engines["each_cycle"] * 16 / engines["bits"] / 2
     return number
 
@@ -186,7 +188,7 @@ def _at_once(engines: dict[str, Array]) -> Array:
 def attention_seconds(
     kernels: Work, engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]
 ) -> Array:
-    """Return seconds of fused attention without its traffic to the main memory.
+    """Return the seconds of fused attention without its main-memory traffic.
 
     A block takes up to ``QUERIES`` rows of one head past all keys, and below a diagonal past those before its last
     row. Its products run beside the softmax of others, never quite: the root of the sum of squares lies between the
@@ -215,15 +217,15 @@ def attention_seconds(
 def product_seconds(
     kernels: Work, engines: dict[str, Array], own: dict[str, Array], feed: Array, here: NDArray[np.bool_]
 ) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return seconds of products at the best tile, without their traffic to the main memory, and what holds them.
+    """Return the seconds of products at their best tiles without main-memory traffic, and what limits them.
 
-    Steps of a recurrence follow one another, each on the whole machine.
-    The second array says which wait for their operands, the third which for the chain of instructions of a sum.
-    Machines whose units share operands run kernels that stay on their units and take the next part of any
-    block's reduction, so that no wave ends half empty; each unit then hands over one block half done.
+    Steps of a recurrence are sequential, each on the whole machine. The second array says which products are limited by
+    operand delivery, the third which by the latency of a sum's instructions. Machines whose units share operands run
+    kernels that stay on their units and take the next part of any block's reduction, so that no wave ends half empty;
+    each unit then hands over one block half done.
     """
     m, n, k, batch = (kernels[name][here] for name in ("m", "n", "k", "batch"))
-    steps = 1 + kernels["further"][here]
+    steps = 1 + kernels["extra_steps"][here]
     operands = kernels["moved"][here] / steps + (1 - 1 / steps) * kernels["weights"][here]  # of one step
     units, array = engines["units"][here], engines["array"][here]
     shared, fed = sharing(engines)[here], feed[here]

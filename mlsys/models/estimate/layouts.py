@@ -1,4 +1,4 @@
-"""Copies that a library makes to have numbers lie as its kernels read them, beside what a network computes.
+"""Layout copies that a library makes in addition to the kernels of a network.
 
 A library's convolutions want inputs, outputs and weights in an order of their own. A compiler that sees the whole
 network orders them once; a framework that hands over one layer at a time has them copied at every call.
@@ -22,28 +22,28 @@ _BYTE = ureg.Unit("byte")
 _SIDES = ("kernel", "kernel_height", "kernel_width")
 
 
-# What is copied beside a convolution: numbers from planes to pixels and back, of one that sees a single pixel too, or
-# weights into blocks, or the heads of attention.
+# What is copied around a convolution: tensors from NCHW to NHWC and back (also for 1 × 1 images), or weights into
+# blocks, or the heads of attention.
 PLANES, ALL_PLANES, BLOCKS, HEADS = "planes", "all planes", "blocks", "heads"
 # From planes to pixels and back cuDNN copies itself in a pass forward, after one call from Python: 80 networks of
 # KernelBench take as long for each call with such copies between as without.
-# Tensors of attention that lie by tokens where products write or read them, and by heads where attention does.
+# Attention tensors in token order where products write or read them, and in head order inside attention.
 TURNED = 4
 
 
 def copied_beside(setting: str, engine: Snapshot) -> str:
-    """Return what PyTorch's library copies beside convolutions, and TensorFlow 1 beside attention; nothing elsewhere.
+    """Return the copies around PyTorch's convolutions or TensorFlow 1's attention; empty for other settings.
 
-    TensorFlow 1's XLA adds biases to queries, keys and values and turns them to lie by heads in kernels of their own,
-    and turns the result back (google-research/bert, modeling.py, ``transpose_for_scores``: one ``tf.transpose`` for
-    each). Rows of version 2 show no such kernels.
+    TensorFlow 1's XLA adds biases to queries, keys and values and transposes them to head order in separate kernels,
+    and transposes the result back (google-research/bert, modeling.py, ``transpose_for_scores``: one ``tf.transpose``
+    for each). Rows of version 2 show no such kernels.
 
     Parameters
     ----------
     setting
         Such as ``"eager network on GPU"``.
     engine
-        In the format of the network.
+        Rates in the format of the network.
 
     Examples
     --------
@@ -64,18 +64,18 @@ def copied_beside(setting: str, engine: Snapshot) -> str:
 
 
 def layout_copies(copies: str, network: Network, fmt: Format | None = None, others: Container[str] = ()) -> Ran:
-    """Return the copies beside the convolutions or attention of a network, and whose they are.
+    """Return the copies around a network's convolutions or attention, and the operators that they belong to.
 
     Parameters
     ----------
     copies
-        As :func:`copied_beside` returns it.
+        As returned by :func:`copied_beside`.
     network
-        With nothing fused, so that outputs are those of convolutions.
+        Without fusion, so that outputs are those of convolutions.
     fmt
         Bytes of a weight and of another value, of a network that was built in FP16; None as the network counted them.
     others
-        Names of operators that are written as convolutions, too.
+        Names of further operators implemented as convolutions.
 
     Examples
     --------
@@ -110,14 +110,14 @@ def layout_copies(copies: str, network: Network, fmt: Format | None = None, othe
     owner = np.repeat(np.flatnonzero(here), len(moved))
     columns = np.ones((len(Work.FIELDS), len(owner)))
     for name, values in (("kind", VECTOR), ("flops", 0), ("moved", moved.T[here].ravel()), ("weights", 0),
-                         ("count", arrays.repeats[owner]), ("peers", QUEUED if copies == PLANES else 1.0),
-                         ("block_rows", 0), ("block_columns", 0), ("further", 0)):  # fmt: skip
+                         ("count", arrays.repeats[owner]), ("ranks", QUEUED if copies == PLANES else 1.0),
+                         ("block_rows", 0), ("block_columns", 0), ("extra_steps", 0)):  # fmt: skip
         columns[Work.FIELDS.index(name)] = values
     return Ran(Work(columns), owner)
 
 
 def _sees_pixels(operator: Operator, narrowest: int) -> bool:
-    """Return whether an operator is a dense convolution of so many pixels at least."""
+    """Return whether an operator is a dense convolution with at least so many pixels."""
     shape = operator.shape
     dense = operator.kind == "conv2d" and shape.get("groups", 1) == 1
     return dense and max(shape.get(side, 1) for side in _SIDES) >= narrowest

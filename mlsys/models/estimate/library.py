@@ -39,16 +39,16 @@ __all__ = [
 
 _PLACE = Path(__file__).parent / "parameters.yaml"
 _MACHINES = Path(__file__).parent / "machines.yaml"
-# What a machine may attain of its peaks at most, however fast it was measured; 1.05 allows for boost clocks.
+# Upper limit of an attained fraction of a peak; 1.05 allows for boost clocks.
 _MOST = {"compute": 1.05, "vector": 1.05, "bandwidth": 1.0, "link": 1.0}
 # Kinds of work that are the same, by two names: a network run forward.
 _FORWARD = ("network", "transformer")
-_PROMPT = " llm prefill"  # of a prompt all tokens go forward at once
+_PROMPT = " llm prefill"  # a forward pass over all tokens of a prompt
 # Attention in one kernel for the newest instructions is alike, whoever wrote it: vLLM's is FlashAttention-3 on Hopper
 # and NVIDIA's own, by FlashInfer, on Blackwell. Products in 8 bits leave the softmax beside them as it is.
 _NEWEST_ATTENTION = re.compile(r"(cuDNN|FlashAttention-[3-9]|FlashInfer|FMHA|CUTLASS)\b.*?( decode)? attention on GPU")
 _BEST_ATTENTION = "vLLM{} attention on GPU"
-# Linear layers of eager PyTorch on a processor are the library's, as those of torch.compile are: parameters of both.
+# Linear layers of eager PyTorch on a CPU call the same library as those of torch.compile, and share its parameters.
 _FALLBACKS = {"eager transformer network on CPU": "torch.compile network on CPU"}
 _FORMAT = re.compile(r"\b(?:int|fp|mxfp)\d+\b|\bw\d+a\d+\b")
 _TIMES = ("launch", "hop", "energy")
@@ -69,7 +69,7 @@ def parameters_of(
     precision: str = "",
     shape: Shape | None = None,
 ) -> tuple[Parameters, str]:
-    """Return the parameters of a setting, and whose they are.
+    """Return the parameters of a setting, and the name of their origin.
 
     Where ``device``, the id of a twin, was measured in the setting, they are as that machine attains them;
     where the file that ``MLSYS_CALIBRATION`` names has it, they are its own, in ``precision`` and for networks whose
@@ -96,7 +96,7 @@ def parameters_of(
 
 
 def plain_of(setting: str, device: str = "") -> tuple[Parameters, str]:
-    """Return the parameters of a setting on a machine, and whose they are, without effects of anything else."""
+    """Return the parameters of a setting on a machine, and their origin, without other effects."""
     own = calibrated(setting, device) if device else None
     if own is not None:
         return own, f"{setting}, measured on this machine"
@@ -113,15 +113,15 @@ def plain_of(setting: str, device: str = "") -> tuple[Parameters, str]:
 
 @lru_cache(maxsize=1)
 def machines() -> Mapping[str, FrozenDict[str, float]]:
-    """Return, by setting, the factor of time of each machine that was measured in it."""
+    """Return the time factors of measured machines, by setting."""
     return EntriesByLine(_MACHINES, FrozenDict)
 
 
 def scaled(parameters: Parameters, factor: float, starting: float | None = None) -> Parameters:
-    """Return the parameters of a machine that takes ``factor`` times as long as the setting's.
+    """Return parameters scaled for a machine that takes ``factor`` times as long as its setting.
 
-    Rates fall and times grow by the factor, launches by ``starting`` where it is given; no part of a peak grows
-    above what a machine can attain, so that the estimate stays above its bound.
+    Rates are divided and times multiplied by the factor (launches by ``starting``, if given). Fractions of a peak
+    are capped at the attainable maximum, so that the estimate stays above its bound.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def scaled(parameters: Parameters, factor: float, starting: float | None = None)
 
 
 def fallback_stack(setting: str, known: Iterable[str]) -> str:
-    """Return the setting that stands in for one that was never fitted, or an empty string.
+    """Return the setting to use in place of one that was never fitted, or an empty string.
 
     The same software on another class of machine; failing that, any network run forward by the same
     software on the same class, as a prompt is, too; failing that, on the same class the same kind of work by the
@@ -190,7 +190,7 @@ def fallback_stack(setting: str, known: Iterable[str]) -> str:
 def save(
     parameters: dict[str, Parameters], own: dict[str, dict[str, float]], files: Drafts, folder: Path = _PLACE.parent
 ) -> None:
-    """Draft the parameters of every setting, and the factors of its machines, three significant digits each."""
+    """Draft the files of fitted parameters and machine factors, with three significant digits."""
     lines = [
         "# Fitted by `mlsys validate --refit` to the measurements of mlsys_evidence; not for editing by hand.",
         "# Efficiencies are parts of a peak; launch and hop are seconds; ramp is steps; energy is joules an operation.",

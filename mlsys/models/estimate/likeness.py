@@ -1,8 +1,8 @@
-"""How alike two networks are by the shape of their products, and what those measured tell of one that was not.
+"""Similarity of networks by the shape of their products, and predictions for unmeasured shapes.
 
 A Gaussian process over three features: rows, columns and depth of a network's products, in binary logarithms and
-weighted by FLOP. What a machine is off by at one shape it is off by at shapes nearby, the less the further they are;
-a library's kernels, and the units that run them, suit some shapes better than others.
+weighted by FLOP. The error of a machine at one shape is correlated with its errors at nearby shapes, less with
+distance; a library's kernels, and the units that run them, suit some shapes better than others.
 
 C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning, 2006, sections 2.2 and 4.2.1.
 """
@@ -17,13 +17,13 @@ from mlsys.models.estimate.work import Work
 
 Array = NDArray[np.float64]
 Shape = tuple[float, float, float]
-# Binary logarithms over which errors are alike by a part of 1/e: those of one network at inputs twice as wide differ
-# by two in rows alone.
+# Length scale, in binary logarithms, over which the correlation falls to 1/e: doubling the input width of one network
+# changes rows by two.
 APART = 6.0
 
 
 def shape_of_products(work: Work) -> Shape:
-    """Return the features of some work: binary logarithms of rows, columns and depth, their means weighted by FLOP.
+    """Return the shape features of some work: binary logarithms of rows, columns and depth, as FLOP-weighted means.
 
     Examples
     --------
@@ -54,19 +54,19 @@ def likeness(some: Sequence[Shape], others: Sequence[Shape]) -> Array:
 
 @dataclass(frozen=True)
 class ShapeEffects:
-    """What measured shapes tell of others.
+    """Effects learned from measured shapes.
 
     Attributes
     ----------
     shapes
-        That were measured.
+        Measured shapes.
     weights
-        Of each, in the logarithm of time at a shape, times how alike the two are.
+        Weight of each shape, in the logarithm of time, to be multiplied by the similarity.
     """
 
     shapes: tuple[Shape, ...]
     weights: tuple[float, ...]
 
     def of(self, shapes: Sequence[Shape]) -> Array:
-        """Return the logarithm of the factor of time at each of some shapes."""
+        """Return the logarithm of the time factor at each given shape."""
         return np.asarray(likeness(shapes, self.shapes) @ np.array(self.weights), dtype=np.float64)

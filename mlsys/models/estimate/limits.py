@@ -1,4 +1,4 @@
-"""What no program goes below."""
+"""Lower bounds that no program can beat."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,10 @@ Array = NDArray[np.float64]
 def bound(stack: CaseBatch) -> tuple[Array, Array]:
     """Return two lower bounds of each case's time: dense arithmetic, and compulsory traffic.
 
-    Arithmetic: FLOP over the dense peak of the unit that does them; of a product, those that its
-    shape has, which are fewer than a convolution's where an algorithm such as Winograd's saves
-    multiplications. Traffic: parameters and the largest other tensor of any kernel, once, over
-    the peak bandwidth: what lies between kernels may stay on the chip. What the case says is
-    found in the cache does not come from the main memory.
+    Arithmetic: FLOP over the dense peak of the unit that does them. For a product, the FLOP of its shape count, which
+    are fewer than the convolution's where an algorithm such as Winograd's saves multiplications. Traffic: parameters
+    and the largest other tensor of any kernel, once, over the peak bandwidth; intermediate tensors may stay on the
+    chip. Data that the case finds in the cache do not count as main-memory traffic.
 
     Returns
     -------
@@ -26,7 +25,7 @@ def bound(stack: CaseBatch) -> tuple[Array, Array]:
     kernels, engines = stack.kernels, stack.engines
     best = np.maximum(engines["matmul"], engines["vector"])
     local = np.where(kernels["kind"] == COLLECTIVE, 0.0, 1.0)
-    shaped = 2 * kernels["m"] * kernels["n"] * kernels["k"] * kernels["batch"] * (1 + kernels["further"])
+    shaped = 2 * kernels["m"] * kernels["n"] * kernels["k"] * kernels["batch"] * (1 + kernels["extra_steps"])
     flops = np.where(kernels["kind"] == MATMUL, np.minimum(kernels["flops"], shaped), kernels["flops"])
     arithmetic = stack.total(local * flops / best)
     parameters = np.minimum(stack.main, kernels["weights"])

@@ -1,4 +1,4 @@
-"""From networks of operators to kernels, in the number formats that they are stored in."""
+"""Lowering of networks to kernels, in the number formats in which they are stored."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,22 +12,22 @@ from mlsys.models.estimate.machine import Snapshot, snapshot
 from mlsys.models.estimate.work import ALL_REDUCE, COLLECTIVE, MATMUL, NO_WORK, VECTOR, Kernel, Work
 from mlsys.workloads import Network, NetworkArrays, Operator
 
-# Groups of convolutions narrower than this in filters run like depthwise ones, on the vector units.
+# Grouped convolutions with fewer filters per group run on the vector units, as depthwise ones do.
 NARROWEST_PRODUCT = 4
 
 
 # F(2 × 2, 3 × 3), the smallest of Winograd's algorithms, leaves one multiplication of 2.25; F(4 × 4, 3 × 3) one of 4.
-# It makes outputs by whole tiles, at the edges of a picture too, and its programs keep their weights transformed, 36 of
-# each 9: of a picture of 7 × 7, a quarter of the tiles' places are nobody's (Lavin & Gray 2016, CVPR, section 4).
+# Outputs are computed in whole tiles, also at image borders, and programs store the weights transformed, 36 values for
+# each 9: at 7 × 7 pixels, a quarter of the tile slots are idle (Lavin & Gray 2016, CVPR, section 4).
 WINOGRAD_SAVING, LARGER_WINOGRAD = 2.25, 4.0
 _TILE, _LARGER_TILE = 2, 4
 
 
 @dataclass(frozen=True)
 class Format:
-    """Number formats of a case: what the units compute in, and bytes of a weight and of another value.
+    """Number formats of a case: compute format, and bytes of a weight and of any other value.
 
-    Convolutions may be multiplied so many times as fast, in a narrower format than other products: FP32 in TF32.
+    Convolutions may run in a narrower, faster format than other products, such as FP32 convolutions in TF32.
     """
 
     computes: str
@@ -37,7 +37,7 @@ class Format:
     convolutions: float = 1.0
 
     def on(self, device: Device) -> Snapshot:
-        """Return what the model reads of a device that computes in this format."""
+        """Return a snapshot of a device that computes in this format."""
         return snapshot(view(device, self.computes, unit="vector" if self.vector_unit else None))
 
 
@@ -52,9 +52,9 @@ def kernels_of(network: Network, fmt: Format | None, runs: float = 1.0, winograd
         Bytes of a weight and of another value, for a network that was built in FP16, two bytes
         a value; None leaves every byte as the network counted it.
     runs
-        How often the whole network runs.
+        Number of runs of the whole network.
     winograd
-        Times fewer multiplications, by Winograd's algorithms, of 3 × 3 convolutions of stride 1; 1 for none.
+        Factor by which Winograd's algorithms reduce the multiplications of 3 × 3 convolutions of stride 1; 1 for none.
     """
     a = network.arrays
     depth, stored = a.k, np.ones(len(a))
@@ -92,16 +92,16 @@ def kernels_of(network: Network, fmt: Format | None, runs: float = 1.0, winograd
 
 
 def _products(arrays: NetworkArrays) -> NDArray[np.bool_]:
-    """Return which rows are products: all but narrow ones side by side, which groups of channels are.
+    """Return which rows are matrix products: all except narrow grouped convolutions.
 
-    A single one, however narrow, takes no longer than a wider one, whose other columns are filled with nothing.
+    A single product, however narrow, takes no longer than a wider one with padded columns.
     """
     products: NDArray[np.bool_] = (arrays.m > 0) & ((arrays.n >= NARROWEST_PRODUCT) | (arrays.copies == 1))
     return products
 
 
 def _steps(network: Network) -> NDArray[np.float64]:
-    """Return how many products of each row of a network's arrays follow one another: steps of a recurrence, or 1."""
+    """Return the sequential products of each row of a network's arrays: steps of a recurrence, or 1."""
     return np.array([operator.shape.get("steps", 1) for operator in network.distinct], dtype=float)
 
 
@@ -111,7 +111,7 @@ def _of_convolutions(network: Network) -> NDArray[np.bool_]:
 
 
 def part_in_convolutions(network: Network) -> float:
-    """Return the part of the operations of a network's products that convolutions have.
+    """Return the fraction of a network's product FLOP that convolutions account for.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def part_in_convolutions(network: Network) -> float:
 
 
 def fewer_multiplications(network: Network, winograd: float) -> Network:
-    """Return a network with the operations that are left where Winograd's algorithms multiply; see ``kernels_of``.
+    """Return a network with the operations that remain with Winograd's algorithms; see ``kernels_of``.
 
     Examples
     --------
@@ -149,9 +149,9 @@ def fewer_multiplications(network: Network, winograd: float) -> Network:
 
 
 def _places_of_tiles(network: Network, tile: int) -> NDArray[np.float64]:
-    """Return how many places tiles have for each output of a dense 3 × 3 convolution of stride 1; 0 of others.
+    """Return the tile slots per output of dense 3 × 3 convolutions of stride 1; 0 for other operators.
 
-    By the rows of the network's arrays.
+    One value per row of the network's arrays.
     """
     places = np.zeros(len(network.arrays))
     for row, operator in enumerate(network.distinct):
@@ -164,17 +164,18 @@ def _places_of_tiles(network: Network, tile: int) -> NDArray[np.float64]:
     return places
 
 
-# Weights, over those of one product, from which they are several experts'; a bias that rides along is far less.
+# Ratio of weight bytes to those of one product above which the weights belong to several experts; a fused bias adds far
+# less.
 _SEVERAL = 1.5
 
 
 def expert_by_expert(work: Work, width: float) -> Work:
-    """Return a network's kernels with products over all visits of experts as many products as experts are visited.
+    """Return a network's kernels with mixture-of-experts products split into one product per expert visited.
 
     Parameters
     ----------
     work
-        Kernels, those over visits with the weights of all experts that are visited.
+        Kernels; a product over all tokens has the weights of all experts that are visited.
     width
         Bytes of a weight.
 
@@ -194,28 +195,28 @@ def expert_by_expert(work: Work, width: float) -> Work:
 
 
 def joined(*works: Work) -> Work:
-    """Return works one after the other; one that is all there is as it is."""
+    """Return the concatenation of several works; a single one is returned unchanged."""
     some = [work for work in works if work.columns.shape[1]]
     if len(some) < 2:
         return some[0] if some else NO_WORK
     return Work(np.concatenate([work.columns for work in some], axis=1))
 
 
-def messages(size: float, peers: int, count: float, pattern: int = ALL_REDUCE) -> Work:
-    """Return ``count`` all-reduces of ``size`` bytes among ``peers``, in some way; none for a single engine."""
-    if peers < 2:
+def messages(size: float, ranks: int, count: float, pattern: int = ALL_REDUCE) -> Work:
+    """Return ``count`` collectives of ``size`` bytes among ``ranks``; no kernels for a single engine."""
+    if ranks < 2:
         return NO_WORK
-    return Work.of([Kernel(COLLECTIVE, flops=0.0, moved=size, k=pattern, count=count, peers=peers)])
+    return Work.of([Kernel(COLLECTIVE, flops=0.0, moved=size, k=pattern, count=count, ranks=ranks)])
 
 
-def side_by_side(engine: Snapshot, peers: float) -> Snapshot:
-    """Return ``peers`` engines that share every kernel, as tensor parallelism does, as one.
+def side_by_side(engine: Snapshot, ranks: float) -> Snapshot:
+    """Return ``ranks`` engines with tensor parallelism as one engine.
 
     A pipeline counts as the engines that it keeps busy on average.
     """
     shared = ("matmul", "vector", "bandwidth", "cache", "cache_bandwidth", "units", "power")
-    return engine.changed(**{name: partial(_times, engine, name, peers) for name in shared})
+    return engine.changed(**{name: partial(_times, engine, name, ranks) for name in shared})
 
 
-def _times(engine: Snapshot, name: str, peers: float) -> float:
-    return float(getattr(engine, name)) * peers
+def _times(engine: Snapshot, name: str, ranks: float) -> float:
+    return float(getattr(engine, name)) * ranks

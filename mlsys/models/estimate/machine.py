@@ -1,4 +1,4 @@
-"""What the calibrated model reads of a machine, and what it takes for granted where nothing is recorded.
+"""Snapshot of a machine for the calibrated model, with defaults for values that are not on record.
 
 Recorded values come from :mod:`mlsys.hardware.view`, so recorders and what-ifs see each of them. The
 few numbers in their place are this model's own, and :attr:`Snapshot.assumed` names those it used.
@@ -19,7 +19,7 @@ from mlsys.models.estimate.mcu import instructions, requantised_at_once
 from mlsys.precision import PRECISIONS
 from mlsys.provenance import as_recorded, comparing
 
-# Where a machine has no unit for a format, the product runs on the next one that it has:
+# Formats that a product falls back to where a machine has no unit for its own:
 # integers and narrow floats are widened, never narrowed.
 _WIDER = {
     "int1": ("int4", "int8", "fp16", "bf16", "fp32"),
@@ -56,29 +56,29 @@ ONE_CLOCK = ("NPU", "TPU")
 # main memory does. Arrays of phones have edges of 32 (recalled), those of servers 128. Of a chip whose main memory is
 # its host's nobody says what its SRAM spares it (an Edge TPU): it is told by the link.
 USUAL_EDGE = 64.0
-# In the place of what is not recorded.
+# Defaults for values that are not on record.
 USUAL_NODE, USUAL_CLOCK, MATRIX_OVER_VECTOR = 7.0, 1e9, 16.0
 NO_VECTORS = f"vector units of 1/{MATRIX_OVER_VECTOR:.0f} of the matrix rate"
 
 
 @dataclass(frozen=True)
 class Unread:
-    """A number that is read when somebody asks for it."""
+    """A number that is read on first use."""
 
     of: Callable[[], float]
 
 
 def read_now(value: Any) -> Any:
-    """Return a number that may be unread, read now."""
+    """Return a number, reading it now if it is unread."""
     return value.of() if type(value) is Unread else value
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The numbers of one machine, or of a share of it, in one number format.
+    """The rates of one machine, or of a share of it, in one number format.
 
-    A rate of a twin is read whenever it is asked for, under the what-ifs that hold then: a recorder sees the facts
-    that a model uses, and no others.
+    A rate of a device is read when it is used, under the what-ifs active then: a recorder sees the facts that a model
+    uses, and no others.
 
     Attributes
     ----------
@@ -102,26 +102,26 @@ class Snapshot:
     node
         Name of the process in nm, which is no length but orders generations; 7 where unknown.
     bits
-        Of the format it computes in: 19 for TF32, whose multipliers see no more.
+        Bits of the compute format: 19 for TF32, the width that its multipliers process.
     each_cycle, over_vector
-        Which kind of unit multiplies: the FLOP that one does each cycle, as if on 16 bits, and the matrix rate over
-        the vector rate, infinite where no vector rate is on record. Of the design: a what-if on a rate makes no other
-        kind of unit.
+        Kind of unit that multiplies: FLOP per cycle of one unit, as if on 16 bits, and the matrix rate over the vector
+        rate, infinite where no vector rate is on record. Part of the design: a what-if on a rate keeps the kind of
+        unit.
     team, joining
-        Threads that share the layers of one sample, which wait for each other, and times as long as each launch takes,
-        since it starts and joins threads; 1 for others. See :mod:`mlsys.models.estimate.thread_scaling`.
+        Threads that share the layers of one sample and wait for each other, and the factor by which starting and
+        joining them lengthens each launch; 1 for others. See :mod:`mlsys.models.estimate.thread_scaling`.
     reading
-        Part of a copy's rate at which products read their weights: below 1 from HBM.
+        Fraction of a copy's rate at which products read their weights: below 1 from HBM.
     issuing
-        Part of what vector units issue that a product's multiplications get; 1 where they issue faster than they
-        multiply.
+        Fraction of a vector unit's issue slots left to a product's multiplications; 1 where it issues faster than it
+        multiplies.
     controller
-        Instructions a cycle that each of the cores of a microcontroller issues, which multiply by themselves;
-        0 for other machines. Of the design, too.
+        Instructions per cycle of each microcontroller core, for cores that do the multiplications themselves; 0 for
+        other machines. Part of the design, too.
     requantised
         Results that such a core requantises and stores at a time.
     assumed
-        What was taken for granted for want of a recorded value, in words.
+        Defaults that were used in place of recorded values, in words.
     """
 
     name: str
@@ -153,13 +153,13 @@ class Snapshot:
         return read_now(object.__getattribute__(self, name))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the machine as plain numbers, as they are now: so it travels to other processes."""
+        """Return the machine as plain numbers at their current values, for pickling."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def changed(self, **rates: Any) -> Snapshot:
-        """Return the machine with other rates: numbers, or functions without arguments that are called when asked.
+        """Return the machine with other rates: numbers, or functions without arguments that are evaluated on use.
 
-        Its units stay of the kind they were; where others multiply, call :meth:`designed` on it.
+        The kind of its units is unchanged; call :meth:`designed` on the result to derive it from the new rates.
         """
         other = object.__new__(Snapshot)
         other.__dict__.update(self.__dict__)
@@ -167,7 +167,7 @@ class Snapshot:
         return other
 
     def designed(self) -> Snapshot:
-        """Return the machine as one whose units are of the kind that its rates on record say."""
+        """Return the machine with the kind of its units derived from its recorded rates."""
 
         @cache
         def each_cycle() -> float:
@@ -184,11 +184,11 @@ class Snapshot:
         return self.changed(each_cycle=each_cycle, over_vector=over_vector)
 
     def settled(self) -> Snapshot:
-        """Return the machine as plain numbers, as they are now."""
+        """Return the machine as plain numbers at their current values."""
         return replace(self)
 
     def on_one_core(self) -> Snapshot:
-        """Return a microcontroller as interpreters use it, which run on one core; other machines as they are."""
+        """Return a microcontroller restricted to one core, as interpreters use it; other machines unchanged."""
         if not self.controller:
             return self
         with comparing():
@@ -219,17 +219,17 @@ class Snapshot:
 
 
 def snapshot(machine: MachineView) -> Snapshot:
-    """Return what the calibrated model reads of a machine, for products in its precision.
+    """Return the snapshot of a machine, for products in the view's precision.
 
     Parameters
     ----------
     machine
-        A view; one of the vector unit leaves the matrix units idle, as FP32 code without TF32 does.
+        A view; the view of a vector unit leaves the matrix units idle, as FP32 code without TF32 does.
 
     Raises
     ------
     ArgumentError
-        If the twin has no bandwidth of the main memory, or no peak wide enough.
+        If the device has no main-memory bandwidth on record, or no peak in a wide enough format.
 
     Examples
     --------
@@ -304,7 +304,7 @@ def snapshot(machine: MachineView) -> Snapshot:
 
 
 def _matmul(machine: MachineView) -> tuple[str, Callable[[], float]]:
-    """Return the format that products run in, and what reads their rate."""
+    """Return the compute format of products, and a function that reads their rate."""
     wanted = machine.precision
     wider = (wanted, *_WIDER[wanted])
     for candidate in wider:
@@ -314,7 +314,7 @@ def _matmul(machine: MachineView) -> tuple[str, Callable[[], float]]:
     if machine.unit is not None:
         return _matmul(replace(machine, unit=None))
     if wanted in ("fp16", "bf16", "int16") and machine.has_rate("int8"):
-        return wanted, lambda: (machine.rate_of("int8") or 0.0) / 2  # a unit for 8 bits takes two passes at least
+        return wanted, lambda: (machine.rate_of("int8") or 0.0) / 2  # an 8-bit unit takes at least two passes
     raise ArgumentError(
         f"snapshot(): `machine` {machine.name} has no rate for {wanted}; it has {', '.join(machine.precisions)}; "
         f"tried {', '.join(wider)} of {', '.join(PRECISIONS)}"
@@ -322,26 +322,26 @@ def _matmul(machine: MachineView) -> tuple[str, Callable[[], float]]:
 
 
 def _vectors(machine: MachineView) -> list[Callable[[], float]]:
-    """Return what reads the rates of element-wise work: that of FP32, or else all of the vector units."""
+    """Return functions that read the rates of element-wise work: FP32 if on record, else all of the vector units."""
     names = ["fp32"] if machine.has_rate("fp32", "vector") else machine.precisions
     rates = (replace(machine, precision=name, unit="vector") for name in names)
     return [partial(rate.require, "rate") for rate in rates if rate.has("rate")]
 
 
 def _shared(machine: MachineView) -> list[LevelView]:
-    """Return the levels on the chip that all units share: none of a microcontroller's lies before its SRAM."""
+    """Return the on-chip levels shared by all units; a microcontroller has none in front of its SRAM."""
     if machine.device.kind == "MCU":
         return []
     return [level for level in (*machine.outer, *machine.inner) if level.scope == "device" and level.has("capacity")]
 
 
 def _last(shared: Sequence[LevelView]) -> LevelView:
-    """Return the largest of some levels, the last before the main memory."""
+    """Return the largest of the given levels, the last before the main memory."""
     with comparing():
         return shared[0] if len(shared) == 1 else max(shared, key=lambda level: level.require("capacity"))
 
 
 def _largest(rates: Sequence[Callable[[], float]]) -> Callable[[], float]:
-    """Return what reads the highest of some rates; the others are only compared with it."""
+    """Return a function that reads the highest of some rates; the others are only compared with it."""
     with comparing():
         return rates[0] if len(rates) == 1 else max(rates, key=lambda read: read())

@@ -1,4 +1,4 @@
-"""What cores of microcontrollers issue in a cycle, and what they requantise at a time."""
+"""Instructions per cycle of microcontroller cores, and results requantised at a time."""
 
 import re
 from collections.abc import Callable
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from mlsys.hardware.view import MachineView
 from mlsys.provenance import as_recorded
 
-# Operations each cycle below which a microcontroller's cores multiply by themselves: vectors of a Cortex-M85 or an
-# ESP32-S3 do 16 to 32 on bytes, the convolution unit beside the cores of a K210 hundreds.
+# Operations per cycle below which a microcontroller's cores do the multiplications: vectors of a Cortex-M85 or an
+# ESP32-S3 do 16 to 32 on bytes, the convolution unit next to the cores of a K210 hundreds.
 WIDEST_CORE = 64.0
 # Instructions that cores of microcontrollers issue each cycle, by a pattern of their architecture; others one. Two:
 # llvm/llvm-project, llvm/lib/Target/ARM/ARMScheduleM7.td@6a55533 and ARMScheduleM85.td, IssueWidth = 2. Of the
@@ -21,14 +21,14 @@ REQUANTISED = ((r"Helium", 2.0),)
 
 
 def instructions(machine: MachineView, matmul: Callable[[], float]) -> float:
-    """Return the instructions a cycle of each core, where the cores of a microcontroller multiply by themselves.
+    """Return the instructions per cycle of each core, for microcontrollers whose cores do the multiplications.
 
     Parameters
     ----------
     machine
-        0 for those that are no microcontroller, whatever their clock, and for arrays of multipliers beside its cores.
+        The machine; 0 is returned for other machines, and for arrays of multipliers next to the cores.
     matmul
-        Reads the rate of its products, FLOP/s.
+        Function that reads the rate of its products, FLOP/s.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def instructions(machine: MachineView, matmul: Callable[[], float]) -> float:
 
 
 def requantised_at_once(machine: MachineView, bits: float) -> float:
-    """Return the results of so many bits that a core requantises at a time.
+    """Return the number of results of the given width that a core requantises at a time.
 
     Examples
     --------

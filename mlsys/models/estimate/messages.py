@@ -1,4 +1,4 @@
-"""What a message among machines takes: the law beside those of single kernels, with the same arguments."""
+"""Time of a message between machines: the collectives' counterpart of the laws of single kernels."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,24 +21,24 @@ FLAGGED, PLAIN_START, FENCED, STARTING_ANEW = (4.0, 3.0), 1.8e-6, 2.0, 0.5
 
 
 def message_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
-    """Return seconds of messages: one shot to all peers, or rounds, whichever is faster; NCCL's go round a ring.
+    """Return seconds of messages: one shot to all ranks, or rounds, whichever is faster; NCCL's go round a ring.
 
-    Machines on PCIe, behind one root, do not write to all peers at once; many of them share what joins two sockets.
+    Machines on PCIe, behind one root, do not write to all ranks at once; many of them share what joins two sockets.
     """
     pattern = kernels["k"][here]
-    peers = np.maximum(kernels["peers"][here], 2.0)
-    link = np.where(peers > PAIR, engines["link_of_many"][here], engines["link"][here])
+    ranks = np.maximum(kernels["ranks"][here], 2.0)
+    link = np.where(ranks > PAIR, engines["link_of_many"][here], engines["link"][here])
     wire = own["link"][here] * np.maximum(link, 1e9)
     shared = link < PEER_LINK
     between = np.where(link < PCIE_5, *BETWEEN_SOCKETS)
-    wire = np.where(shared & (peers > CARDS_AT_A_SOCKET), np.minimum(wire, between), wire)
-    bytes_sent = kernels["moved"][here] * (peers - 1) / peers
+    wire = np.where(shared & (ranks > CARDS_AT_A_SOCKET), np.minimum(wire, between), wire)
+    bytes_sent = kernels["moved"][here] * (ranks - 1) / ranks
     hop = own["hop"][here]
     reduces = (pattern == ALL_REDUCE) | (pattern == RING_REDUCE)
     rounds = np.where(reduces, 2.0, 1.0)
-    at_once = np.where(reduces, peers, 1.0) * bytes_sent / wire + hop
-    in_rounds = rounds * (bytes_sent / wire + np.log2(peers) * hop)
-    ring = _ring_seconds(rounds * (peers - 1), rounds * bytes_sent / wire, hop, reduces)
+    at_once = np.where(reduces, ranks, 1.0) * bytes_sent / wire + hop
+    in_rounds = rounds * (bytes_sent / wire + np.log2(ranks) * hop)
+    ring = _ring_seconds(rounds * (ranks - 1), rounds * bytes_sent / wire, hop, reduces)
     goes_round = (pattern == ALL_GATHER) | (pattern == RING_REDUCE)
     seconds: Array = np.where(shared, in_rounds, np.where(goes_round, ring, np.minimum(at_once, in_rounds)))
     return seconds

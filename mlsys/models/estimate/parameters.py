@@ -1,4 +1,4 @@
-"""What is fitted: how much of each rate one kind of software attains on one class of machine, and what it adds."""
+"""The fitted parameters of one kind of software on one class of machine."""
 
 from dataclasses import dataclass, fields
 
@@ -8,36 +8,35 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Parameters:
-    """What is fitted, for one kind of software on one class of machine.
+    """Fitted parameters of one kind of software on one class of machine.
 
     Attributes
     ----------
     compute
-        Attained part of the dense peak inside a full tile.
+        Attained fraction of the dense peak inside a full tile.
     vector
-        Attained part of the vector peak in element-wise work and depthwise convolutions.
+        Attained fraction of the vector peak in element-wise work and depthwise convolutions.
     bandwidth
-        Attained part of the peak bandwidth of the main memory.
+        Attained fraction of the main memory's peak bandwidth.
     reuse
-        Attained part of the bandwidth of the cache that feeds the tiles.
+        Attained fraction of the bandwidth of the cache that feeds the tiles.
     launch
-        Seconds that each kernel costs, however small.
+        Fixed cost of each kernel, in seconds.
     ramp
-        What starting and ending a block costs, as steps of the reduction that it would pay
-        for: the pipeline's fill, the epilogue, requantising each output.
+        Cost of starting and ending a block, as an equivalent number of reduction steps: filling the pipeline, the
+        epilogue, requantising each output.
     link
-        Attained part of a link's rate, one direction.
+        Attained fraction of a link's rate, in one direction.
     hop
-        Seconds of latency for each step of a collective.
+        Latency of each step of a collective, in seconds.
     energy
-        Joules that the whole board spends on one 16-bit operation at 7 nm: with the design
-        power, a ceiling on the sustained rate. In proportion to the bits of the format,
-        and to the square root of the node.
+        Energy of one 16-bit operation at 7 nm, for the whole board, in joules: together with the design power, a
+        ceiling on the sustained rate. It scales with the bits of the format and with the square root of the node.
     splits
-        Parts that a kernel splits the reduction of a product into at most: 1 for one that never does.
+        Most parts into which a kernel splits the reduction of a product: 1 for kernels that never do.
     chain
-        How many times as long as one instruction after the other a step of a block's reduction takes at least:
-        above 1 where loads, or sums of scaled blocks, stand between them.
+        Least time of one reduction step of a block, as a multiple of the latency of one instruction: above 1 where
+        loads, or sums of scaled blocks, come between two steps.
     """
 
     compute: float = 0.8

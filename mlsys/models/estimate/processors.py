@@ -1,4 +1,4 @@
-"""Instructions that programs multiply bytes with on processors."""
+"""Instructions that programs on CPUs use to multiply 8-bit integers."""
 
 from mlsys.hardware.device import Device
 from mlsys.models.estimate.lowering import LARGER_WINOGRAD
@@ -6,29 +6,29 @@ from mlsys.models.estimate.machine import Snapshot
 from mlsys.models.estimate.work import Work
 from mlsys.provenance import as_recorded
 
-# Multiplications of 16 bits that x86 does in the time of one of 32 in floating point: two in a lane by VPDPWSSD, which
-# adds as well; without VNNI VPMADDWD does them and VPADDD adds, two instructions in the time of two.
+# 16-bit multiplications that x86 does in the time of one FP32 multiplication: VPDPWSSD does two in a lane and adds as
+# well; without VNNI, VPMADDWD multiplies and VPADDD adds, two instructions in the time of two.
 HALVES, HALVES_WITHOUT_VNNI = 2.0, 1.0
-# Cores for which ncnn has no kernel of bytes at all: a loop of plain C runs, which for each multiply-accumulate loads
-# an offset, a value and a weight, adds the offset, multiplies, adds, steps two pointers and branches (Tencent/ncnn,
+# Cores without an 8-bit kernel in ncnn: a plain C loop runs, which for each multiply-accumulate loads an offset, a
+# value and a weight, adds the offset, multiplies, adds, steps two pointers and branches (Tencent/ncnn,
 # src/layer/riscv/convolution_riscv.cpp@eb9bb5d19, "TODO implement int8", and convolution.cpp, forward_int8).
 WITHOUT_KERNELS, PLAIN_LOOP = "XuanTie", 9.0
 
 
 def widened(engine: Snapshot, twin: Device) -> Snapshot:
-    """Return a processor as ncnn's integer convolutions use it: on x86 they multiply in 16 bits.
+    """Return a CPU as ncnn's integer convolutions use it: on x86 they multiply in 16 bits.
 
-    VPMADDWD, and VPDPWSSD where there is VNNI, do two products for each lane of 32 bits; those of 8 bits
-    (VPDPBUSD) stand only in its matrix products and recurrent layers (Tencent/ncnn, src/layer/x86,
-    convolution_packed_int8.h and convolution_3x3_winograd_int8.h@a4d2ea1). Processors with VNNI have a peak in bytes.
-    Where it has no kernels, a core multiplies once a cycle at most; see :func:`plain_loops`.
+    VPMADDWD, and VPDPWSSD on CPUs with VNNI, do two products in each 32-bit lane; ncnn uses the 8-bit instruction
+    (VPDPBUSD) only in its matrix products and recurrent layers (Tencent/ncnn, src/layer/x86, convolution_packed_int8.h
+    and convolution_3x3_winograd_int8.h@a4d2ea1). CPUs with VNNI have an 8-bit peak. On cores without a kernel, a core
+    multiplies at most once a cycle; see :func:`plain_loops`.
 
     Parameters
     ----------
     engine
-        Of ``twin``, in 8-bit integers.
+        Rates of ``twin`` for 8-bit integers.
     twin
-        Arm's processors are left as they are: there ncnn has kernels for each of their instructions.
+        The device. Arm CPUs are returned unchanged: ncnn has kernels for each of their instructions.
     """
     if WITHOUT_KERNELS in twin.architecture:
         return engine.changed(matmul=lambda: 2 * engine.units * engine.clock).designed()
@@ -38,47 +38,47 @@ def widened(engine: Snapshot, twin: Device) -> Snapshot:
     return engine.changed(matmul=lambda: halves * engine.vector).designed()
 
 
-# Numbers of FP32 in a vector of 128 bits.
+# FP32 values in a 128-bit vector.
 LANES = 4.0
 
 
 def scalar(engine: Snapshot) -> Snapshot:
-    """Return a processor as a program uses it that was compiled for no vectors: one number of FP32 at a time."""
+    """Return a CPU as used by a program compiled without vector instructions: one FP32 value at a time."""
     return engine.changed(matmul=lambda: engine.vector / LANES, vector=lambda: engine.vector / LANES).designed()
 
 
 def plain_loops(engine: Snapshot, twin: Device, software: str, computes: str, work: Work) -> float:
-    """Return the seconds that plain loops take at least where ncnn has no kernels of bytes: an instruction a cycle.
+    """Return the least seconds of plain loops, one instruction a cycle, on cores without 8-bit kernels in ncnn.
 
     Parameters
     ----------
     engine
-        The cores at work, of ``twin``.
+        The active cores of ``twin``.
     twin, software, computes
-        None of other processors, of other programs, and of other numbers than bytes.
+        The device, program and number format; 0 for other CPUs, other programs and formats other than 8-bit integers.
     work
-        Of a network.
+        Kernels of a network.
     """
     if WITHOUT_KERNELS not in twin.architecture or "ncnn" not in software or computes != "int8":
         return 0.0
     return PLAIN_LOOP * work.flops / 2 / (engine.units * engine.clock)
 
 
-# Times the rate of FP32 at which cores with a dot product of bytes multiply them, at least.
+# Least ratio of 8-bit to FP32 multiplication rate on cores with an 8-bit dot product.
 DOT_PRODUCT = 3.0
 
 
 def integer_winograd(engine: Snapshot, twin: Device) -> float:
-    """Return how many times fewer multiplications of bytes Winograd's algorithm is worth to ncnn, 1 for none.
+    """Return the factor by which Winograd's algorithm reduces 8-bit multiplications in ncnn; 1 for none.
 
-    Its transforms leave numbers of 16 bits. On x86 all of ncnn's integer convolutions multiply those; on Arm they have
-    the lanes of FP32, and a dot product of bytes is as fast without (Tencent/ncnn, src/layer/arm/convolution_arm.cpp
-    @0043a53: ``winograd43`` where the processor lacks ``asimddp``, or from 256 channels on).
+    Its transforms leave 16-bit numbers. On x86 all of ncnn's integer convolutions multiply those; on Arm they use the
+    FP32 lanes, and an 8-bit dot product is as fast without Winograd (Tencent/ncnn, src/layer/arm/convolution_arm.cpp
+    @0043a53: ``winograd43`` where the CPU lacks ``asimddp``, or from 256 channels on).
 
     Parameters
     ----------
     engine
-        In 8-bit integers, as :func:`widened` returns it, of ``twin``.
+        Rates for 8-bit integers, as :func:`widened` returns them for ``twin``.
     """
     if twin.vendor in ("Intel", "AMD"):
         return LARGER_WINOGRAD

@@ -1,7 +1,7 @@
-"""How far an estimate may be off: an interval that holds four measurements in five.
+"""Prediction intervals: the 80 % interval of an estimate.
 
-The interval is a pair of quantiles, in units of how far the estimate is expected to be off: where a
-machine, a network or a software was never measured, that is more, and the interval is wider.
+The interval is a pair of quantiles, in units of the expected error of the estimate. The expected error is larger,
+and the interval wider, for a machine, a network or a software that was never measured.
 """
 
 import json
@@ -22,41 +22,41 @@ from mlsys.models.estimate.user_calibration import calibrated_spread
 
 _PLACE = Path(__file__).parent / "ranges.yaml"
 COVERAGE = 0.8
-# Standard deviations of a normal distribution, either way, that hold so many.
+# Half-width of the 80 % interval of a normal distribution, in standard deviations.
 FOUR_IN_FIVE = 1.2816
-# Where nothing like the question was measured: the estimate is good for its order of magnitude.
+# Interval where nothing similar was measured: the estimate gives the order of magnitude only.
 UNKNOWN = (0.4, 2.5)
-# Of whoever measured: no width for the habits of sources.
+# For any source: no added width for measuring habits.
 ALL_SOURCES = "*"
-# A source that the fit does not know: its habits, and its program's, are nobody's on record. Told by the first answers
-# to the second and third examination, each source counting as the root of its rows, so that a tenth of them lies beyond
-# each end (``strangers_missed`` of the evidence); the fourth tested
-# it in sight, the fifth blind.
-# Downwards, in logarithms: this part of what the lower bound leaves, of at most so much of it, beside what is told of
-# sweeps; and never more than half of what it leaves.
+# For a source that was not in the fit, whose measuring habits, and whose program's, are unknown. Set from the first
+# predictions for the second and third held-out evaluation, each source weighted by the root of its rows, so that a
+# tenth of them lies beyond each end (``strangers_missed`` of the evidence); checked in sight on the fourth and blind on
+# the fifth.
+# Downwards, in logarithms: this fraction of the gap to the lower bound, of at most this gap, in addition to the spread
+# between sweeps; and never more than half of the gap.
 LEFT_BELOW, MOST_LEFT, AT_MOST = 1 / 3, 2.0, 0.5
-# Upwards: a millisecond of usual uncertainty takes so much longer, in logarithm; a time ten times as long a fifth less,
-# since what is paid for each call is a smaller part of it.
+# Upwards: the added logarithm at one millisecond and typical uncertainty; a fifth less for a time ten times as long,
+# since the fixed cost of each call is then a smaller part of it.
 SLOWER, A_CALL, LESS = 1.35, 1e-3, 0.1
-# Times beyond these count as these: in them no stranger was heard.
+# Longer times are treated as this long: no source outside the fit measured longer ones.
 SHORTEST, LONGEST = 1e-5, 10.0
-# A time that hangs on how it is started and timed.
+# Shorter times depend on how they are started and timed.
 SHORT = 1e-4
-# Cards for players, by their name: their drivers and limits of power are others than those of data centres.
+# Consumer cards, by name: their drivers and power limits differ from those of data-centre cards.
 _CONSUMER = re.compile(r"GeForce|GTX|TITAN|RTX \d{4}\b|Radeon RX")
 
 
 @dataclass(frozen=True)
 class Range:
-    """The interval about an estimate of time, as factors of it.
+    """The interval of an estimated time, as factors of the estimate.
 
     Attributes
     ----------
     low, high
         Four measurements in five lie between ``low`` and ``high`` times the estimate.
     why
-        What it rests on: how many sweeps, left out whole, of which software; and what makes it wide: what of the
-        question was never measured, a source that nobody knows, a time so short that its start decides.
+        Basis of the interval: the number of sweeps left out, and of which software; and what widens it: parts of the
+        question that were never measured, an unseen source, a time so short that its start dominates.
     """
 
     low: float
@@ -69,21 +69,21 @@ class Range:
 
 
 _Entry = FrozenDict[str, Any]
-# Between a kind of work and the setting that does it beside others.
+# Separator between a kind of work and the setting that runs it, where a setting runs several kinds.
 _OF_WORK = " by "
-# What of a question was never measured, where a range says so.
+# Words for the parts of a question that were never measured.
 _NAMED = {"machine": "machine", "network": "network", "network family": "family of networks"}
 
 
 @lru_cache(maxsize=1)
 def fitted_ranges() -> Mapping[str, _Entry]:
-    """Return the intervals as they were fitted, by setting."""
+    """Return the fitted intervals by setting."""
     return EntriesByLine(_PLACE, FrozenDict)
 
 
 @lru_cache(maxsize=512)
 def setting_on(setting: str, device: str) -> str:
-    """Return the setting, told apart for consumer cards and for the processors of phones and boards.
+    """Return the setting of the interval, which separates consumer cards and the CPUs of phones and boards.
 
     Examples
     --------
@@ -118,34 +118,34 @@ def range_of(
     seconds: float | None = None,
     bound: float | None = None,
 ) -> Range:
-    """Return the interval of an estimate.
+    """Return the 80 % interval of an estimate.
 
     Parameters
     ----------
     setting
         Kind of software on a class of machine, as for :func:`mlsys.models.estimate.library.parameters_of`.
     device
-        Id of a twin. If it was measured in the setting, the interval is that of sweeps left out whole;
-        if not, the wider one of machines left out whole.
+        Id of a device. For a device measured in the setting, the interval is that of left-out sweeps; otherwise it is
+        the wider one of left-out machines.
     network
-        Its name; the interval is wider for one that was never measured.
+        Its name; the interval is wider for a network that was never measured.
     measured
-        Whether to answer as for a machine that was measured in the setting by who asks.
+        Whether to treat the machine as measured in the setting by the caller.
     version
-        Of the software; the interval is wider where it was never measured, or is not said.
+        Software version; the interval is wider where it was never measured or is not given.
     source
-        Who measures. Each has habits: what is timed, how warm, in which power mode. For one whose measurements
-        of the setting the fit knows, the interval holds them; for any other it is :func:`unknown_source_interval`.
+        Who measures. Sources differ in what they time, how warm the machine is and in which power mode it runs. For a
+        source in the fit the interval covers its habits; for any other it is :func:`unknown_source_interval`.
     work
-        Kind of work, such as ``"layer norm"``; a setting may do several, each told as near as it is.
+        Kind of work, such as ``"layer norm"``; a setting may run several, each with its own accuracy.
     seconds, bound
-        The estimate and its lower bound, where there is one.
+        The estimate and its lower bound, if it has one.
 
     Examples
     --------
     >>> reach = range_of("an abacus", source="*")
     >>> reach.low, reach.high, reach.why
-    (0.4, 2.5, 'nothing like it was measured')
+    (0.4, 2.5, 'nothing similar was measured')
     """
     return range_without_time(
         setting, device, network, measured=measured, version=version, source=source, work=work
@@ -154,21 +154,21 @@ def range_of(
 
 @dataclass(frozen=True)
 class RangeWithoutTime:
-    """What the interval of an estimate rests on before the estimate itself is known.
+    """The basis of an interval before the estimate itself is known.
 
     Attributes
     ----------
     known
-        The interval for the sources on record.
+        The interval for the sources in the fit.
     spread
-        As for :func:`unknown_source_interval`; None where it is the interval for whoever measures.
+        As for :func:`unknown_source_interval`; None where the interval holds for any source.
     """
 
     known: Range
     spread: float | None
 
     def at(self, seconds: float | None = None, bound: float | None = None) -> Range:
-        """Return the interval about an estimate, with its bound where there is one."""
+        """Return the interval of an estimate, with its bound if it has one."""
         return self.known if self.spread is None else unknown_source_interval(self.known, self.spread, seconds, bound)
 
 
@@ -182,7 +182,7 @@ def range_without_time(
     source: str = "",
     work: str = "",
 ) -> RangeWithoutTime:
-    """Return what the intervals of all estimates of a question have in common; arguments as of :func:`range_of`."""
+    """Return the part of an interval that all estimates of a question share; arguments as for :func:`range_of`."""
     own = bool(device) and calibrated(setting, device) is not None
     seen = own or measured or device in machines().get(setting, FrozenDict({}))
     spread, unseen = spread_of(setting, device, network, version)
@@ -199,20 +199,20 @@ def range_without_time(
 def unknown_source_interval(
     reach: Range, spread: float, seconds: float | None = None, bound: float | None = None
 ) -> Range:
-    """Return the interval for measurements of a source that the fit does not know.
+    """Return the interval for measurements of a source that was not in the fit.
 
-    Makers and tuners fill the record; whoever else measures is slower rather than faster. How much faster, the bound
-    limits: the nearer an estimate is to it, the less is left to gain. How much slower, nothing limits; it is more where
-    more is unknown, and for short times, in which the start and the clock of each call decide.
+    The sources in the fit are makers and tuners; other sources tend to be slower. The bound limits how much faster they
+    can be: the nearer an estimate is to it, the less is left to gain. There is no upper limit; the interval extends
+    further where more is unknown, and for short times, which depend on the start and the clock of each call.
 
     Parameters
     ----------
     reach
-        For the sources on record.
+        Interval for the sources in the fit.
     spread
-        How far the estimate is expected to be off, one standard deviation of its logarithm.
+        Expected error of the estimate, one standard deviation of its logarithm.
     seconds, bound
-        The estimate and its lower bound; as a millisecond, and as far from its bound as usual, where they are not said.
+        The estimate and its lower bound. Defaults: one millisecond, at a typical distance from the bound.
 
     Examples
     --------
@@ -229,26 +229,26 @@ def unknown_source_interval(
     down = AT_MOST * left if near and left is not None else down
     time = min(max(seconds or A_CALL, SHORTEST), LONGEST)
     up = math.hypot(high, SLOWER * math.sqrt(spread / USUAL) * (time / A_CALL) ** -LESS)
-    why = f"{reach.why}; wider, as who measures is not on record: strangers are slower rather than faster"
-    why += ", most of all in so short a time" if seconds is not None and seconds < SHORT else ""
-    why += ", and faster by half of what the bound leaves at most" if near else ""
+    why = f"{reach.why}; wider: the measuring source is unknown, and unseen sources tend to be slower"
+    why += ", most of all for times this short" if seconds is not None and seconds < SHORT else ""
+    why += "; faster by at most half of the gap to the bound" if near else ""
     return Range(math.exp(-down), math.exp(up), why)
 
 
 def after_ten(usual: Range, spread: float) -> Range:
-    """Return the interval of an estimate that measurements of the machine calibrated.
+    """Return the interval of an estimate for a machine calibrated by its own measurements.
 
-    Two things tell how far off it is: the sweeps of its software, which others measured, and the machine's own rows,
-    each told from the others. Neither is sure: the sweeps hold what the machine's own rows have told since, and a few
-    rows tell a spread within a factor of two. Each may be too wide as well as too narrow by a factor, so that the
-    middle of the two is their geometric mean. On which side more lies was a habit of machines, which is learned.
+    Two sources inform it: sweeps of its software measured by others, and the leave-one-out errors of the machine's own
+    rows. Neither is certain: the sweeps contain effects that the machine's own rows have since explained, and a few
+    rows determine a spread only within a factor of two. Both may be too wide or too narrow by a factor, so their
+    geometric mean is used. A systematic lean to one side was a property of the machine, which calibration removes.
 
     Parameters
     ----------
     usual
-        Of its setting, sweeps left out.
+        Interval of the setting, from left-out sweeps.
     spread
-        How far off a further row is expected to be, one standard deviation of its logarithm.
+        Expected error of a further row, one standard deviation of its logarithm.
 
     Examples
     --------
@@ -262,12 +262,12 @@ def after_ten(usual: Range, spread: float) -> Range:
 
 
 def work_in(work: str, setting: str) -> str:
-    """Return under which name the interval of one kind of work is kept where a setting does several."""
+    """Return the key of the interval of one kind of work, for a setting that runs several."""
     return f"{work}{_OF_WORK}{setting}"
 
 
 def _entry(setting: str, device: str, work: str = "") -> tuple[str, _Entry]:
-    """Return the setting whose interval is that of another's, or its own, and what was fitted of it; empty if none."""
+    """Return the setting whose fitted interval applies, and that entry; empty if there is none."""
     known = fitted_ranges()
     own = (setting_on(setting, device), setting)
     wanted = (*(work_in(work, each) for each in own), *own)
@@ -277,23 +277,23 @@ def _entry(setting: str, device: str, work: str = "") -> tuple[str, _Entry]:
 
 
 def range_at(setting: str, device: str, spread: float, *, seen: bool, work: str = "") -> Range:
-    """Return the interval of an estimate that is expected to be off by ``spread``, for the sources on record.
+    """Return the interval of an estimate with expected error ``spread``, for the sources in the fit.
 
     Parameters
     ----------
     setting, device, work
         As for :func:`range_of`.
     spread
-        One standard deviation, in logarithm of time.
+        Expected error: one standard deviation, in logarithm of time.
     seen
         Whether the machine was measured in the setting.
     """
     key, entry = _entry(setting, device, work)
     if not key:
-        return Range(*UNKNOWN, "nothing like it was measured")
+        return Range(*UNKNOWN, "nothing similar was measured")
     if key not in (setting_on(setting, device), setting):
         far = math.exp(float(entry["lent"]))
-        return Range(1 / far, far, f"this software was never measured here; {key} stands in")
+        return Range(1 / far, far, f"this software was never measured on such a machine; {key} is used instead")
     low, high = (math.exp(float(part) * spread) for part in entry["seen" if seen else "unseen"])
     left_out = "sweeps" if seen else "machines"
     others = "" if entry["of"] == "of its own" else f" and those {entry['of']}"
@@ -302,21 +302,21 @@ def range_at(setting: str, device: str, spread: float, *, seen: bool, work: str 
 
 
 def speed_range(first: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    """Return between which factors of what is told the ratio of two times lies, four in five.
+    """Return the 80 % interval of the ratio of two predicted times, as factors of the point estimate.
 
-    What is off of two machines under one kind of software has next to nothing in common once the habits of who
-    measures are left out, which a ratio does not see: between machines left out its correlation is 0.04. So the reach
-    of a ratio is the root of the sum of two squares, and less than that of two ranges which must not overlap.
+    A ratio does not depend on the habits of the measuring source. Without them, the errors of two machines under
+    one kind of software are almost independent: the correlation between left-out machines is 0.04. So the width of a
+    ratio's interval, in logarithms, is the root of the sum of two squares: less than the two ranges laid end to end.
 
     Parameters
     ----------
     first, other
-        Ends of the two ranges over their estimates, of one who measures both.
+        Ends of the two ranges over their estimates, for one measuring source.
 
     Returns
     -------
     tuple of float
-        Factors of the estimated ratio of the first time over the other.
+        Factors of the estimated ratio of the first time to the other.
 
     Examples
     --------
@@ -329,7 +329,7 @@ def speed_range(first: tuple[float, float], other: tuple[float, float]) -> tuple
 
 
 def save_ranges(ranges: dict[str, dict[str, Any]], files: Drafts, path: Path = _PLACE) -> None:
-    """Draft the intervals of every setting."""
+    """Draft the fitted intervals of every setting."""
     lines = [
         "# 80 % intervals of the logarithm of measured over estimated time, in units of how far the estimate is",
         "# expected to be off; how far off, in that logarithm, its estimates are of software that was never measured,",

@@ -1,4 +1,4 @@
-"""How often PyTorch's normalisations read their rows from the main memory, and how few are slow."""
+"""Main-memory reads of PyTorch's normalisations, and the time of normalisations with few rows."""
 
 import numpy as np
 
@@ -8,17 +8,18 @@ from mlsys.models.estimate.work import MATMUL, VECTOR, Work
 from mlsys.provenance import as_recorded, comparing
 from mlsys.workloads import LAYER_NORM_OPERATIONS
 
-# ``vectorized_layer_norm_kernel`` reads a row for its moments and again for its result, by blocks of 128 threads: 16 on
-# a unit, 8 on Turing's (aten/src/ATen/native/cuda/layer_norm_kernel.cu). What the last cache holds of all rows at work
-# is found there; what they write passes through it, too. Of the bytes of rows at work over the cache's, in NeuSight's
-# 533 normalisations on seven GPUs (sitar-lab/NeuSight, scripts/asplos/data/dataset/test/ln.csv@6945927d9): rows are
-# read once below a third (an A100's of 2,048 values attain 0.79 to 0.85 of the memory's rate, an L4's of 5,120 0.79),
-# and twice above two thirds (0.58 and 0.59; a V100's and a P100's of 1,024 values and more 0.6 and 0.48).
+# ``vectorized_layer_norm_kernel`` reads a row once for its moments and once for its result, in blocks of 128 threads:
+# 16 per unit, 8 on Turing (aten/src/ATen/native/cuda/layer_norm_kernel.cu). The second read hits in the last-level
+# cache for the rows that fit there; writes pass through it, too. Thresholds on the ratio of the bytes of active rows to
+# the cache capacity, from NeuSight's 533 normalisations on seven GPUs (sitar-lab/NeuSight,
+# scripts/asplos/data/dataset/test/ln.csv@6945927d9): rows are read once below a third (rows of 2,048 values on an A100
+# attain 0.79 to 0.85 of the memory's rate, of 5,120 on an L4 0.79), and twice above two thirds (0.58 and 0.59; rows of
+# 1,024 values and more on a V100 and a P100 0.6 and 0.48).
 BLOCKS, FEW_BLOCKS, ALL_KEPT, NONE_KEPT = 16.0, 8.0, 0.3, 0.7
 
 
 def norm_reads(twin: Device, row: float) -> float:
-    """Return how often a normalisation by PyTorch reads each row from an NVIDIA GPU's memory, 1 to 2.
+    """Return how often a PyTorch normalisation reads each row from an NVIDIA GPU's main memory, 1 to 2.
 
     Parameters
     ----------
@@ -43,25 +44,26 @@ def norm_reads(twin: Device, row: float) -> float:
     return 1.0 + float(np.clip((at_work / kept - ALL_KEPT) / (NONE_KEPT - ALL_KEPT), 0.0, 1.0))
 
 
-# Each of a block's threads has one load of four FP32 values under way.
+# Each thread of a block has one load of four FP32 values in flight.
 IN_FLIGHT = 128 * 16.0
 WITH_LATENCY = "A100_80GB"
 
 
 def few_rows(twin: Device, rows: float, moved: float) -> float:
-    """Return the seconds that PyTorch's normalisation of so few rows takes, however fast the memory is.
+    """Return the least seconds of a PyTorch normalisation with few rows, where latency limits the bandwidth.
 
-    A block has a row to itself, and 2 KiB of it under way at once: by Little's law the blocks at work draw no more than
-    these over the memory's latency; an A100's where the GPU has none on record, for they are much alike.
+    Each block handles one row and has 2 KiB of it in flight at once: by Little's law the rate is at most the bytes in
+    flight of the active blocks over the memory latency. The A100's latency is used where a GPU has none on record,
+    since latencies of GPUs are similar.
 
     Parameters
     ----------
     twin
         The GPU.
     rows
-        How many are normalised.
+        Rows that are normalised.
     moved
-        Bytes read and written, all rows together.
+        Bytes read and written, for all rows together.
 
     Examples
     --------
@@ -82,18 +84,19 @@ def few_rows(twin: Device, rows: float, moved: float) -> float:
 
 
 def rows_read_again(work: Work, twin: Device, width: float, forward: Work | None = None) -> Work:
-    """Return a transformer's operators, run one by one, with what its normalisations read again.
+    """Return a transformer's eager operators with the bytes that its normalisations read again.
 
     Parameters
     ----------
     work
         Kernels.
     twin
-        Whose memory they are read from.
+        The device whose memory they are read from.
     width
         Bytes of a value.
     forward
-        Those of the pass forward, where ``work`` has gradients too: the narrowest sum of a layer is the length of rows.
+        Kernels of the forward pass, where ``work`` has gradients too: the narrowest sum of a layer is the length of
+        rows.
     """
     passed = work if forward is None else forward
     layers = (passed["kind"] == MATMUL) & (passed["weights"] > 0)

@@ -1,4 +1,4 @@
-"""What software makes of a network: how its operators run, by which algorithms, and what is copied beside them."""
+"""Execution of a network by a kind of software: fusion, algorithms and layout copies."""
 
 import re
 from collections.abc import Callable
@@ -28,29 +28,30 @@ from mlsys.models.estimate.work import MATMUL, Work
 from mlsys.precision import element_size
 from mlsys.workloads import Network, Operator
 
-# Times that Winograd's algorithms and FFTs shorten 3 × 3 convolutions of stride 1 on vector units: in FP32 large ones
-# of DeepBench do 1.35 times the peak in the median, large plain products by the same libraries 0.80 of it. Transforms
-# take the rest of the 2.25 or 4 multiplications that are saved.
+# Speed-up of 3 × 3 convolutions of stride 1 on vector units by Winograd's algorithms and FFTs: large FP32 convolutions
+# of DeepBench reach 1.35 times the peak in the median, large plain products by the same libraries 0.80 of it.
+# Transforms use up the rest of the 2.25 or 4 multiplications that are saved.
 SAVED_ON_GPU = 1.7
 
 
 @dataclass(frozen=True)
 class Running:
-    """How software runs a network.
+    """Way in which a kind of software runs a network.
 
     Attributes
     ----------
     way
-        ``"kernels"`` that carry what lies between products, ``"loops"`` between them, all ``"one by one"``, or
-        ``"with convolutions"`` as :func:`mlsys.models.estimate.eager.run_as` has it.
+        ``"kernels"`` fused with the operators between products, ``"loops"`` between products, all ``"one by one"``, or
+        ``"with convolutions"`` as :func:`mlsys.models.estimate.eager.run_as` defines it.
     written_out
-        Whether the scores of attention are written to memory where operators run one by one or in loops.
+        Whether attention scores are written to memory where operators run one by one or in loops.
     winograd
-        As :func:`mlsys.models.estimate.lowering.kernels_of` takes it.
+        As for :func:`mlsys.models.estimate.lowering.kernels_of`.
     copies
-        What is copied beside a convolution, as :func:`mlsys.models.estimate.layouts.copied_beside` has it.
+        Copies around convolutions, as :func:`mlsys.models.estimate.layouts.copied_beside` names them.
     machine
-        Id of the twin whose library's blocks products of FP32 run in, of attention that is written out; else empty.
+        Id of the device whose library's blocks are used for FP32 products, of attention with scores in memory; else
+        empty.
     grouped
         Whether a step of decoding reads a key once for all heads of queries that share it, which are then rows of one
         product, as FlashDecoding, FlashInfer and XQA of TensorRT-LLM do.
@@ -64,7 +65,7 @@ class Running:
     grouped: bool = field(default=False, repr=False)
 
     def of(self, network: Network) -> str:
-        """Return how the operators of a network run: ``way`` but where that is for its convolutions to say."""
+        """Return how the operators of a network run: ``way``, decided by its convolutions where it depends on them."""
         if self.way != "with convolutions":
             return self.way
         return "kernels" if has_convolutions(network) else "one by one"
@@ -73,13 +74,13 @@ class Running:
 def usual_running(setting: str, device: Device, engine: Snapshot) -> Running:
     """Return how the newest software of a setting runs a network on a machine.
 
-    PyTorch attends in one kernel since version 2; TensorFlow, and the code that trained and ran in FP32 before, write
-    the scores out.
+    PyTorch has run attention in one kernel since version 2; TensorFlow, and the older code for training and inference
+    in FP32, write the scores to memory.
 
     Parameters
     ----------
     setting, engine
-        As :func:`mlsys.models.estimate.layouts.copied_beside` takes them.
+        As for :func:`mlsys.models.estimate.layouts.copied_beside`.
     device
         The machine.
 
@@ -101,15 +102,15 @@ def usual_running(setting: str, device: Device, engine: Snapshot) -> Running:
 
 
 def saved_on(engine: Snapshot) -> float:
-    """Return how many times less 3 × 3 convolutions of stride 1 take on a GPU whose library has Winograd's algorithms.
+    """Return the speed-up of 3 × 3 convolutions of stride 1 on a GPU whose library has Winograd's algorithms.
 
-    Of floating point on vector units only: matrix units leave Winograd's transforms nothing to save.
+    Only in floating point on vector units: on matrix units, Winograd's transforms save nothing.
     """
     return SAVED_ON_GPU if engine.over_vector <= MATRIX_UNITS and engine.bits > 8 else 1.0
 
 
 def _winograd(setting: str, device: Device, engine: Snapshot) -> float:
-    """Return how many times fewer multiplications the usual program of a setting leaves."""
+    """Return the factor by which the usual program of a setting reduces multiplications."""
     if setting.startswith("vulkan "):
         return WINOGRAD_SAVING
     if setting.endswith(" on GPU"):
@@ -120,10 +121,10 @@ def _winograd(setting: str, device: Device, engine: Snapshot) -> float:
 
 
 def as_counted(network: Network, running: Running) -> Network:
-    """Return a network with the bytes and the operations that software which runs it so cannot do without.
+    """Return a network with the bytes and operations that are indispensable when it runs in this way.
 
-    Attention in one kernel leaves its scores on the chip, and Winograd's algorithms multiply less: a bound of what
-    such software takes counts neither.
+    Fused attention keeps its scores on the chip, and Winograd's algorithms multiply less: a lower bound for such
+    software counts neither.
 
     Examples
     --------
@@ -138,16 +139,16 @@ def as_counted(network: Network, running: Running) -> Network:
 
 
 def kernels_run(network: Network, running: Running, fmt: Format | None = None) -> Ran:
-    """Return the kernels that software makes of a network, and whose they are.
+    """Return the kernels that software runs for a network, and the operator that each belongs to.
 
     Parameters
     ----------
     network
-        As :func:`mlsys.mapping.fusion.as_run` shares out its operators.
+        Grouped into kernels by :func:`mlsys.mapping.fusion.as_run`.
     running
         How it runs.
     fmt
-        As of :func:`mlsys.models.estimate.lowering.kernels_of`.
+        As for :func:`mlsys.models.estimate.lowering.kernels_of`.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Training steps of networks whose operators run one by one: what lies between products, forward and backward.
+"""Training steps of networks whose operators run one by one: the kernels between products, forward and backward.
 
-A compiler joins normalisations and activations to the products before them. PyTorch starts a kernel for each, and
-another for its gradient, and how often these pass over their numbers follows from what they compute: statistics of a
-batch are known only after a first pass over it, and the gradient of a normalisation needs two sums over all numbers
-before any of it can be written.
+A compiler fuses normalisations and activations with the products before them. PyTorch starts a kernel for each, and
+another for its gradient. The number of passes over the data follows from the computation: statistics of a batch are
+known only after a first pass over it, and the gradient of a normalisation needs two sums over all values before any
+of it can be written.
 """
 
 import numpy as np
@@ -13,25 +13,26 @@ from mlsys.models.estimate.lowering import Format, joined, kernels_of
 from mlsys.models.estimate.work import VECTOR, Kernel, Work
 from mlsys.workloads import Network, Operator
 
-# Runs of a product for the gradients of its two operands; and, forward and backward, of a step that computes no
-# activation again.
+# Runs of a product for the gradients of its two operands; and, forward and backward, of a step without activation
+# recomputation.
 BACKWARD = 2.0
 ONCE = (1.0, BACKWARD)
-# Bytes that kernels move forward, and for the gradient, over those of one read and one write of their numbers.
-# Of a batch: read for its statistics; read and written. Inputs and gradients read for two sums; read again, and
-# written. Of a layer a row stays on the chip; its gradient passes once more over both, to sum those of scale and shift.
+# Bytes moved by forward and gradient kernels, relative to one read and one write of the tensor.
+# Batch normalisation: one read for the statistics, then a read and a write. Its gradient: inputs and gradients read for
+# two sums, then read again, and one write. Layer normalisation keeps a row on the chip; its gradient passes over both
+# tensors once more, to sum the gradients of scale and shift.
 BATCH_NORM, LAYER_NORM = (1.5, 2.5), (1.0, 2.5)
-# Under automatic mixed precision layer normalisation and softmax run in FP32, between casts (PyTorch, "CUDA Ops that
-# can autocast to float32"). Bytes a number, over the four of one read and one write in FP16: forward a cast of 2 and 4,
-# the operator of 4 and 4; backward a cast of 2 and 4, the operator of 8 and 4, its sums of 8.
+# Under automatic mixed precision, layer normalisation and softmax run in FP32, between casts (PyTorch, "CUDA Ops that
+# can autocast to float32"). Bytes per value, relative to the four bytes of one read and one write in FP16: forward a
+# cast of 2 and 4, the operator of 4 and 4; backward a cast of 2 and 4, the operator of 8 and 4, its sums of 8.
 CAST_LAYER_NORM = (14 / 4, 26 / 4)
-# Numbers moved for a score between the products of attention, forward and for the gradient, by scale and softmax; and
-# bytes with the casts about the softmax: 4 of scale, 6, 8 and 6; then 6, 12, 6 and 4.
+# Values moved per score between the products of attention, forward and for the gradient, by scale and softmax; and
+# bytes with the casts around the softmax: 4 for scale, 6, 8 and 6; then 6, 12, 6 and 4.
 SCORES, CAST_SCORES = (4.0, 5.0), (24.0, 28.0)
-# Operations on each number from which a normalisation is that of a layer, not of a batch.
+# Least operations per value of a layer normalisation; a normalisation with fewer is a batch normalisation.
 OF_A_LAYER = 4.0
-# Bytes that the optimiser moves for a weight: SGD with momentum and decay, in FP32 and an operator at a time, takes
-# a dozen reads and writes.
+# Bytes that the optimiser moves per weight: SGD with momentum and decay, in FP32, one operator at a time, takes a dozen
+# reads and writes.
 UPDATED = 48.0
 
 
@@ -43,19 +44,19 @@ def step_kernels(
     written_out: bool = True,
     winograd: float = 1.0,
 ) -> Work:
-    """Return the kernels of one step.
+    """Return the kernels of one training step.
 
     Parameters
     ----------
     network
-        Built in FP16 with nothing fused.
+        Built in FP16, without fusion.
     fmt, written_out, winograd
-        As of :func:`mlsys.models.estimate.eager.eager_kernels`.
+        As for :func:`mlsys.models.estimate.eager.eager_kernels`.
     passes
-        How often each product runs: once forward, or twice where activations are computed again; and for the gradients
-        of its operands.
+        Runs of each product: once forward, or twice with activation recomputation, plus those for the gradients of
+        its operands.
     casts
-        Whether precision is mixed automatically, so that some operators run in FP32 between casts.
+        Whether automatic mixed precision is used, so that some operators run in FP32 between casts.
 
     Examples
     --------
@@ -80,7 +81,8 @@ def step_kernels(
             columns[moved, row] *= forward
             columns[count, row] *= passes[0]
         if operator.kind == "attention":
-            # Counted unfused, they cross the memory four times: as products write and read them, and once between.
+            # Counted without fusion, they cross the memory four times: written and read by the products, and once in
+            # between.
             scores, times = scores_of(operator), float(plain["count"][row])
             columns[moved, row] -= (2 if written_out else 4) * scores * fmt.value
             forward, backward = CAST_SCORES if casts else (fmt.value * each for each in SCORES)
@@ -93,7 +95,7 @@ def step_kernels(
 
 
 def _passes(operator: Operator, flops: float, casts: bool) -> tuple[float, float]:
-    """Return the bytes that an operator's kernels move forward and backward, over those of one read and one write."""
+    """Return the bytes that an operator's kernels move forward and backward, relative to one read and one write."""
     if "norm" not in f"{operator.kind} {operator.name}":
         return 1.0, GRADIENT_PASSES
     if flops < OF_A_LAYER * operator.shape["elements"]:

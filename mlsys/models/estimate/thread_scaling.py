@@ -1,9 +1,9 @@
-"""Threads of a processor that share the layers of a network: how long they wait for each other.
+"""CPU threads that share the layers of a network: the time they spend waiting for each other.
 
-Of t threads that share a layer of one sample, t / (1 + SERIAL (t - 1)) are at work on average
-(:func:`waiting`); those that a small layer leaves without a block are not among them.
-Threads with samples of their own do not wait: of 16 on a batch of 16, all are at work. To start and join them costs
-each kernel a launch more for every ``THREADS_A_LAUNCH`` of them.
+Of t threads that share a layer of one sample, t / (1 + SERIAL (t - 1)) are active on average (:func:`waiting`), not
+counting threads that a small layer leaves without a block. Threads with samples of their own do not wait: of 16 on a
+batch of 16, all are active. Starting and joining threads costs each kernel one more launch for every
+``THREADS_A_LAUNCH`` of them.
 """
 
 import re
@@ -17,38 +17,38 @@ from mlsys.provenance import as_recorded
 Array = NDArray[np.float64]
 
 THREADS_A_LAUNCH = 16.0
-# Settings of programs whose pool has a thread for each core, and that were fitted with such a pool.
+# Settings fitted with one thread per core, the default of these programs.
 _ON_ALL_CORES = re.compile(r"(compiled|eager|torch\.compile|ncnn|mobile runtime)( int8| transformer)? network on CPU")
-# Programs that run a request on one core of a neural processor that has several, unless they are told otherwise.
+# Programs that by default run a request on one core of a multi-core NPU.
 _ON_ONE_CORE = re.compile(r"RKNN .*network on NPU")
 
 
-# Part of a layer that its threads do one after the other.
+# Serial fraction of a layer.
 SERIAL = 0.05
 
 
 def waiting(team: Array) -> Array:
-    """Return how many times as long threads take, so many of which share a layer of one sample: they wait.
+    """Return the factor by which waiting lengthens the work of threads that share a layer of one sample.
 
-    Of t threads t / (1 + SERIAL (t - 1)) are at work on average.
+    Of t threads, t / (1 + SERIAL (t - 1)) are active on average.
     """
     times: Array = 1.0 + SERIAL * np.maximum(team - 1.0, 0.0)
     return times
 
 
 def sharing_layers(engine: Snapshot, threads: float, samples: float = 1.0, started: float = 0.0) -> Snapshot:
-    """Return a processor whose threads share out the layers of some samples.
+    """Return a CPU whose threads share the layers of some samples.
 
     Parameters
     ----------
     engine
-        The cores at work.
+        The active cores.
     threads
-        One for each of them; one alone waits for nobody.
+        One per core; a single thread does not wait.
     samples
-        That are worked on side by side; each has its part of the threads, which wait for each other.
+        Samples processed in parallel; each has its share of the threads, which wait for each other.
     started
-        Threads that a launch starts and joins, where they are more than the cores.
+        Threads that a launch starts and joins, where there are more of them than cores.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def sharing_layers(engine: Snapshot, threads: float, samples: float = 1.0, start
 
 
 def as_used(engine: Snapshot, setting: str, samples: float = 1.0) -> Snapshot:
-    """Return a machine as the programs of a setting use it: a thread on each core of a processor, or one core alone.
+    """Return a machine as the programs of a setting use it: one thread per CPU core, or one NPU core alone.
 
     Parameters
     ----------
@@ -91,10 +91,10 @@ def as_used(engine: Snapshot, setting: str, samples: float = 1.0) -> Snapshot:
             return engine.share(1 / engine.units, 1 / engine.units)
     if not _ON_ALL_CORES.fullmatch(setting):
         return engine
-    with as_recorded():  # how many cores share a layer is of the design: a what-if on a rate hires no thread
+    with as_recorded():  # the number of cores that share a layer is part of the design: what-ifs on a rate keep it
         return sharing_layers(engine, engine.units, samples)
 
 
 def with_twice_the_samples(engine: Snapshot) -> Snapshot:
-    """Return a processor whose threads share out twice as many samples, each of them among half as many."""
+    """Return a CPU whose threads share twice as many samples, with half as many threads for each."""
     return engine.changed(team=max(1.0, engine.team / 2)) if engine.team > 1 else engine

@@ -1,4 +1,4 @@
-"""A machine's own parameters: the small file of ``mlsys calibrate`` that ``MLSYS_CALIBRATION`` names."""
+"""User calibration: the file written by ``mlsys calibrate`` and named by ``MLSYS_CALIBRATION``."""
 
 import math
 import os
@@ -21,13 +21,13 @@ from mlsys.models.estimate.work import Work
 CALIBRATION = "MLSYS_CALIBRATION"
 _MAY_BE_ZERO = ("launch", "ramp", "hop")
 _MOST_BYTES = 1_000_000
-# Of a calibration that says anything: e to the fifth is a hundred and fifty times either way.
+# Largest spread of a useful calibration: e to the fifth is a factor of 150 either way.
 _MOST_SPREAD = 5.0
 
 
 @dataclass(frozen=True)
 class _Own:
-    """What the file says: whose it is, parameters by setting, what lies apart from them, and its spread."""
+    """Contents of the file: the device, parameters by setting, further factors, and the spread."""
 
     device: str = ""
     settings: FrozenDict[str, Parameters] = field(default_factory=lambda: FrozenDict({}))
@@ -39,13 +39,15 @@ class _Own:
 
 
 def chosen_calibration() -> tuple[str, float]:
-    """Return the calibration file that the environment names, and when it was written; empty if none."""
+    """Return the calibration file named by the environment, and its modification time; empty if none."""
     name = os.environ.get(CALIBRATION, "")
     if not name:
         return "", 0.0
     path = Path(name)
     if not path.is_file():
-        raise ValueError(f"{CALIBRATION}: no file {name}. Write one with `mlsys calibrate mine.csv`, or unset it")
+        raise ValueError(
+            f"{CALIBRATION}: there is no file {name}. Write one with `mlsys calibrate mine.csv`, or unset the variable"
+        )
     return name, path.stat().st_mtime
 
 
@@ -67,7 +69,9 @@ def _calibration(name: str, _written: float) -> _Own:
     except UnreadableError:
         raise
     except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise ValueError(f"{name}: no calibration file of mlsys. Write one with `mlsys calibrate mine.csv`") from error
+        raise ValueError(
+            f"{name}: not a calibration file of mlsys. Write one with `mlsys calibrate mine.csv`"
+        ) from error
     for part, values in (*numbers.items(), *versions.items()):
         _check(name, part, values)
     told = FrozenDict(parameters), FrozenDict(networks), FrozenDict(formats), FrozenDict(versions), FrozenDict(shapes)
@@ -75,10 +79,10 @@ def _calibration(name: str, _written: float) -> _Own:
 
 
 def _shape_effects(lines: Sequence[Sequence[float]]) -> ShapeEffects:
-    """Return what shapes tell, of lines of three features and a weight."""
+    """Return shape effects from lines of three features and a weight."""
     numbers = [(float(rows), float(columns), float(depth), float(weight)) for rows, columns, depth, weight in lines]
     if not all(math.isfinite(number) for line in numbers for number in line):
-        raise ValueError("features and weights are finite")
+        raise ValueError("features and weights must be finite")
     return ShapeEffects(tuple(line[:3] for line in numbers), tuple(line[3] for line in numbers))
 
 
@@ -89,20 +93,22 @@ def _check(name: str, part: str, values: Mapping[str, Any]) -> None:
             head = f"{part}: " if part else ""
             raise ValueError(
                 f"{name}: {head}`{key}` must be a finite number above zero, got {value!r}. "
-                "Write the file anew with `mlsys calibrate mine.csv`"
+                "Write a new file with `mlsys calibrate mine.csv`"
             )
         if key == "spread" and value > _MOST_SPREAD:
-            raise ValueError(f"{name}: `spread` is the logarithm of a factor, at most {_MOST_SPREAD:g}, got {value!r}")
+            raise ValueError(
+                f"{name}: `spread` must be the logarithm of a factor, at most {_MOST_SPREAD:g}, got {value!r}"
+            )
 
 
 def calibrated(setting: str, device: str) -> Parameters | None:
-    """Return a machine's own parameters from the file that ``MLSYS_CALIBRATION`` names; None if it has none."""
+    """Return a machine's calibrated parameters of a setting; None if the file has none."""
     own = _calibration(*chosen_calibration())
     return own.settings.get(setting) if own.device == device else None
 
 
 def calibrated_network(device: str, network: str) -> float:
-    """Return how many times as long as its parameters say a network takes on a calibrated machine; else 1."""
+    """Return a calibrated machine's time factor of a network, relative to its parameters; else 1."""
     own = _calibration(*chosen_calibration())
     if own.device != device or not own.networks or not network:
         return 1.0
@@ -110,19 +116,19 @@ def calibrated_network(device: str, network: str) -> float:
 
 
 def calibrated_format(device: str, precision: str) -> float:
-    """Return how many times as long as its parameters say a calibrated machine takes in a number format; else 1."""
+    """Return a calibrated machine's time factor of a number format, relative to its parameters; else 1."""
     own = _calibration(*chosen_calibration())
     return own.formats.get(precision, 1.0) if own.device == device else 1.0
 
 
 def calibrated_version(setting: str, device: str, version: str) -> float:
-    """Return how many times as long as its parameters say a calibrated machine takes in a version; else 1."""
+    """Return a calibrated machine's time factor of a software version, relative to its parameters; else 1."""
     own = _calibration(*chosen_calibration())
     return own.versions.get(setting, FrozenDict({})).get(version, 1.0) if own.device == device else 1.0
 
 
 def calibrated_shape(setting: str, device: str, shape: Shape | None) -> float:
-    """Return how many times as long a calibrated machine takes for networks of such a shape; else 1."""
+    """Return a calibrated machine's time factor for networks of a given shape; else 1."""
     own = _calibration(*chosen_calibration())
     if own.device != device or shape is None or setting not in own.shapes:
         return 1.0
@@ -130,26 +136,26 @@ def calibrated_shape(setting: str, device: str, shape: Shape | None) -> float:
 
 
 def shape_if_calibrated(device: str, work: Work) -> Shape | None:
-    """Return the shape of some work where a calibrated machine answers by it; else None."""
+    """Return the shape of some work if a calibrated machine's estimates depend on it; else None."""
     return shape_of_products(work) if _calibration(*chosen_calibration()).device == device else None
 
 
 def calibrated_spread(device: str) -> float | None:
-    """Return how far estimates of a calibrated machine are expected to be off, in logarithm of time; None if unsaid."""
+    """Return the expected error of a calibrated machine's estimates, in logarithm of time; None if not in the file."""
     own = _calibration(*chosen_calibration())
     return own.spread if own.device == device else None
 
 
 @contextmanager
 def uncalibrated() -> Iterator[None]:
-    """Answer inside as if no file were named."""
+    """Ignore the calibration file inside the context."""
     with _naming(None):
         yield
 
 
 @contextmanager
 def calibrated_by(path: Path) -> Iterator[None]:
-    """Answer inside as if ``MLSYS_CALIBRATION`` named a file."""
+    """Use a calibration file inside the context, as if ``MLSYS_CALIBRATION`` named it."""
     with _naming(str(path)):
         yield
 
@@ -168,7 +174,7 @@ def _naming(name: str | None) -> Iterator[None]:
 
 
 def calibrated_device() -> tuple[str, tuple[str, ...]]:
-    """Return which device the file that ``MLSYS_CALIBRATION`` names is of, and its settings; empty without a file."""
+    """Return the device of the calibration file and its settings; empty without a file."""
     own = _calibration(*chosen_calibration())
     return own.device, tuple(own.settings)
 
@@ -184,28 +190,28 @@ def save_calibration(
     shapes: Mapping[str, ShapeEffects],
     spread: float,
 ) -> None:
-    """Write a machine's own parameters for ``MLSYS_CALIBRATION``; nothing half-written stays behind.
+    """Write a calibration file for ``MLSYS_CALIBRATION`` atomically.
 
     Parameters
     ----------
     path
         The file.
     device
-        Id of the twin.
+        Id of the device.
     settings
         Its parameters, by setting.
     rows
-        How many measurements they rest on.
+        Number of measurements used.
     networks
-        How many times as long each network takes as the parameters say.
+        Time factor of each network, relative to the parameters.
     formats
-        How many times as long it takes in each number format.
+        Time factor of each number format.
     versions
-        How many times as long it takes in each version of a setting, where several were measured.
+        Time factor of each software version, for settings measured in several versions.
     shapes
-        What the shapes of measured networks tell of others, by setting.
+        Effects of the shapes of measured networks, by setting.
     spread
-        How far a further measurement is expected to be off, in logarithm of time.
+        Expected error of a further measurement, in logarithm of time.
     """
     lines = [f"# {rows} measurements of {device}; written by `mlsys calibrate`.", f"device: {device}"]
     lines += [f"spread: {spread:.3g}  # of an estimate, in logarithm of time", "settings:"]
@@ -213,14 +219,14 @@ def save_calibration(
         pairs = ", ".join(f"{name}: {decimal(getattr(settings[setting], name))}" for name in Parameters.names())
         lines.append(f'  "{setting}": {{{pairs}}}')
     if networks:
-        lines.append("networks:  # times as long as the parameters say")
+        lines.append("networks:  # time factors, relative to the parameters")
         names = {levels_of("", "", name)["network"]: factor for name, factor in networks.items()}
         lines += [f"  {_quoted(name)}: {factor:.4g}" for name, factor in sorted(names.items())]
     if formats:
-        lines.append("formats:  # the same, of networks in each number format")
+        lines.append("formats:  # time factors of networks in each number format")
         lines += [f"  {name}: {factor:.4g}" for name, factor in sorted(formats.items())]
     if versions:
-        lines.append("versions:  # the same, of each version of a software")
+        lines.append("versions:  # time factors of each software version")
         for setting, factors in sorted(versions.items()):
             pairs = ", ".join(f"{_quoted(name)}: {factor:.4g}" for name, factor in sorted(factors.items()))
             lines.append(f"  {_quoted(setting)}: {{{pairs}}}")

@@ -1,4 +1,4 @@
-"""Chips without a memory of their own: what stays on them, and what their host sends for each pass."""
+"""Weight residency: chips without external memory, and the bytes that their host sends for each pass."""
 
 import re
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from mlsys.hardware.device import Device
 from mlsys.models.estimate.work import ATTENTION, MATMUL, STREAMED, Work
 from mlsys.provenance import as_recorded, comparing
 
-# Bytes of parameters that an Edge TPU caches: its compiler's documentation, on caching of parameter data, has "almost
-# 8 MB" of SRAM, of which some 6.9 MiB are left by the network's executable.
+# Bytes of parameters that an Edge TPU caches: its compiler's documentation, on caching of parameter data, states
+# "almost 8 MB" of SRAM, of which some 6.9 MiB are left by the network's executable.
 CACHED_BY_EDGE_TPU = 6.9 * 2**20
-# A dataflow chip shares out blocks of memory, control and compute among the layers; of a network that needs more of any
-# than there are it loads one part after the other (Hailo staff, community.hailo.ai/t/multi-context-flow/8017). How many
-# there are nobody publishes, but a design has them in one ratio to its peak (a Hailo-8L has half the elements of
-# a Hailo-8 and is "otherwise the same", .../t/1675), and a network that fits runs at one rate at any batch. So say 53
-# pairs of chips of 7, 13, 20 and 26 TOP/s and convolutional networks (hailo_model_zoo@c83fc030e, and one of MLPerf):
-# what each layer and each byte takes of the chip, for each TOP/s, tells all but four of them apart.
+# A dataflow chip distributes blocks of memory, control and compute among the layers; a network that needs more of any
+# than it has is loaded in several parts (Hailo staff, community.hailo.ai/t/multi-context-flow/8017). The numbers of
+# blocks are not published, but within a design they are proportional to the peak (a Hailo-8L has half the elements of a
+# Hailo-8 and is "otherwise the same", .../t/1675), and a network that fits runs at one rate at any batch size. On 53
+# pairs of chips of 7, 13, 20 and 26 TOP/s and convolutional networks (hailo_model_zoo@c83fc030e, and one of MLPerf),
+# the use of each layer and byte per TOP/s separates networks that fit from those that do not, with four exceptions.
 BYTES_OF_A_TOP, LAYERS_OF_A_TOP = 1.56e6, 5.7
 
 _EDGE_TPU, _DATAFLOW = re.compile("Edge TPU"), re.compile(r"Hailo-\d+ dataflow")
@@ -26,15 +26,15 @@ _EDGE_TPU, _DATAFLOW = re.compile("Edge TPU"), re.compile(r"Hailo-\d+ dataflow")
 
 @dataclass(frozen=True)
 class Residence:
-    """What of a network stays on a chip without a memory of its own.
+    """Part of a network that stays on a chip without external memory.
 
     Attributes
     ----------
     times
-        How often a host sends each byte of the weights in one pass.
+        Number of times that a host sends each byte of the weights in one pass.
     streams
-        Whether the chip holds all layers at once: each takes the next sample while others work on the last, and
-        nothing is started layer by layer.
+        Whether the chip holds all layers at once: each layer processes the next sample while others process the last,
+        without launches of single layers.
     """
 
     times: float
@@ -42,19 +42,20 @@ class Residence:
 
 
 def held_on(device: Device, work: Work, samples: float = 1.0) -> Residence | None:
-    """Return what of a network stays on a chip without a memory; None of a device with one.
+    """Return the residency of a network on a chip without external memory; None for a device with one.
 
-    What passes between layers stays on such a chip. A dataflow chip that holds no whole network is loaded once for all
-    samples of a pass; an Edge TPU takes one after the other. Attention waits for all its keys, and streams nothing.
+    Activations between layers stay on such a chip. A dataflow chip that does not hold the whole network is loaded once
+    for all samples of a pass; an Edge TPU processes samples one after the other. Attention needs all its keys and
+    cannot be streamed.
 
     Parameters
     ----------
     device
-        A twin.
+        The device.
     work
         The kernels of the whole network.
     samples
-        Of one pass.
+        Samples of one pass.
 
     Examples
     --------
@@ -83,14 +84,14 @@ def held_on(device: Device, work: Work, samples: float = 1.0) -> Residence | Non
 
 
 def sent_bytes(times: float, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the bytes that cross for each kernel: of its weights, and of its command one at least."""
+    """Return the bytes that the link carries for each kernel: its weights, and at least one for its command."""
     return np.maximum(times * weights, 1.0)
 
 
 def resident(work: Work, device: Device, samples: float = 1.0) -> Work:
-    """Return the kernels with the bytes that cross the link of a chip without a memory; of others as they are.
+    """Return kernels with the link traffic of a chip without external memory; kernels of other devices unchanged.
 
-    Steps of a recurrence find the weights of their layer on the chip, and have none sent again.
+    Steps of a recurrence find the weights of their layer on the chip; they are not sent again.
 
     Examples
     --------
@@ -106,7 +107,7 @@ def resident(work: Work, device: Device, samples: float = 1.0) -> Work:
     columns = work.columns.copy()
     column = Work.FIELDS.index
     columns[column("moved")] = sent_bytes(held.times, work["weights"])
-    columns[column("weights")] = np.where(work["further"] > 0, 0.0, held.times * work["weights"])
+    columns[column("weights")] = np.where(work["extra_steps"] > 0, 0.0, held.times * work["weights"])
     if held.streams:
-        columns[column("peers")] = STREAMED
+        columns[column("ranks")] = STREAMED
     return Work(columns)

@@ -1,4 +1,4 @@
-"""What is to be done, as columns of numbers: one row for each kernel."""
+"""Work of a network as columns of numbers: one row for each kernel."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 MATMUL, VECTOR, COLLECTIVE, ATTENTION = 0, 1, 2, 3
-# Which collective, in the column ``k``; a ring's is NCCL's all-reduce, which has no other way.
+# Kinds of collectives, in the column ``k``; a ring all-reduce is NCCL's, without a one-shot alternative.
 ALL_REDUCE, ALL_GATHER, ALL_TO_ALL, RING_REDUCE = 1, 2, 3, 4
-# Machines in a collective that a bridge joins.
+# Largest number of machines joined by a bridge.
 PAIR = 2.0
-# Of other kernels, in the column ``peers``: one call from Python between two events of the machine. The first event is
-# over when the call begins, and the second is recorded when it returns; the kernel starts in between. Calls that queue
-# before a machine wait for one another, not for the host; some begin before the one before them has ended. Layers of a
-# chip that holds all of them hand samples on by themselves.
+# Launch modes of other kernels, in the column ``ranks``: one call from Python timed by a pair of events. The start
+# event completes before the call begins, and the end event is recorded when it returns; the kernel starts in between.
+# Queued calls wait for one another, not for the host; overlapped calls start before their predecessor has ended. Layers
+# of a chip that holds all of them pass samples on without the host.
 CALLED, QUEUED, OVERLAPPED, STREAMED = 2, 3, 4, 5
 
 
@@ -35,20 +35,20 @@ class Kernel:
     flops
         FLOP of one launch.
     moved
-        Compulsory bytes of one launch; of a collective, its message.
+        Compulsory bytes of one launch; for a collective, its message.
     weights
-        The part of ``moved`` that is parameters.
+        Parameter bytes, included in ``moved``.
     m, n, k, batch
-        Shape of the product, and how many of them.
-    peers
-        Machines in a collective; else ``CALLED``, ``QUEUED`` or ``OVERLAPPED`` of one call timed alone, after
-        others, or begun before those have ended; ``STREAMED`` of a layer that nothing starts.
+        Shape of the product, and the number of products.
+    ranks
+        Machines in a collective; for other kernels ``CALLED`` (one call timed alone), ``QUEUED`` (after others),
+        ``OVERLAPPED`` (started before its predecessor has ended) or ``STREAMED`` (a layer without a launch).
     block_rows, block_columns
-        Of the smallest block of the output that the kernel's library has, where its blocks sum all of it themselves;
-        0 where tiles of any size are taken, and sums are split.
-    further
-        Steps of a recurrence after the first, each of which waits for the one before: ``flops`` and ``moved`` are those
-        of all steps, ``batch`` and the shape those of one, and ``weights`` are counted once.
+        Smallest output block of the kernel's library, for kernels whose blocks compute whole sums; 0 where tiles of any
+        size are used and sums may be split.
+    extra_steps
+        Steps of a recurrence after the first, in sequence: ``flops`` and ``moved`` count all steps, ``batch`` and the
+        shape one step, and ``weights`` are counted once.
     """
 
     kind: int
@@ -60,7 +60,7 @@ class Kernel:
     k: float = 1.0
     batch: float = 1.0
     count: float = 1.0
-    peers: float = 1.0
+    ranks: float = 1.0
     block_rows: float = 0.0
     block_columns: float = 0.0
     sequential_steps: float = 0.0
@@ -68,7 +68,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Work:
-    """Kernels that run one after the other, as columns.
+    """Kernels that run in sequence, as columns.
 
     Examples
     --------
@@ -80,13 +80,13 @@ class Work:
     columns: NDArray[np.float64] = field(repr=False)
 
     FIELDS = (
-        "kind", "flops", "moved", "weights", "m", "n", "k", "batch", "count", "peers", "block_rows", "block_columns",
-        "further",
+        "kind", "flops", "moved", "weights", "m", "n", "k", "batch", "count", "ranks", "block_rows", "block_columns",
+        "extra_steps",
     )  # fmt: skip
 
     @classmethod
     def of(cls, kernels: Iterable[Kernel]) -> Work:
-        """Return the kernels as columns; equal ones are merged, in the order of their first."""
+        """Return the kernels as columns; equal kernels are merged, in order of first occurrence."""
         merged: dict[tuple[float, ...], float] = {}
         for kernel in kernels:
             key = (
@@ -98,7 +98,7 @@ class Work:
                 kernel.n,
                 kernel.k,
                 kernel.batch,
-                kernel.peers,
+                kernel.ranks,
                 kernel.block_rows,
                 kernel.block_columns,
                 kernel.sequential_steps,
@@ -119,7 +119,7 @@ class Work:
         return Work(values)
 
     def times(self, runs: float) -> Work:
-        """Return the same kernels, launched so many times as often.
+        """Return the same kernels with their launch counts multiplied.
 
         Examples
         --------
@@ -140,15 +140,15 @@ class Work:
 
     @property
     def weights(self) -> float:
-        """Bytes of parameters, each kernel's read once."""
+        """Bytes of parameters, counting each kernel's once."""
         return float((self["weights"] * self["count"]).sum())
 
-    def rates_needed(self, stays: bool) -> frozenset[str]:
-        """Return the rates of a machine that the time of the kernels, or its bounds, are computed from.
+    def rates_needed(self, cached: bool) -> frozenset[str]:
+        """Return the names of the machine rates that the times and bounds of the kernels depend on.
 
         Parameters
         ----------
-        stays
+        cached
             Whether data that fit stay in the cache from one kernel to the next.
 
         Examples
@@ -157,15 +157,15 @@ class Work:
         frozenset({'cache'})
         """
         products, attention, further, pair, many = self._kinds
-        return _rates_needed(products, attention, stays or further, pair, many)
+        return _rates_needed(products, attention, cached or further, pair, many)
 
     @cached_property
     def _kinds(self) -> tuple[bool, bool, bool, bool, bool]:
-        """Whether there are products, attention, steps that follow others, messages in a pair, and among more."""
+        """Return whether there are products, attention, recurrences, messages in a pair, and messages among more."""
         kinds = frozenset(self["kind"].tolist())
-        peers = self["peers"][self["kind"] == COLLECTIVE] if COLLECTIVE in kinds else np.zeros(0)
-        pair, many = bool((peers <= PAIR).any()), bool((peers > PAIR).any())
-        return MATMUL in kinds, ATTENTION in kinds, bool(self["further"].any()), pair, many
+        ranks = self["ranks"][self["kind"] == COLLECTIVE] if COLLECTIVE in kinds else np.zeros(0)
+        pair, many = bool((ranks <= PAIR).any()), bool((ranks > PAIR).any())
+        return MATMUL in kinds, ATTENTION in kinds, bool(self["extra_steps"].any()), pair, many
 
 
 @lru_cache(maxsize=64)

@@ -163,8 +163,10 @@ class _Prices:
             + counts.macs * mac.joules
             for counts in counted
         )
-        leans = {"multiply_accumulate": mac, "memory": self.main, "buffer": self.buffer, "register": self.register}
-        return computed(float(joules), _JOULE, Step("systolic", tuple(p.value for p in leans.values()), tuple(leans)))
+        operands = {"multiply_accumulate": mac, "memory": self.main, "buffer": self.buffer, "register": self.register}
+        return computed(
+            float(joules), _JOULE, Step("systolic", tuple(p.value for p in operands.values()), tuple(operands))
+        )
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
-"""Tensor layouts: where an element lies, and which order of axes each operator should work in.
+"""Tensor layouts: element offsets, and the choice of an axis order for each operator.
 
-PyTorch makes tensors in NCHW on every device (``torch.contiguous_format``); NHWC is asked for with
+PyTorch creates tensors in NCHW on every device (``torch.contiguous_format``); NHWC is requested by
 ``x.to(memory_format=torch.channels_last)``. The axes keep their logical order, and only the strides change.
 """
 

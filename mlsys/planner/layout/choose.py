@@ -1,4 +1,4 @@
-"""Which order of axes each operator should work in, transposes counted."""
+"""Choice of a layout for each operator, with the cost of transposes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BYTE = ureg.Unit("byte")
 
 @dataclass(frozen=True)
 class Transpose:
-    """A tensor that is turned from one layout into another, once for all who want it so.
+    """A tensor that is transposed from one layout to another, once for all its readers.
 
     Attributes
     ----------
@@ -50,24 +50,24 @@ class Transpose:
 
 @dataclass(frozen=True)
 class LayoutPlan:
-    """A layout for each operator that works on images.
+    """A layout for each operator on images.
 
     Attributes
     ----------
     network
-        Name.
+        Name of the network.
     layouts
-        One for each operator of the graph; None for those that see no images.
+        One per operator of the graph; None for operators without images.
     transposes
-        Tensors turned between operators.
+        Tensors transposed between operators.
     extra
-        Bytes that operators move beside their own work because of the layout they were given.
+        Bytes that operators move in addition to their own work because of their layout.
     bandwidth
-        At which all of it moves.
+        Bandwidth at which all of it moves.
     method
-        What found it: ``"tree"``, ``"solver"`` or ``"brute force"``; each is exact.
+        Method that found it: ``"tree"``, ``"solver"`` or ``"brute force"``; each is exact.
     uniform
-        Bytes moved if all operators had one layout, by layout.
+        Bytes moved if all operators had the same layout, by layout.
     """
 
     network: str
@@ -87,7 +87,7 @@ class LayoutPlan:
 
     @property
     def time(self) -> Quantity:
-        """What moving them takes at full bandwidth."""
+        """Time of this traffic at full bandwidth."""
         taken: Quantity = (self.moved / self.bandwidth).to("s")
         return taken
 
@@ -107,7 +107,7 @@ class LayoutPlan:
         }
 
     def explain(self) -> str:
-        """Return the choice, what it costs, and what one layout for all would cost."""
+        """Return the choice, its cost, and the cost of a uniform layout, as text."""
         given = sorted({layout for layout in self.layouts if layout is not None})
         chosen = ", ".join(f"{self.layouts.count(layout)} operators in {layout}" for layout in given)
         lines = [
@@ -126,21 +126,21 @@ class LayoutPlan:
 
 
 def tensor_core_traffic(graph: OperatorGraph, operator: int, layout: str) -> float:
-    """Return the bytes that a convolution on matrix units moves beside its own work, because of its layout.
+    """Return the additional bytes that a convolution on matrix units moves because of its layout.
 
-    The matrix units want the channels of a pixel side by side. Given NCHW, the library turns the input into
-    NHWC before and the output back after, which NVIDIA's guide to convolutions advises to avoid by keeping
-    tensors in NHWC. What a fused kernel adds is not turned. Other operators work in any layout; a depthwise
-    convolution has no products for a matrix unit, and is taken to do so too.
+    Matrix units need the channels of a pixel to be contiguous. Given NCHW, the library transposes the input to NHWC and
+    the output back, which NVIDIA's guide to convolutions advises to avoid by keeping tensors in NHWC. Tensors added in
+    a fused kernel are not transposed. Other operators work in any layout; a depthwise convolution has no products for a
+    matrix unit, and is assumed to do so too.
 
     Parameters
     ----------
     graph
         The network.
     operator
-        Place of the operator.
+        Index of the operator.
     layout
-        Of its images.
+        Layout of its images.
 
     References
     ----------
@@ -160,7 +160,7 @@ def tensor_core_traffic(graph: OperatorGraph, operator: int, layout: str) -> flo
         return 0.0
     channels = graph.operators[operator].shape.get("in_channels")
     images = [value for value in graph.read_by(operator) if len(value.shape) == 4 and value.role != "weight"]
-    multiplied = [value for value in images if value.shape[1] == channels] or images  # a sum may read another
+    multiplied = [value for value in images if value.shape[1] == channels] or images  # an addition may read others
     made = [value for value in graph.made_by(operator) if len(value.shape) == 4]
     return float(sum(map(turning_bytes, (*multiplied[:1], *made))))
 
@@ -172,11 +172,11 @@ def _on_matrix_unit(work: Operator) -> bool:
 
 
 def _in_order(device: Any, workload: Any) -> tuple[Any, Any]:
-    """Return a device and a workload, which callers of version 0.1 give the other way round."""
+    """Return device and workload in this order; callers of version 0.1 pass them the other way round."""
     if not isinstance(workload, (Device, Quantity)):
         return device, workload
     warnings.warn(
-        "choose_layouts(workload, device) is deprecated and goes with the next release: write "
+        "choose_layouts(workload, device) is deprecated and will be removed in the next release: write "
         "choose_layouts(device, workload)",
         DeprecationWarning,
         stacklevel=4,
@@ -194,22 +194,22 @@ def choose_layouts(
     outside: str = "NCHW",
     method: Method = "auto",
 ) -> LayoutPlan:
-    """Return the layout of each operator for which the least is moved.
+    """Return the layouts of the operators with the least traffic.
 
-    An operator reads and writes all its images in one layout. A tensor that is made in one and read in another
-    is turned, once for each layout that is wanted. What the network takes in and gives back, and what an
-    operator without images reads, is in ``outside``.
+    An operator reads and writes all its images in one layout. A tensor made in one and read in another is transposed,
+    once per requested layout. The inputs and outputs of the network, and images read by operators without a layout, are
+    in ``outside``.
 
     Parameters
     ----------
     device
-        A device, whose main memory moves the bytes, or a bandwidth.
+        A device, with its main-memory bandwidth, or a bandwidth.
     workload
         A captured network, or its graph.
     layouts
-        Those to choose from.
+        Layouts to choose from.
     traffic
-        Function of graph, place of an operator and layout: bytes that it moves because of that layout.
+        Function of graph, operator index and layout: additional bytes of the operator in that layout.
     outside
         Layout of the network's inputs and outputs.
     method
@@ -223,9 +223,9 @@ def choose_layouts(
     Raises
     ------
     UnknownNameError
-        If there is no such method.
+        If the method is unknown.
     ArgumentError
-        If a layout is unknown or given twice, the network sees no images, or the method is not for it.
+        If a layout is unknown or duplicated, the network has no images, or the method does not apply.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Where each element of an image tensor lies, layout by layout."""
+"""Element offsets of an image tensor in each layout."""
 
 import re
 
@@ -11,7 +11,7 @@ _BLOCKED = re.compile(r"NCHW([1-9][0-9]*)c")
 
 
 def checked_layout(where: str, layout: str) -> int | None:
-    """Return the channels of a block, 1 for NCHW and None for NHWC, or refuse the name."""
+    """Return the block size of the channels, 1 for NCHW and None for NHWC; raise for an unknown layout."""
     if layout == "NHWC":
         return None
     if layout == "NCHW":
@@ -26,7 +26,7 @@ def checked_layout(where: str, layout: str) -> int | None:
 
 
 def layout_offsets(batch: int, channels: int, height: int, width: int, layout: str = "NCHW") -> np.ndarray:
-    """Return where each element of a tensor lies, in elements from the first.
+    """Return the offset of each element of a tensor, in elements from the first.
 
     With all indices from zero, NCHW puts element (n, c, h, w) at ``((n C + c) H + h) W + w`` and NHWC at
     ``((n H + h) W + w) C + c``. Blocked NCHWbc keeps b channels of a pixel together, at

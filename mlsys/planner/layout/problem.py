@@ -1,4 +1,4 @@
-"""The choice of layouts as a problem in plain numbers, and three exact ways to solve it."""
+"""The choice of layouts as an optimisation problem, and three exact solvers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mlsys.workloads.operator import Operator
 
 BRUTE_FORCE_LIMIT = 200_000
-"""Choices beyond which brute force refuses."""
+"""Limit of choices for brute force."""
 _IMAGE_KINDS = ("conv2d", "conv_transpose2d", "pooling", "resize")
 _ANY_LAYOUT = ("reduction", "pooling")
 
@@ -23,18 +23,18 @@ TrafficRule = Callable[["OperatorGraph", int, str], float]
 
 
 def turning_bytes(value: Value) -> int:
-    """Return the bytes that turning an image into another layout moves; nothing if all its layouts are alike."""
+    """Return the bytes moved by transposing an image; 0 if all its layouts are identical."""
     _, channels, height, width = value.shape
     return 0 if channels == 1 or height * width == 1 else 2 * value.bytes
 
 
 def members(operator: Operator) -> tuple[Operator, ...]:
-    """Return the operators that a fused kernel was made of, or the operator itself."""
+    """Return the operators that a fused kernel consists of, or the operator itself."""
     return tuple(getattr(operator, "members", ())) or (operator,)
 
 
 class Hub(NamedTuple):
-    """An image: who makes it, who reads it, and what turning it costs; None stands for the outside."""
+    """An image: its producer, its readers, and its transpose cost; None stands for the outside."""
 
     value: Value
     cost: int
@@ -44,14 +44,14 @@ class Hub(NamedTuple):
 
 
 class LayoutProblem:
-    """Operators that work on images, and the images between them.
+    """Operators on images, and the images between them.
 
     Attributes
     ----------
     operators
-        Places of the operators that have a layout to choose.
+        Indices of the operators with a layout to choose.
     own
-        Bytes that each moves because of each layout, shape (operators, layouts).
+        Additional bytes of each operator in each layout, shape (operators, layouts).
     """
 
     def __init__(self, graph: OperatorGraph, layouts: tuple[str, ...], outside: str, traffic: TrafficRule) -> None:
@@ -81,17 +81,17 @@ class LayoutProblem:
         ]
 
     def turned(self, hub: Hub, choice: Sequence[int]) -> Iterator[int]:
-        """Yield the layouts that an image is turned into."""
+        """Yield the layouts that an image is transposed to."""
         made = self.outside if hub.maker is None else choice[hub.maker]
         wanted = {choice[reader] for reader in hub.readers} | ({self.outside} if hub.outside else set())
         yield from sorted(wanted - {made})
 
     def made_in(self, hub: Hub, choice: Sequence[int]) -> str:
-        """Return the layout that an image is made in."""
+        """Return the layout in which an image is made."""
         return str(self.names[self.outside if hub.maker is None else choice[hub.maker]])
 
     def cost(self, choice: Sequence[int]) -> float:
-        """Return the bytes moved because of a choice of layouts."""
+        """Return the bytes moved for a choice of layouts."""
         between = sum(hub.cost * len(list(self.turned(hub, choice))) for hub in self.hubs)
         return float(self.own[range(len(choice)), list(choice)].sum() + between)
 
@@ -110,7 +110,7 @@ class LayoutProblem:
 
     @property
     def is_tree(self) -> bool:
-        """Whether operators and the images between them form no circle."""
+        """Whether operators and the images between them form a forest."""
         return self._walk() is not None
 
     def _neighbours(self) -> tuple[list[list[int]], list[list[int]]]:
@@ -122,7 +122,7 @@ class LayoutProblem:
         return operators, hubs
 
     def _walk(self) -> list[tuple[int, int | None]] | None:
-        """Return each operator with the image it was reached by, roots with None; None if there is a circle."""
+        """Return each operator with the image it was reached by, None for roots; None if there is a cycle."""
         operators, hubs = self._neighbours()
         seen: dict[int, int | None] = {}
         done: set[int] = set()
@@ -152,13 +152,13 @@ class LayoutProblem:
         walk = self._walk()
         if walk is None:
             raise ArgumentError(
-                "choose_layouts(): `method` 'tree' is for operators that form a tree; here two ways lead from one "
+                "choose_layouts(): `method` 'tree' applies to operators that form a tree; here two paths lead from one "
                 "operator to another. Write e.g. method='auto'"
             )
         operators, hubs = self._neighbours()
         parent = dict(walk)
         order = self._outward(walk, operators, hubs)
-        total = self.own.copy()  # bytes of an operator and all beyond it, by its layout
+        total = self.own.copy()  # bytes of an operator and its subtree, by its layout
         for node in reversed(order):
             for hub in operators[node]:
                 if hub != parent[node]:
@@ -175,7 +175,7 @@ class LayoutProblem:
 
     @staticmethod
     def _outward(walk: list[tuple[int, int | None]], operators: list[list[int]], hubs: list[list[int]]) -> list[int]:
-        """Return the operators so that each comes after the one it was reached from."""
+        """Return the operators in an order in which each follows its parent."""
         parent, order = dict(walk), []
         front = [node for node, hub in walk if hub is None]
         while front:
@@ -185,7 +185,7 @@ class LayoutProblem:
         return order
 
     def _beyond(self, index: int, near: int, layout: int, total: np.ndarray) -> tuple[float, dict[int, int]]:
-        """Return the least bytes beyond an image seen from one operator of a given layout, and the layouts there."""
+        """Return the least bytes beyond an image for a given layout of one operator, and the layouts there."""
         hub = self.hubs[index]
         readers = [reader for reader in hub.readers if reader != near]
         if hub.maker is None:
@@ -230,14 +230,14 @@ class LayoutProblem:
             if layout < self.choices:
                 cost[np.arange(number) * width + layout] = self.own[:, layout] / scale
             else:
-                upper[np.arange(number) * width + layout] = 0  # an outside layout that nobody may choose
+                upper[np.arange(number) * width + layout] = 0  # an outside layout that is not among the choices
         rows, columns, entries, least = [], [], [], []
         for node in range(number):  # one layout each
             rows += [node] * width
             columns += list(range(node * width, (node + 1) * width))
             entries += [1.0] * width
             least.append(1.0)
-        for index, hub in enumerate(self.hubs):  # turned if wanted and not made so
+        for index, hub in enumerate(self.hubs):  # transposed if requested and not made so
             cost[picks + index * width : picks + (index + 1) * width] = hub.cost / scale
             readers: list[int | None] = [*hub.readers, *([None] if hub.outside else [])]
             for reader, layout in itertools.product(readers, range(width)):
@@ -268,7 +268,7 @@ class LayoutProblem:
 
 
 def _images(graph: OperatorGraph) -> set[int]:
-    """Return the values that are images: of four axes, and joined to a convolution, a pooling or a resizing."""
+    """Return the values that are images: with four axes, and connected to a convolution, pooling or resizing."""
     four = {
         index for index, value in enumerate(graph.values) if len(value.shape) == 4 and value.role in ("input", "made")
     }

@@ -1,4 +1,4 @@
-"""The mapper: tile sizes and loop orders, found by exact search."""
+"""The mapper: optimal tile sizes and loop orders by exact search."""
 
 from mlsys.planner.mapper.landscape import Landscape, pareto_front, random_mappings
 from mlsys.planner.mapper.mapper import OBJECTIVES, MappedLayer, Objective, best_mapping, map_network

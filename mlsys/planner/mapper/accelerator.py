@@ -1,4 +1,4 @@
-"""Accelerators whose operands go through memories of their own, as the search sees them."""
+"""Accelerators with separate memories for each operand, in the form used by the search."""
 
 from dataclasses import dataclass
 
@@ -13,18 +13,18 @@ ACCELERATORS = ("edge_tpu_like", "eyeriss_like", "gemm_l1_l3", "tpu_like")
 
 @dataclass(frozen=True)
 class Store:
-    """A memory on the way of an operand.
+    """A memory on the path of an operand.
 
     Attributes
     ----------
     name
-        As in the file.
+        Name in the device file.
     capacity
-        Bits of one instance; None is without limit.
+        Bits of one instance; None means unlimited.
     read, write
-        pJ for one bit.
+        Energy per bit, pJ.
     shared_along
-        Array directions that one instance serves; along the others each lane has its own.
+        Array directions that share one instance; along the others each lane has its own.
     """
 
     name: str
@@ -41,15 +41,15 @@ class Accelerator:
     Attributes
     ----------
     id, name, source
-        What it is called and who published its numbers.
+        Identifier, name, and source of its numbers.
     bits
         Width of ``input``, ``weight``, ``partial`` sums and final ``output``.
     array
-        Loop to lanes of the array.
+        Loops mapped to the array, with their numbers of lanes.
     mac_energy
-        pJ.
+        Energy of one MAC, pJ.
     paths
-        ``input``, ``weight``, ``output`` to the memories they pass, main memory first.
+        Memories on the path of ``input``, ``weight`` and ``output``, main memory first.
 
     Examples
     --------
@@ -67,28 +67,28 @@ class Accelerator:
 
 
 def accelerator(name: str) -> Accelerator:
-    """Return one of the accelerators that come with the package: a device of ``Hardware.Arrays``.
+    """Return one of the shipped accelerators: a device of ``Hardware.Arrays``.
 
     Raises
     ------
     UnknownNameError
-        If there is none of that name.
+        If the name is unknown.
     """
     return accelerator_of(Hardware.Arrays[checked_choice("accelerator", "name", name, ACCELERATORS)])
 
 
 def accelerator_of(device: Device) -> Accelerator:
-    """Return a device whose operands go through memories of their own, in the units of the search.
+    """Return a device with separate operand memories, in the units of the search.
 
     Raises
     ------
     ArgumentError
-        If the device has no such paths on record.
+        If the device has no operand paths on record.
     """
     if device.operands is None:
         raise ArgumentError(
-            f"accelerator_of(): {device.name} has no paths of its operands on record. "
-            "Add `operands` to its YAML file, or take one of Hardware.Arrays"
+            f"accelerator_of(): {device.name} has no operand paths on record. "
+            "Add `operands` to its YAML file, or use one of Hardware.Arrays"
         )
     machine = view(device)
     stores = {level.name: _store(level, main=level.name == machine.main.name) for level in machine.levels}
@@ -101,7 +101,7 @@ def accelerator_of(device: Device) -> Accelerator:
 
 
 def _store(level: LevelView, main: bool) -> Store:
-    """Return a memory with its energies for a bit; the main memory is without limit."""
+    """Return a memory with its energies per bit; the main memory is unlimited."""
     capacity = None if main else int(level.quantity("capacity").m_as("bit"))
     width = int(level.quantity("width").m_as("bit"))
     read, write = (float(level.quantity(field).m_as("pJ")) / width for field in ("read", "write"))

@@ -1,4 +1,4 @@
-"""What crosses between the memories of a machine, and how memories of several operands are divided."""
+"""Traffic across the borders between memories, and the division of memories shared by several operands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlsys.planner.mapper.chains import Numbers
 
 @dataclass(frozen=True)
 class Border:
-    """Between a memory of one operand and the memory (or the array) inside it."""
+    """The border between a memory of one operand and the memory (or the array) inside it."""
 
     operand: str
     store: Store | None
@@ -25,7 +25,7 @@ class Border:
 
 @dataclass(frozen=True)
 class Problem:
-    """Borders whose memories are to be divided; of shape (states, borders), bits are NaN where nothing may stay."""
+    """Borders whose memories are to be divided; of shape (states, borders), bits are NaN for infeasible states."""
 
     borders: list[Border]
     fixed: float
@@ -36,7 +36,7 @@ class Problem:
 
     @classmethod
     def of(cls, borders: list[Border], fixed: float) -> Problem:
-        """Return the problem of some borders, beside an energy that no division changes."""
+        """Return the problem of some borders, given an energy that no division changes."""
         bits, cost = (np.empty((borders[0].cost.size, len(borders))) for _ in range(2))
         for number, border in enumerate(borders):
             bits[:, number] = np.where(border.fits, border.bits, np.nan).ravel()
@@ -48,18 +48,18 @@ class Problem:
 
     @property
     def even(self) -> tuple[float, ...]:
-        """Every memory divided evenly."""
+        """The problem with every memory divided evenly."""
         among = {border: len(group) for group in self.shared for border in group}
         return tuple(room // among.get(border, 1) for border, room in enumerate(self.full))
 
     def crowded(self, held: list[float]) -> tuple[int, ...] | None:
-        """Return the borders of a memory that holds more than it can, if there is one."""
+        """Return the borders of a memory that exceeds its capacity, if there is one."""
         return next((group for group in self.shared if sum(held[i] for i in group) > self.full[group[0]]), None)
 
     def divided(
         self, crowd: tuple[int, ...], held: list[float], high: tuple[float, ...], low: tuple[float, ...]
     ) -> Iterator[tuple[tuple[float, ...], tuple[float, ...]]]:
-        """Yield two divisions, as the most and the least of each border, that leave out the present one."""
+        """Yield two subproblems, with limits for each border, that exclude the present division."""
         widest = max(crowd, key=lambda i: (held[i] - low[i], held[i]))
         tiles = self.bits[:, widest]
         below = tiles[tiles <= (low[widest] + held[widest]) // 2].max(initial=-1)

@@ -1,4 +1,4 @@
-"""Results kept by content: the question, and the source of the code that answers it, are the key."""
+"""Content-addressed cache of results, keyed by the problem and the source code of the search."""
 
 import functools
 import hashlib
@@ -21,14 +21,14 @@ _CODE = ("mapping", "models/dataflow", "planner/mapper")
 
 
 def cache_folder() -> Path:
-    """Return the folder of the results on disk: ``mlsys/mapper`` in the user's cache folder."""
+    """Return the folder of the on-disk cache: ``mlsys/mapper`` in the user's cache folder."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "mlsys" / "mapper"
 
 
 @functools.cache
 def _code() -> str:
-    """Return a digest of the source that computes mappings: other code, other keys."""
+    """Return a digest of the source code that computes mappings, which is part of every key."""
     package = Path(__file__).resolve().parents[2]
     digest = hashlib.sha256()
     for folder in _CODE:
@@ -53,10 +53,10 @@ def key_of(space: IterationSpace, capacities: Sequence[int], memories: Sequence[
 
 
 def lookup(key: str, disk: bool, holds: Callable[[Best], bool]) -> Best | None:
-    """Return a proven result from this process or, if asked, from disk.
+    """Return a proven result from this process or, if requested, from disk.
 
-    What comes from disk is believed only if its checksum is right and ``holds`` says that the
-    mapping costs what is claimed; anything else counts as none and is searched again.
+    A result from disk is used only if its checksum is correct and ``holds`` confirms that the mapping has the stated
+    cost; otherwise it is computed again.
     """
     if key not in _HERE and disk:
         try:
@@ -70,9 +70,9 @@ def lookup(key: str, disk: bool, holds: Callable[[Best], bool]) -> Best | None:
 
 
 def store(key: str, best: Best, disk: bool) -> None:
-    """Keep a proven result; what a stopped search found is not kept.
+    """Store a proven result; results of stopped searches are not stored.
 
-    A folder that cannot be written costs a warning, not the result.
+    A folder that cannot be written causes a warning, not an error.
     """
     if not best.proven:
         return
@@ -83,14 +83,14 @@ def store(key: str, best: Best, disk: bool) -> None:
         write_text(cache_folder() / f"{key}.json", json.dumps(_to_json(key, best)), folders=True)
     except OSError as error:
         warnings.warn(
-            f"mapper: the result is not kept: {error}. Give another cache folder, e.g. XDG_CACHE_HOME=/tmp",
+            f"mapper: the result is not stored: {error}. Give another cache folder, e.g. XDG_CACHE_HOME=/tmp",
             RuntimeWarning,
             stacklevel=2,
         )
 
 
 def clear() -> None:
-    """Forget the results of this process; files stay."""
+    """Clear the results of this process; files are kept."""
     _HERE.clear()
 
 
@@ -103,13 +103,13 @@ def _to_json(key: str, best: Best) -> dict[str, Any]:
 
 
 def _checksum(key: str, data: dict[str, Any]) -> str:
-    """Return a digest of a result and of the question that it answers."""
+    """Return a digest of a result and of its problem."""
     return hashlib.sha256(json.dumps([key, data], sort_keys=True).encode()).hexdigest()
 
 
 def _from_json(key: str, data: dict[str, Any]) -> Best:
     if data.pop("checksum") != _checksum(key, data):
-        raise ValueError("the file is damaged, or answers another question")
+        raise ValueError("the file is damaged, or is for another problem")
     levels = tuple(
         TileLevel(m, FrozenDict(tile), tuple(order), tuple(keeps)) for m, tile, order, keeps in data["levels"]
     )

@@ -1,8 +1,8 @@
-"""Chains of tiles: for each loop, every way to tile it at several levels that can be best.
+"""Chains of tiles: for each loop, all multi-level tilings that can be optimal.
 
-A chain lists tile sizes from the outermost level to the innermost; each is a whole number
-of the next, so that only the end of the loop is ragged. For one trip count at each level
-only the smallest tiles can win: they cost least space and move as much.
+A chain lists tile sizes from the outermost level to the innermost; each is a multiple of the next, so that only the end
+of the loop is ragged. For each trip count at each level only the smallest tile can be optimal: it needs the least space
+and moves as much.
 """
 
 import math
@@ -17,8 +17,8 @@ from mlsys.mapping.iteration import IterationSpace
 from mlsys.planner.mapper.two_level import smallest_tiles
 
 Numbers = NDArray[Any]
-_MOST = 500_000  # chains of a side that are kept: some 100 bytes each
-_FEWER = (None, 256, 128, 64, 32, 16, 8, 6, 4, 3, 2)  # tiles around each tile, where all would be too many
+_MOST = 500_000  # limit of the chains of a side: some 100 bytes each
+_FEWER = (None, 256, 128, 64, 32, 16, 8, 6, 4, 3, 2)  # limits of tiles per tile, tried where all would be too many
 
 
 def tile_chains(size: int, levels: int, most: int | None = None) -> Numbers:
@@ -27,11 +27,11 @@ def tile_chains(size: int, levels: int, most: int | None = None) -> Numbers:
     Parameters
     ----------
     size
-        Of the loop.
+        Size of the loop.
     levels
-        How often it is tiled.
+        Number of tiling levels.
     most
-        For each tile keep about so many around it, from the smallest to the largest; by default all.
+        Approximate number of inner tiles kept for each tile, from the smallest to the largest; all by default.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def tile_chains(size: int, levels: int, most: int | None = None) -> Numbers:
 
 
 def chains_within(size: int, levels: int, limit: float) -> tuple[Numbers, bool]:
-    """Return at most about ``limit`` chains of a loop, and whether these are all that can be best.
+    """Return at most about ``limit`` chains of a loop, and whether they include all that can be optimal.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def chains_within(size: int, levels: int, limit: float) -> tuple[Numbers, bool]:
 
 
 def _chains(size: int, levels: int, most: int | None, limit: float) -> Numbers | None:
-    """Return the chains, or None where there are more than ``limit``."""
+    """Return the chains, or None if there are more than ``limit``."""
     if most is None and _how_many(np.array([size])).sum() > limit:
         return None
     chains = _tiles(size, most)[:, None]
@@ -80,7 +80,7 @@ def _chains(size: int, levels: int, most: int | None, limit: float) -> Numbers |
 
 
 def _how_many(trips: Numbers) -> Numbers:
-    """Return how many tiles :func:`smallest_tiles` finds: 1 + ⌊(size - 1) / x⌋ for whole x."""
+    """Return the number of tiles from :func:`smallest_tiles`: 1 + ⌊(size - 1) / x⌋ for whole x."""
     below = trips - 1
     root = np.sqrt(below.astype(float)).astype(np.int64)
     root += (root + 1) ** 2 <= below
@@ -90,7 +90,7 @@ def _how_many(trips: Numbers) -> Numbers:
 
 
 def _tiles(size: int, most: int | None) -> Numbers:
-    """Return the smallest tile for each trip count, or, where ``most`` are wanted, for trip counts spread evenly."""
+    """Return the smallest tile for each trip count, or for ``most`` evenly spread trip counts."""
     if most is None or _how_many(np.array([size]))[0] <= most:
         return np.array(smallest_tiles(size), dtype=np.int64)
     trips = np.unique(np.geomspace(1, size, most).round().astype(np.int64))
@@ -99,7 +99,7 @@ def _tiles(size: int, most: int | None) -> Numbers:
 
 @dataclass(frozen=True)
 class Side:
-    """Loops that only one operand lacks, tiled together.
+    """Loops that are irrelevant to exactly one operand, tiled together.
 
     Attributes
     ----------
@@ -110,13 +110,13 @@ class Side:
     elements
         Chains by levels: product of the tiles.
     trips
-        Chains by levels + 1: tiles of the whole loop; the first column is 1.
+        Chains by levels + 1: number of tiles of the whole loop; the first column is 1.
     still
-        Chains by levels: whether no loop of the side steps there.
+        Chains by levels: whether no loop of the side has more than one iteration there.
     size
         Product of the loops.
     complete
-        Whether these are all chains that can be best; where that would be too many, some are left out.
+        Whether these are all chains that can be optimal; if that would be too many, some are omitted.
     """
 
     dims: tuple[str, ...]
@@ -143,7 +143,7 @@ def _side(dims: tuple[str, ...], space: IterationSpace, levels: int) -> Side:
 
 
 def _together(sizes: Sequence[int], levels: int) -> tuple[list[Numbers], bool]:
-    """Return the chains of some loops, of which there are together at most ``_MOST`` combinations."""
+    """Return the combined chains of some loops, at most ``_MOST``."""
     for most in _FEWER:
         per_loop: list[Numbers] = []
         for size in sizes:
@@ -157,9 +157,9 @@ def _together(sizes: Sequence[int], levels: int) -> tuple[list[Numbers], bool]:
 
 
 def sides(space: IterationSpace, levels: int) -> tuple[Side, Side, Side]:
-    """Return the loops that the second input lacks, those the output lacks, those the first input lacks.
+    """Return the loops irrelevant to the second input, to the output, and to the first input.
 
-    Of a matrix product these are m, k and n; of a convolution b·p·q, c·r·s and k.
+    For a matrix product these are m, k and n; for a convolution b·p·q, c·r·s and k.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Energy and time of a mapping from the words it moves: what the mapper makes small."""
+"""Energy and time of a mapping from its traffic: the objectives of the mapper."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from mlsys.models.dataflow.hierarchy import Hierarchy
 
 @dataclass(frozen=True)
 class Costs:
-    """What a word costs at each level, and what the arithmetic costs whatever the mapping.
+    """Cost of a word at each level, and cost of the arithmetic, which no mapping changes.
 
     Attributes
     ----------
     energies, times
-        J and seconds for one word into each inner memory, or out of it.
+        J and seconds per word into or out of each inner memory.
     arithmetic, computing
         J and seconds of all multiply-accumulates.
     overlap
-        Whether memories and arithmetic work at the same time.
+        Whether memories and arithmetic work concurrently.
     """
 
     energies: tuple[float, ...]
@@ -31,11 +31,11 @@ class Costs:
     overlap: bool
 
     def energy(self, words: Sequence[Any]) -> Any:
-        """Return J for the words at each level."""
+        """Return the energy of the traffic at each level, J."""
         return self.arithmetic + sum(each * count for each, count in zip(self.energies, words, strict=True))
 
     def latency(self, words: Sequence[Any]) -> Any:
-        """Return seconds for the words at each level."""
+        """Return the time of the traffic at each level, s."""
         taken = [each * count for each, count in zip(self.times, words, strict=True)]
         if not self.overlap:
             return self.computing + sum(taken)

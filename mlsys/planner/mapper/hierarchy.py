@@ -1,11 +1,10 @@
 """Exact search over tiles and loop orders of several memory levels, each shared by all operands.
 
-Every level keeps one tile of each operand. At each level one operand can stay while the
-others step: the loops that it lacks go innermost (any smaller choice of loops leaves more
-loops outside and moves no less). That gives three kinds of order a level; the order among
-the rest moves nothing. For each kind, pairs of chains of the first two sides are bounded
-from below by what space they leave to the third, and only pairs whose bound beats the best
-mapping so far are tried with every chain of the third side.
+Every level holds one tile of each operand. At each level one operand can be stationary while the others change: its
+irrelevant loops go innermost (fewer inner loops would leave more loops outside and move no less). That gives three
+kinds of order per level; the order of the remaining loops does not matter. For each kind, pairs of chains of the first
+two sides are bounded from below by the space that they leave to the third, and only pairs whose bound beats the best
+mapping so far are combined with every chain of the third side.
 """
 
 import itertools
@@ -27,12 +26,12 @@ from mlsys.planner.mapper.two_level import smallest_tiles
 Objective = Callable[[Sequence[Any]], Any]
 _BLOCK = 400_000
 _BATCH = 500_000
-_ROW, _SUM, _COLUMN = 0, 1, 2  # the sides: lacked by the second input, the output, the first input
+_ROW, _SUM, _COLUMN = 0, 1, 2  # sides: irrelevant to the second input, the output, the first input
 
 
 @dataclass
 class Best:
-    """The best mapping so far, and how much was looked at."""
+    """The best mapping so far, and statistics of the search."""
 
     value: float = math.inf
     words: tuple[int, ...] = ()
@@ -41,12 +40,12 @@ class Best:
     tried: int = 0
     covered: int = 0
     proven: bool = False
-    least: float = -math.inf  # no mapping has a smaller value
+    least: float = -math.inf  # lower bound of every mapping's value
     history: list[float] = field(default_factory=list)
 
 
 class _Tables:
-    """Everything about a space and its capacities that the bounds look up."""
+    """Precomputed tables of a space and its capacities for the bounds."""
 
     def __init__(self, space: IterationSpace, capacities: Sequence[int]) -> None:
         self.space, self.capacities, self.levels = space, capacities, len(capacities)
@@ -89,7 +88,7 @@ def _extent(axis: Axis, first: Numbers, window: Numbers | None = None) -> Number
 
 
 def _again(lacks: int, level: int, kinds: Sequence[int], trips: Sequence[Any], still: Sequence[Any]) -> Any:
-    """Return how often the operand that lacks one side moves whole into a level.
+    """Return how often the operand without one side is moved completely into a level.
 
     ``kinds`` names, for each level, the side whose loops are innermost there; ``trips[side][level]``
     counts tiles, ``still[side][level]`` says that no loop of the side steps.
@@ -125,20 +124,20 @@ def search(
     progress: Callable[[Best, float], None] | None = None,
     seconds: float | None = None,
 ) -> Best:
-    """Return the mapping with the smallest objective, proven where the search was not stopped.
+    """Return the mapping with the smallest objective, with a proof unless the search was stopped.
 
     Parameters
     ----------
     space
         The loops of an operator.
     capacities, memories
-        Words and names of the inner memories, outermost first.
+        Capacities in words, and names of the inner memories, outermost first.
     objective
-        From the words into each memory to a number; must not fall when words rise.
+        Function of the words into each memory; must not decrease when words increase.
     progress
-        Called with the best so far and the share of the search that is done.
+        Called with the best so far and the fraction of the search that is done.
     seconds
-        Give up after so long, with the best found and ``proven=False``.
+        Time limit, after which the best found is returned with ``proven=False``.
 
     Notes
     -----
@@ -172,7 +171,7 @@ class _Finder:
         self.best.covered = math.factorial(len(space.sizes)) ** tables.levels * covered
 
     def run(self) -> bool:
-        """Go through every kind of order, most promising first; return whether to the end."""
+        """Search every kind of order, most promising first; return whether the search was completed."""
         jobs = []
         for kinds in itertools.product(range(3), repeat=self.tables.levels):
             bounds = self._alone(kinds, _ROW)
@@ -199,7 +198,7 @@ class _Finder:
         return True
 
     def settled(self) -> Best:
-        """Return the best with the words of its own nest: what the objective ignores was only bounded."""
+        """Return the best mapping with exact words: words that the objective ignores were only bounded."""
         best, space = self.best, self.tables.space
         if best.nest is None:
             ones = FrozenDict(dict.fromkeys(space.sizes, 1))
@@ -213,12 +212,12 @@ class _Finder:
         return best
 
     def _stopped(self, rows: Numbers, others: list[float]) -> None:
-        """Note what a search that was stopped has shown: what it did not look at is no better than its bounds."""
+        """Record the lower bound of a stopped search: unvisited mappings are no better than their bounds."""
         if self.complete:
             self.best.least = min(self.best.value, float(rows.min(initial=np.inf)), *others)
 
     def _alone(self, kinds: Sequence[int], known: int) -> Numbers:
-        """Return the least objective of each chain of one side, whatever the other two."""
+        """Return the least objective of each chain of one side, for any chains of the other two."""
         tables, side = self.tables, self.tables.side[known]
         fits = np.ones(len(side), dtype=bool)
         trips: list[list[Any]] = [[1] * (tables.levels + 1) for _ in range(3)]
@@ -238,7 +237,7 @@ class _Finder:
         return np.where(fits, self.objective(words), np.inf)
 
     def _block(self, kinds: Sequence[int], rows: Numbers, sums: Numbers) -> bool:
-        """Bound all pairs and try the promising ones; return whether there was time for all of them."""
+        """Bound all pairs and try the promising ones; return whether all of them were processed in time."""
         tables = self.tables
         if not len(rows):
             return True
@@ -283,7 +282,7 @@ class _Finder:
         return True
 
     def _try(self, kinds: Sequence[int], rows: Numbers, sums: Numbers, sweeps: list[Any], rooms: list[Any]) -> None:
-        """Try pairs of chains with every chain of the third side."""
+        """Combine pairs of chains with every chain of the third side."""
         tables, column = self.tables, self.tables.side[_COLUMN]
         promising = self.column_bounds < self.best.value
         for level, room in enumerate(rooms):
@@ -323,7 +322,7 @@ class _Finder:
 
 
 def _aligned(size: int, levels: int) -> int:
-    """Return how many chains of any tiles there are in which each is a whole number of the next."""
+    """Return the number of chains of arbitrary tiles, each a multiple of the next."""
     if levels == 1:
         return size
     total, last = 0, 0

@@ -7,7 +7,7 @@ from mlsys.compiled import njit
 
 @njit()
 def _toll(leaving: int, cost: np.ndarray, at: int) -> float:
-    """Return what the operands pay that leave their memories with a step from a state, in order of borders."""
+    """Return the cost of the operands that leave their memories in a step from a state, in order of borders."""
     total, border = 0.0, 0
     while leaving:
         if leaving & 1:
@@ -27,19 +27,18 @@ def shortest_path(
     room: np.ndarray,
     fixed: float,
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the least cost from the first to the last state of a lattice, the states on the way, and the last to fit.
+    """Return the shortest path through a lattice: its cost, its states, and the last state that fits each border.
 
-    Every step goes to a later state in the order of memory, so that one walk through the states finds all
-    distances.
+    Every step leads to a later state in memory order, so that one pass through the states finds all distances.
 
     Parameters
     ----------
     lengths
-        Nodes of each loop; states are their product, the last loop fastest.
+        Nodes of each loop; states are their product, with the last loop fastest.
     begins, before
-        The nodes that lead to node j of loop d are ``before[begins[d, j] : begins[d, j + 1]]``.
+        The predecessors of node j of loop d are ``before[begins[d, j] : begins[d, j + 1]]``.
     bits, cost
-        Of each state and border: how many bits it holds (NaN if it may not hold that), and what leaving there costs.
+        For each state and border: bits held (NaN if infeasible), and the cost of leaving there.
     room
         Bits of each border.
     fixed
@@ -48,15 +47,15 @@ def shortest_path(
     Returns
     -------
     tuple
-        Cost (infinite if the first state does not fit), states from first to last, and for each border the last
-        of them that it holds.
+        Cost (infinite if the first state does not fit), states from first to last, and for each border the last state
+        that it holds.
     """
     loops, states, borders = lengths.size, 1, room.size
     strides = np.ones(loops, np.int64)
     for loop in range(loops - 1, -1, -1):
         strides[loop] = states
         states *= lengths[loop]
-    held = np.zeros(states, np.int64)  # one bit for each border
+    held = np.zeros(states, np.int64)  # one bit per border
     for state in range(states):
         for border in range(borders):
             held[state] |= (bits[state, border] <= room[border]) << border
@@ -105,6 +104,6 @@ def shortest_path(
                     break
             if best >= 0:
                 break
-        if best < 0:  # every state is reached by a step, so this cannot be
-            raise ValueError("a state of the lattice is reached by no step")
+        if best < 0:  # impossible: every state has a predecessor
+            raise ValueError("a state of the lattice has no predecessor")
         state = best

@@ -1,4 +1,4 @@
-"""The landscape that the mapper searches: mappings at random, and the front of the best."""
+"""The mapping space: random mappings, and the Pareto front."""
 
 import functools
 import random
@@ -17,17 +17,17 @@ from mlsys.planner.mapper.chains import chains_within
 from mlsys.planner.mapper.costs import Costs, costs_of
 from mlsys.planner.mapper.hierarchy import search
 
-_MOST = 500_000  # chains of a loop to draw from
+_MOST = 500_000  # limit of the chains of a loop that are sampled
 
 
 @dataclass(frozen=True)
 class Landscape:
-    """Mappings as points.
+    """Mappings with their energies and times.
 
     Attributes
     ----------
     energies, times
-        J and seconds, one for each mapping.
+        J and seconds, one per mapping.
     nests
         The mappings.
     """
@@ -40,18 +40,18 @@ class Landscape:
 def random_mappings(
     chip: Hierarchy, space: IterationSpace, count: int, seed: int = 0, *, overlap: bool = True
 ) -> Landscape:
-    """Return mappings that fit, drawn at random: tiles of each loop, then an order at each level.
+    """Return random mappings that fit: tiles of each loop, then an order at each level.
 
     Parameters
     ----------
     chip, space
-        What runs what: memories from :func:`mlsys.models.dataflow.hierarchy`, and loops.
+        Memories from :func:`mlsys.models.dataflow.hierarchy`, and loops.
     count
-        Mappings to draw.
+        Number of mappings.
     seed
-        Same seed, same mappings.
+        Random seed.
     overlap
-        As in :func:`best_mapping`.
+        As for :func:`best_mapping`.
 
     Examples
     --------
@@ -82,18 +82,18 @@ def _energy_below(costs: Costs, limit: float, words: Sequence[NDArray[np.int64]]
 
 
 def pareto_front(chip: Hierarchy, space: IterationSpace, most: int = 40, *, overlap: bool = True) -> Landscape:
-    """Return the mappings that no other beats in both energy and time, least energy first.
+    """Return the Pareto-optimal mappings in energy and time, least energy first.
 
     Each is a proven optimum: the least energy among mappings that are faster than the one before.
 
     Parameters
     ----------
     chip, space
-        What runs what: memories from :func:`mlsys.models.dataflow.hierarchy`, and loops.
+        Memories from :func:`mlsys.models.dataflow.hierarchy`, and loops.
     most
-        Stop after so many.
+        Maximum number of mappings.
     overlap
-        As in :func:`best_mapping`.
+        As for :func:`best_mapping`.
     """
     costs = costs_of(chip, space, overlap)
     nests: list[LoopNest] = []

@@ -1,4 +1,4 @@
-"""The mapper: the best loop nest of an operator on a machine, proven."""
+"""The mapper: the optimal loop nest of an operator on a machine, with a proof."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -31,36 +31,36 @@ __all__ = ["OBJECTIVES", "MappedLayer", "Objective", "best_mapping", "map_networ
 _MOST_MACS = 10**18  # words are counted in 64 bits
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 WHY_NO_OTHER_WINS = (
-    "of all tiles with one trip count the smallest takes least space and moves as much",
-    "the loops that one operand lacks go innermost, which spares that operand; the order of the rest moves nothing",
-    "pairs of tiles were bounded from below by the space they leave to the third, and dropped where that loses",
+    "of all tiles with one trip count the smallest needs the least space and moves as much",
+    "the loops irrelevant to one operand go innermost, which makes it stationary; the order of the rest is free",
+    "pairs of tiles were bounded from below by the space left to the third, and dropped if the bound is worse",
 )
 
 
 @dataclass(frozen=True)
 class MappedLayer(ResultMembers):
-    """The best mapping of one operator and what it costs.
+    """The best mapping of one operator and its cost.
 
     Attributes
     ----------
     space, chip, objective
-        What was asked: loops, memories, and what is made small.
+        Loops, memories, and the minimised quantity.
     nest
         The mapping.
     result
         Its time, energy and traffic.
     words
-        Words into each inner memory, outermost first, and back out.
+        Words into each inner memory, outermost first, and written back.
     bound
         Words that any schedule must move to and from main memory.
     proven
-        Whether the whole space was searched, or what any schedule costs is met; else see :attr:`gap`.
+        Whether the whole space was searched, or a lower bound of all schedules is met; otherwise see :attr:`gap`.
     covered
-        Mappings that the proof covers: all aligned tile sizes and loop orders, whether they fit or not.
+        Mappings that the proof covers: all aligned tile sizes and loop orders, feasible or not.
     bounded, tried
         Pairs of tiles that were bounded, and mappings that were evaluated.
     value, least
-        The objective, and what no mapping can go below: words, J, s or J·s. Equal where it is proven.
+        The objective, and its lower bound: words, J, s or J·s. Equal if proven.
     """
 
     space: IterationSpace
@@ -79,16 +79,16 @@ class MappedLayer(ResultMembers):
 
     @property
     def gap(self) -> float:
-        """How much less than ``value`` the best could be at most, as a share of it; 0 where it is proven."""
+        """Upper bound of the relative improvement over ``value`` that is still possible; 0 if proven."""
         return 0.0 if self.proven else 1 - self.least / self.value
 
     @property
     def ratio(self) -> float:
-        """Words at main memory over the bound; 1 where no schedule moves less."""
+        """Words at main memory over the lower bound; 1 if no schedule moves less."""
         return self.words[0] / self.bound
 
     def record(self) -> dict[str, Any]:
-        """Return the record of its result, with the mapping and what is proven of it, as plain data."""
+        """Return the record of its result, with the mapping and its proof, as plain data."""
         levels = [{"memory": v.memory, "tile": dict(v.tile), "order": list(v.order)} for v in self.nest.levels]
         return self.result.record() | {
             "layer": self.space.name,
@@ -105,11 +105,11 @@ class MappedLayer(ResultMembers):
         }
 
     def explain(self) -> str:
-        """Return the mapping as loops, its cost, and why no other is better, for people."""
+        """Return the mapping as loops, its cost, and the proof of optimality, as text."""
         state = "proven best"
         if not self.proven:
             state = (
-                "best found; not all was searched, so that nothing is proven but that "
+                "best found; the search is incomplete and proves only that "
                 f"no mapping is more than {max(self.gap, 0.0005):.1%} better"
             )
         lines = [
@@ -118,13 +118,13 @@ class MappedLayer(ResultMembers):
             self.nest.resolved(self.space).pseudocode(self.space),
             "",
             self.result.explain(),
-            f"Main memory: {self.words[0]:,} words, {self.ratio:.3f} × the least of any schedule ({self.bound:,}).",
+            f"Main memory: {self.words[0]:,} words, {self.ratio:.3f} × the bound of any schedule ({self.bound:,}).",
             f"Covered: {_count(self.covered)} mappings; {self.bounded:,} bounds and {self.tried:,} mappings computed.",
-            "Each tile is a whole number of the tiles inside it; ends may be ragged.",
+            "Each tile is a multiple of the tiles inside it; ends may be ragged.",
         ]
         if self.proven:
-            meets = ("no schedule at all moves less to and from main memory",) if self.ratio == 1 else ()
-            lines += ["Why no other wins:", *(f"  - {reason}" for reason in (*WHY_NO_OTHER_WINS, *meets))]
+            meets = ("no schedule moves less to and from main memory",) if self.ratio == 1 else ()
+            lines += ["Why it is optimal:", *(f"  - {reason}" for reason in (*WHY_NO_OTHER_WINS, *meets))]
         return "\n".join(lines)
 
 
@@ -154,38 +154,37 @@ def best_mapping(
     Parameters
     ----------
     device
-        A twin, or what :func:`mlsys.models.dataflow.hierarchy` made of it.
+        A device, or its :func:`mlsys.models.dataflow.hierarchy`.
     workload
         A matrix product or convolution.
     objective
-        ``"traffic"`` of main memory, ``"energy"``, ``"latency"`` or ``"edp"``. Mappings that tie
-        for traffic or latency are told apart by energy.
+        ``"traffic"`` of main memory, ``"energy"``, ``"latency"`` or ``"edp"``. Ties in traffic or latency are broken by
+        energy.
     levels
-        Memories on the chip of a twin that are used, at most.
+        Maximum number of on-chip memories to use.
     overlap
-        Whether memories and arithmetic work at the same time.
+        Whether memories and arithmetic work concurrently.
     energies
-        What operations and accesses cost; by default the price list of the device's own process.
+        Energies of operations and accesses; by default those of the device's process.
     progress
-        Called now and then with the best so far and the share of the search that is done.
+        Called periodically with the best so far and the fraction of the search that is done.
     seconds
-        Stop after so long; like a keyboard interrupt, this returns the best found, ``proven=False``.
+        Time limit; like a keyboard interrupt, it returns the best found with ``proven=False``.
     disk_cache
-        Keep proven results in the user's cache folder too. Within a process they are always kept.
+        Whether to store proven results in the user's cache folder too. Within a process they are always cached.
 
     Raises
     ------
     UnknownNameError
-        If there is no such objective.
+        If the objective is unknown.
     ArgumentError
-        If the machine has no memory on the chip, one of them cannot hold one word of each
-        operand, the workload is no loop nest or has more than 10¹⁸ multiply-accumulates, or
-        ``seconds`` is no time.
+        If the machine has no on-chip memory, one of them cannot hold one word of each operand, the workload is not a
+        loop nest or has more than 10¹⁸ multiply-accumulates, or ``seconds`` is not a positive time.
 
     Notes
     -----
-    Where a loop has more chains of tiles than memory should hold, as a prime near 10⁹ has, tiles
-    spread over all sizes stand for them: then nothing is proven but :attr:`MappedLayer.gap`.
+    If a loop has more tile chains than fit in memory, as for a prime near 10⁹, a sample of tiles over all sizes is
+    searched: then only :attr:`MappedLayer.gap` is proven.
 
     Examples
     --------
@@ -250,13 +249,13 @@ def _search(
             best = second
     best.least = min(max(best.least, float(goal(_least_words(space, capacities)))), best.value)
     if objective in ("energy", "edp") and best.value <= best.least * (1 + 1e-12):
-        best.proven = True  # whatever was left out
+        best.proven = True  # even if chains were omitted
     cache.store(key, best, disk)
     return best
 
 
 def _least_words(space: IterationSpace, capacities: Sequence[int]) -> list[int]:
-    """Return words that any schedule moves into each memory and back."""
+    """Return the words that any schedule moves into each memory and back, at least."""
     if set(space.sizes) != set("mnk"):
         return [space.compulsory] * len(capacities)
     m, n, k = (space.sizes[dim] for dim in "mnk")
@@ -266,7 +265,7 @@ def _least_words(space: IterationSpace, capacities: Sequence[int]) -> list[int]:
 def _holds(
     best: Best, space: IterationSpace, capacities: Sequence[int], memories: Sequence[str], goal: Callable[..., Any]
 ) -> bool:
-    """Tell whether a result that was read from disk is a mapping of this space, and costs what it says."""
+    """Return whether a result read from disk is a mapping of this space with the stated cost."""
     assert best.nest is not None
     moved = movements(space, best.nest)
     words = tuple(sum(item.words for item in moved if item.level == level + 1) for level in range(len(capacities)))

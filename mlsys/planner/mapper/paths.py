@@ -1,11 +1,10 @@
-"""The mapping of least energy as a shortest path, where operands have memories of their own.
+"""The mapping of least energy as a shortest path, for machines with separate operand memories.
 
-A mapping is read from the innermost loop outward: a state is the tile that the loops so
-far cover, a step adds a loop. An operand leaves a memory with the first step that makes
-its tile too large, and then the words that cross are known: all of the operand, once for
-each tile of the loops that it lacks. What a step costs thus depends on the state alone,
-so the best order and sizes of any number of loops are a shortest path from one element
-to the whole operator. Memories of several operands are divided by branch and bound.
+A mapping is read from the innermost loop outward: a state is the tile covered by the loops so far, a step adds a loop.
+An operand leaves a memory with the first step that makes its tile too large, which determines the words that cross: all
+of the operand, once per tile of its irrelevant loops. The cost of a step thus depends on the state alone, so the best
+order and sizes of any number of loops are a shortest path from one element to the whole operator. Memories shared by
+several operands are divided by branch and bound.
 """
 
 from __future__ import annotations
@@ -36,17 +35,17 @@ class LeastEnergy:
     Attributes
     ----------
     energy
-        pJ, arithmetic included.
+        pJ, including arithmetic.
     loops
         Innermost first: loop, tile before, tile after.
     held
-        (operand, memory) to the tile that it holds.
+        Tile held for each (operand, memory).
     bound
-        pJ: no mapping of the space that was searched takes less.
+        pJ: lower bound of all mappings of the searched space.
     proven
         Whether every tile size was searched and the bound is met.
     states
-        Tiles in the lattice that was searched.
+        Number of tiles in the searched lattice.
     """
 
     energy: float
@@ -58,7 +57,7 @@ class LeastEnergy:
 
 
 class _Way(NamedTuple):
-    """States from one element to the whole operator, and the last of them that each border holds."""
+    """States from one element to the whole operator, and the last one that each border holds."""
 
     states: Numbers
     last: Numbers
@@ -76,13 +75,13 @@ def least_energy(
     space
         From :func:`conv_space`; a product of m × k by k × n is one with batch m and 1 × 1 pixels.
     tile_sets
-        Searched one after the other: ``"few"`` keeps divisors and the smallest tile of each trip
-        count, ``"all"`` every tile size, where the lattice is not too large for that.
+        Tile sets to search in turn: ``"few"`` contains divisors and the smallest tile of each trip count, ``"all"``
+        every tile size, unless the lattice would be too large.
 
     Raises
     ------
     ArgumentError
-        If the space is no convolution.
+        If the space is not a convolution.
 
     Examples
     --------
@@ -113,7 +112,7 @@ def least_energy(
 class _Lattice:
     def __init__(self, machine: Accelerator, space: IterationSpace, tile_set: Literal["few", "all"]) -> None:
         self.machine, self.space = machine, space
-        # As few lanes as the steps need: a lane that is idle at the end would only hold copies.
+        # As few lanes as the steps need: lanes that are idle at the end would only hold copies.
         self.steps = {dim: -(-size // machine.array.get(dim, 1)) for dim, size in space.sizes.items()}
         self.lanes = {dim: -(-size // self.steps[dim]) for dim, size in space.sizes.items()}
         self.dims = tuple(dim for dim in space.sizes if self.steps[dim] > 1)
@@ -127,7 +126,7 @@ class _Lattice:
         self.steps_into = self._steps_into()
 
     def _jumps(self, dim: str) -> list[tuple[int, int]]:
-        """Return the steps between nodes that have none between them: longer ones cost no less."""
+        """Return the steps between adjacent nodes: longer ones cost no less."""
         nodes, last = self.nodes[dim].tolist(), len(self.nodes[dim]) - 1
         jumps = []
         for i in range(last):
@@ -153,7 +152,7 @@ class _Lattice:
         return -(-self.steps[dim] // self.temporal(dim))
 
     def copies(self, dim: str, store: Store | None) -> Any:
-        """Return the tiles of a loop, counted once for each lane that has a memory of its own."""
+        """Return the number of tiles of a loop, counted per lane with its own memory."""
         visits, lanes = self.visits(dim), self.lanes[dim]
         if store is None or lanes == 1 or dim in store.shared_along:
             return visits
@@ -168,7 +167,7 @@ class _Lattice:
         return words
 
     def swept(self, operand: Operand) -> Any:
-        """Return the words of all tiles of an operand together."""
+        """Return the words of all tiles of an operand."""
         words: Any = 1
         for axis in operand.axes:
             if len(axis.dims) == 1:
@@ -242,11 +241,11 @@ class _Lattice:
     # -- search -------------------------------------------------------------------------------
 
     def solve(self) -> LeastEnergy:
-        """Return the best mapping, whether finished sums or partial ones leave the innermost memory.
+        """Return the best mapping, with finished or partial sums leaving the innermost memory.
 
-        Memories of several operands are divided by branch and bound, the least bound first: where an operand holds
-        too much, it gets at most half of that or more than that, and then the others only what is left. Shares go
-        from one size of tile to the next, since all between them are worth the same.
+        Memories shared by several operands are divided by branch and bound, the least bound first: an operand that
+        holds too much gets either at most half of that, or more, which limits the others to the rest. Shares move
+        between tile sizes, since all shares between two sizes are equivalent.
         """
         problems = [Problem.of(*self.borders(finished)) for finished in (True, False)]
         queue: list[tuple[float, int, int, tuple[float, ...], tuple[float, ...], _Way]] = []
@@ -257,8 +256,8 @@ class _Lattice:
         for count in range(1, _MOST_DIVISIONS):
             if not queue:
                 raise ArgumentError(
-                    f"least_energy(): the memories of {self.machine.name} must hold one word of each operand that "
-                    "passes them, and do not. Give them more capacity"
+                    f"least_energy(): the memories of {self.machine.name} cannot hold one word of each operand that "
+                    "passes through them. Increase their capacity"
                 )
             energy, _, number, high, low, way = heapq.heappop(queue)
             problem = problems[number]
@@ -276,7 +275,7 @@ class _Lattice:
         return self._answer(problems[number], way, energy, bound)
 
     def _shortest(self, problem: Problem, room: tuple[float, ...]) -> tuple[float, _Way]:
-        """Return energy and the way from one element to the whole."""
+        """Return the energy and the path from one element to the whole operator."""
         from mlsys.planner.mapper.kernels import shortest_path
 
         energy, states, last = shortest_path(
@@ -285,7 +284,7 @@ class _Lattice:
         return float(energy), _Way(states, last)
 
     def _steps_into(self) -> tuple[Numbers, Numbers]:
-        """Return, for every node of every loop, the nodes that steps to it come from, and where they begin."""
+        """Return, for every node of every loop, its predecessors and their offsets."""
         begins = np.zeros((len(self.dims), max(self.shape, default=0) + 1), dtype=np.int64)
         before: list[int] = []
         for number, dim in enumerate(self.dims):

@@ -1,18 +1,17 @@
-"""The best tile of a matrix product in front of one fast memory, proven.
+"""The optimal tile of a matrix product for one fast memory, with a proof.
 
 With one resident tile for each operand, the words moved are
 
     M K x_n + K N x_m + M N (2 x_k - 1),        x_d = ceil(size of d / tile of d),
 
-where x_d of the innermost loop is 1, because the operand that lacks that loop stays. The
-sum parts by loop; only the space t_m t_k + t_k t_n + t_m t_n <= S joins the loops. Hence
+where x_d of the innermost loop is 1, because the operand without that loop is stationary. The sum separates by loop;
+only the capacity t_m t_k + t_k t_n + t_m t_n <= S couples the loops. Hence
 
-1. the tile of the innermost loop costs space and saves nothing: 1 is best;
-2. of all tiles with one trip count, the smallest costs least space: about 2 sqrt(size)
-   tiles of a loop are left;
-3. given one of the two other tiles, the larger the last one the better.
+1. the tile of the innermost loop needs space and saves nothing: 1 is optimal;
+2. of all tiles with one trip count, the smallest needs the least space: about 2 sqrt(size) tiles per loop remain;
+3. given one of the two other tiles, a larger last tile is better.
 
-What is left is a walk over one loop for each of the three choices, in exact arithmetic.
+The remaining search is over one loop for each of the three choices, in exact arithmetic.
 """
 
 import math
@@ -37,7 +36,7 @@ class TwoLevelMapping:
     Attributes
     ----------
     m, n, k, capacity, tile_set
-        What was asked.
+        The problem.
     words
         Words moved: reads of A and B, reads and writes of C.
     tile
@@ -45,15 +44,15 @@ class TwoLevelMapping:
     order
         Loops, outermost first.
     a, b, c_reads, c_writes
-        The parts of ``words``.
+        Components of ``words``.
     compulsory
         MK + KN + MN.
     smith_bound
-        2MNK/√S - 2S; negative where it says nothing.
+        2MNK/√S - 2S; negative if not informative.
     bound
-        The larger of both, rounded up: no schedule of the classical algorithm moves less.
+        The larger of both, rounded up: a lower bound of all schedules of the classical algorithm.
     covered
-        Tiles and orders that the proof covers, those that do not fit included.
+        Tiles and orders that the proof covers, including infeasible ones.
     """
 
     m: int
@@ -75,7 +74,7 @@ class TwoLevelMapping:
 
     @property
     def ratio(self) -> float:
-        """Words over the bound: 1 means that no schedule at all does better."""
+        """Words over the lower bound: 1 means that no schedule is better."""
         return float(Fraction(self.words, self.bound))
 
 
@@ -102,7 +101,7 @@ def two_level_words(m: int, n: int, k: int, tile: tuple[int, int, int], order: s
 
 @plain_arguments
 def smallest_tiles(size: int) -> list[int]:
-    """Return, in rising order, the smallest tile for each trip count: about 2 √size of them.
+    """Return the smallest tile for each trip count, in increasing order: about 2 √size of them.
 
     Examples
     --------
@@ -121,17 +120,17 @@ def smallest_tiles(size: int) -> list[int]:
 
 
 def divisors(size: int) -> list[int]:
-    """Return the divisors of a size, in rising order."""
+    """Return the divisors of a size, in increasing order."""
     low = [tile for tile in range(1, math.isqrt(size) + 1) if size % tile == 0]
     return sorted({*low, *(size // tile for tile in low)})
 
 
 @plain_arguments
 def safe_bound(m: int, n: int, k: int, capacity: int) -> int:
-    """Return the words that any schedule of the classical algorithm must move, at least.
+    """Return a lower bound of the words moved by any schedule of the classical algorithm.
 
-    The larger of MK + KN + MN and 2MNK/√S - 2S, rounded up. The often quoted
-    2MNK/√S + MN is no bound: a short sum can stay below it.
+    The larger of MK + KN + MN and 2MNK/√S - 2S, rounded up. The often quoted 2MNK/√S + MN is not a lower bound: short
+    sums can stay below it.
 
     References
     ----------
@@ -152,7 +151,7 @@ def safe_bound(m: int, n: int, k: int, capacity: int) -> int:
 
 @traced
 def best_two_level(m: int, n: int, k: int, capacity: int, tile_set: TileSet = "all") -> TwoLevelMapping:
-    """Return the tile and loop order that move the fewest words.
+    """Return the tile and loop order with the least traffic.
 
     Parameters
     ----------
@@ -166,9 +165,9 @@ def best_two_level(m: int, n: int, k: int, capacity: int, tile_set: TileSet = "a
     Raises
     ------
     ArgumentError
-        If a size is not a whole number of at least 1, or not even single words fit.
+        If a size is not a whole number of at least 1, or the memory cannot hold single words.
     UnknownNameError
-        If the tile set is neither.
+        If the tile set is unknown.
 
     Examples
     --------
@@ -206,7 +205,7 @@ def best_two_level(m: int, n: int, k: int, capacity: int, tile_set: TileSet = "a
 
 
 def _largest_pairs(first: Sequence[int], second: Sequence[int], capacity: int) -> list[tuple[int, int]]:
-    """Return, for every first tile, the largest second one so that both and their product fit."""
+    """Return, for every first tile, the largest second one such that both and their product fit."""
     pairs, last = [], len(second) - 1
     for size in first:
         while last >= 0 and size * second[last] + size + second[last] > capacity:

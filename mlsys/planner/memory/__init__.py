@@ -1,4 +1,4 @@
-"""Memory planning: how long each tensor lives, and where in one block of memory it lies meanwhile."""
+"""Memory planning: lifetimes of tensors, and their offsets in one memory block."""
 
 from mlsys.planner.memory.fit import MemoryFit, fits_on
 from mlsys.planner.memory.liveness import Buffer, Liveness, liveness

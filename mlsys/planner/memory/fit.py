@@ -1,4 +1,4 @@
-"""Whether a network fits a device: activations in working memory, weights where the device keeps them."""
+"""Whether a network fits a device: activations in working memory, weights where the device stores them."""
 
 from dataclasses import dataclass
 
@@ -14,18 +14,18 @@ from mlsys.units import Quantity, total
 
 @dataclass(frozen=True)
 class MemoryFit:
-    """What a network needs of the memories of a device.
+    """Memory requirements of a network, and the memories of a device.
 
     Attributes
     ----------
     network, device
         Names.
     working_level, working, working_room
-        Memory that holds the block of activations, what is needed of it, and what it has.
+        Memory for the block of activations, the bytes needed, and its capacity.
     weight_level, weights, weight_room
-        The same for weights; on most devices the same memory, where both must fit together.
+        The same for weights; on most devices in the same memory, where both must fit together.
     reserved
-        Part of the working memory that something else needs.
+        Working memory reserved for other uses.
     """
 
     network: str
@@ -40,18 +40,18 @@ class MemoryFit:
 
     @property
     def shared(self) -> bool:
-        """Whether weights and activations lie in one memory."""
+        """Whether weights and activations share one memory."""
         return self.working_level == self.weight_level
 
     @property
     def needed(self) -> Quantity:
-        """What the working memory must hold, byte."""
+        """Bytes needed in the working memory."""
         parts = (self.working, self.reserved, *((self.weights,) if self.shared else ()))
         return total(parts, "byte")
 
     @property
     def fits(self) -> bool:
-        """Whether every memory has room."""
+        """Whether every memory is large enough."""
         return bool(self.needed <= self.working_room and (self.shared or self.weights <= self.weight_room))
 
     def explain(self) -> str:
@@ -75,8 +75,8 @@ class MemoryFit:
 def fits_on(plan: MemoryPlan, device: Device, *, reserved: Quantity | None = None) -> MemoryFit:
     """Return whether activations, inputs and weights of a plan fit the memories of a device.
 
-    Weights lie in flash where the device records one, as on microcontrollers, which read them from there; else
-    they share the main memory with the activations.
+    Weights are stored in flash if the device has one on record, as on microcontrollers, which read them from there;
+    otherwise they share the main memory with the activations.
 
     Parameters
     ----------
@@ -85,12 +85,12 @@ def fits_on(plan: MemoryPlan, device: Device, *, reserved: Quantity | None = Non
     device
         A device whose main memory has a recorded capacity.
     reserved
-        Working memory that the program itself needs; by default none.
+        Working memory that the program itself needs; zero by default.
 
     Raises
     ------
     ArgumentError, ArgumentUnitError
-        If the reserved amount is negative or no amount of memory.
+        If the reserved amount is negative or not an amount of memory.
     UnknownNameError
         If the capacity is not recorded.
 

@@ -1,4 +1,4 @@
-"""Buffers of given lifetimes below a given capacity: offsets for all of them, or a proof that none fit."""
+"""Placement of buffers with given lifetimes within a given capacity: offsets, or a proof that none exist."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mlsys.planner.memory.sections import FOUND, NONE, STOPPED, Sections
 _FIRST_STATES = 20_000
 _TURNS = 6
 _MOST = 2**53
-_EXACT = 2**62  # more than that a sum of 64 bits may not be
+_EXACT = 2**62  # limit of a 64-bit sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class FixedBuffers:
     ids
         Names, in the order of the file.
     lower, upper
-        First step at which each is in use, and first one at which it no longer is, shape (buffers,).
+        First step in which each is in use, and first step after that, shape (buffers,).
     size
         Bytes of each, shape (buffers,).
     """
@@ -50,7 +50,7 @@ class FixedBuffers:
         Raises
         ------
         ScenarioFileError
-            If the file is unreadable or has faults; every fault is told with its line.
+            If the file is unreadable or invalid; every error is reported with its line.
         """
         path = Path(path)
         try:
@@ -69,7 +69,7 @@ class FixedBuffers:
         numbers: list[list[int]] = []
         for line, row in rows[1:]:
             if len(row) != len(heads):
-                faults.append(f"{path}:{line}: wanted {len(heads)} cells, got {len(row)}")
+                faults.append(f"{path}:{line}: expected {len(heads)} cells, got {len(row)}")
                 continue
             cells = dict(zip(heads, (cell.strip() for cell in row), strict=True))
             columns = [_whole(cells[name]) for name in wanted[1:]]
@@ -79,19 +79,17 @@ class FixedBuffers:
                 if value is None
             ]
             if cells["id"] in ids:
-                faults.append(
-                    f"{path}:{line}: id: buffer {cells['id']!r} is there twice, first on line {ids[cells['id']]}"
-                )
+                faults.append(f"{path}:{line}: id: duplicate buffer {cells['id']!r}, first on line {ids[cells['id']]}")
             ids.setdefault(cells["id"], line)
             whole = [value for value in columns if value is not None]
             if len(whole) == 3:
                 if whole[1] <= whole[0]:
-                    faults.append(f"{path}:{line}: upper: must lie after lower ({whole[0]}), got {whole[1]}")
+                    faults.append(f"{path}:{line}: upper: must be greater than lower ({whole[0]}), got {whole[1]}")
                 if whole[2] == 0:
                     faults.append(f"{path}:{line}: size: must be at least 1 byte, got 0")
                 numbers.append(whole)
         if not numbers and not faults:
-            faults.append(f"{path}: there is no buffer under the first line")
+            faults.append(f"{path}: there are no buffers after the first line")
         if faults:
             raise ScenarioFileError("\n".join(faults))
         table = np.array(numbers, np.int64)
@@ -99,7 +97,7 @@ class FixedBuffers:
 
     @property
     def largest_live(self) -> int:
-        """Bytes in use at the fullest step: no block is smaller."""
+        """Bytes live at the peak step: a lower bound of the block."""
         times = np.unique(np.concatenate((self.lower, self.upper)))
         change = np.zeros(len(times), object if int(self.size.max(initial=0)) * len(self.size) > _EXACT else np.int64)
         np.add.at(change, np.searchsorted(times, self.lower), self.size)
@@ -107,9 +105,9 @@ class FixedBuffers:
         return int(np.cumsum(change).max())
 
     def overlapping(self, offsets: np.ndarray) -> tuple[int, int] | None:
-        """Return two buffers that are alive together and share an address, or None.
+        """Return two buffers that are live together and share an address, or None.
 
-        Those alive are kept in the order of their addresses: a new one can only share one with its neighbours.
+        Live buffers are kept in order of their addresses: a new one can only overlap its neighbours.
         """
         begins, ends = np.argsort(self.lower, kind="stable").tolist(), np.argsort(self.upper, kind="stable").tolist()
         alive: list[tuple[int, int]] = []
@@ -135,20 +133,20 @@ def _whole(text: str) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class CapacityPlan:
-    """Whether buffers fit below a capacity.
+    """Result of placing buffers within a capacity.
 
     Attributes
     ----------
     buffers, capacity
-        What was asked.
+        The problem.
     offsets
-        Of each buffer, shape (buffers,); None where none were found.
+        Offset of each buffer, shape (buffers,); None if none were found.
     proved
-        Whether that is settled: offsets were found, or it is proved that there are none.
+        Whether the answer is final: offsets were found, or it is proved that none exist.
     states
-        Partial packings looked at by the attempt that settled it, and by those before it.
+        Partial packings visited by the deciding attempt and those before it.
     smallest
-        Bytes of the smallest block into which a rule of thumb put all buffers; None where the time was too short.
+        Bytes of the smallest block found by a heuristic; None if the time was too short.
     """
 
     buffers: FixedBuffers
@@ -168,28 +166,28 @@ def plan_below(
     buffers: FixedBuffers, capacity: int, *, seconds: float = 55.0, seed: int = 0, threads: int = 2,
     progress: Callable[[int], object] = lambda states: None,
 ) -> CapacityPlan:  # fmt: skip
-    """Return offsets below a capacity, or a proof that there are none, or neither when the time is over.
+    """Return offsets within a capacity, or a proof that none exist, or neither if the time limit expires.
 
-    First come the rules of thumb. Then every attempt is a complete search that prefers other buffers (long-lived
-    ones, large ones, those of the fullest steps; later shaken by chance), stopped after a number of states that
-    grows. An attempt that ends by itself without offsets is a proof.
+    Heuristics come first. Then every attempt is a complete search with another preference of buffers (long-lived,
+    large, or live at the peak; later randomised), stopped after a growing number of states. An attempt that completes
+    without offsets is a proof.
 
     Parameters
     ----------
     buffers
         Sizes and lifetimes.
     capacity
-        Bytes of the block.
+        Capacity of the block, bytes.
     seconds
-        Most time that is spent, s. The first search on a machine is compiled meanwhile, for some seconds; should that
-        take all of the time, 3 s of search follow.
+        Time limit, s. The first search on a machine is compiled first, which takes some seconds; if that uses up the
+        time, 3 s of search follow.
     seed
-        Of the chances.
+        Random seed.
     threads
-        Attempts at once. Of those that settle it the first in number counts, so that the offsets depend on the
-        seed and the threads but not on which was faster.
+        Number of parallel attempts. Of several deciding attempts the first in number counts, so that the offsets depend
+        on the seed and the number of threads, but not on which finished first.
     progress
-        Called after each round of attempts with the partial packings looked at so far.
+        Called after each round of attempts with the number of partial packings visited.
 
     Raises
     ------
@@ -225,16 +223,16 @@ def plan_below(
 
 
 def _checked(buffers: FixedBuffers, capacity: int, offsets: np.ndarray, states: int) -> CapacityPlan:
-    """Return the plan after a look at every pair of buffers."""
+    """Return the plan after checking every pair of buffers."""
     if buffers.overlapping(offsets) or offsets.min() < 0 or int((offsets + buffers.size).max()) > capacity:
-        raise AssertionError("the search for offsets returned an overlap: this is a fault of mlsys")
+        raise AssertionError("the search for offsets returned an overlap: this is an error in mlsys")
     return CapacityPlan(buffers, capacity, offsets, True, states)
 
 
 def _search(
     sections: Sections, until: float, seed: int, threads: int, progress: Callable[[int], object]
 ) -> tuple[int, np.ndarray, int]:
-    """Run attempts side by side, round by round; return what came of the first that settles it, and all states."""
+    """Run attempts in parallel, round by round; return the first final result and the number of states."""
     spent = 0
     allowed = _FIRST_STATES
     with ThreadPoolExecutor(threads) as executor:
@@ -246,7 +244,7 @@ def _search(
             ]
             for worker, job in enumerate(jobs):
                 wait([job], max(0.0, until - time.monotonic()))
-                if not job.done() or job.result()[0] != STOPPED:  # too late, or settled: the later ones need not go on
+                if not job.done() or job.result()[0] != STOPPED:  # time is up, or decided: later attempts may stop
                     for stop in stops[worker:]:
                         stop[0] = 1
             answers = [job.result() for job in jobs]

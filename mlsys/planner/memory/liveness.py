@@ -1,4 +1,4 @@
-"""When each tensor must be in memory: from the operator that makes it to the last that reads it."""
+"""Liveness of tensors: from the operator that makes them to the last one that reads them."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _BYTE = ureg.Unit("byte")
 
 @dataclass(frozen=True)
 class Buffer:
-    """Memory that one value needs, or several that follow each other in place.
+    """Memory of one value, or of several that reuse it in place.
 
     Attributes
     ----------
     values
         Names of the values, in the order in which they are made.
     bytes
-        What the largest of them takes.
+        Size of the largest of them.
     first, last
         Steps between which it is in use, both included.
     places
-        Places of the values in the graph.
+        Indices of the values in the graph.
     """
 
     values: tuple[str, ...]
@@ -48,31 +48,31 @@ class Buffer:
 
     @property
     def name(self) -> str:
-        """Name of the value that is made first."""
+        """Name of the first value."""
         return self.values[0]
 
 
 @dataclass(frozen=True)
 class Liveness:
-    """What is in memory at each step of a run.
+    """Contents of memory at each step of a run.
 
     Attributes
     ----------
     network
         Name.
     steps
-        Names of the operators in the order in which they run; on several streams a step is the time between
-        two starts or ends, named after what starts then.
+        Names of the operators in execution order; on several streams a step is the time between two starts or ends,
+        named after the operators that start then.
     buffers
-        What has to be placed, by the step at which it is first used.
+        Buffers to be placed, by the step of first use.
     weight_bytes
-        Weights and constants: there before the first step and after the last.
+        Weights and constants, which are live throughout.
     input_bytes
-        What the caller hands in and keeps; nothing if the inputs are among the buffers.
+        Inputs kept by the caller; zero if the inputs are among the buffers.
     in_place, inputs
-        How it was asked for.
+        Options of the analysis.
     operators
-        How many operators the network has.
+        Number of operators of the network.
     """
 
     network: str
@@ -86,7 +86,7 @@ class Liveness:
 
     @cached_property
     def live(self) -> tuple[int, ...]:
-        """Bytes in use at each step: what the operator reads, what it writes, and what waits for a later one."""
+        """Live bytes at each step: inputs and outputs of the operator, and values for later ones."""
         return tuple(map(int, live_bytes([b.bytes for b in self.buffers], self._first, self._last, len(self.steps))))
 
     @property
@@ -99,27 +99,27 @@ class Liveness:
 
     @property
     def largest_live(self) -> Quantity:
-        """The most that is in use at one step: no plan for this order needs less."""
+        """Peak of the live bytes: a lower bound for this order."""
         return ureg.Quantity(max(self.live, default=0), _BYTE)
 
     @property
     def fullest_step(self) -> int:
-        """The first step at which the most is in use."""
+        """First step at the peak."""
         return int(np.argmax(self.live)) if self.live else 0
 
     @property
     def sum(self) -> Quantity:
-        """What all buffers take side by side: no memory is used twice."""
+        """Sum of all buffers, without any reuse."""
         return ureg.Quantity(sum(buffer.bytes for buffer in self.buffers), _BYTE)
 
     def alive_at(self, step: int) -> tuple[Buffer, ...]:
-        """Return the buffers in use at a step, largest first."""
+        """Return the buffers live at a step, largest first."""
         alive = [buffer for buffer in self.buffers if buffer.first <= step <= buffer.last]
         return tuple(sorted(alive, key=lambda buffer: -buffer.bytes))
 
 
 def live_bytes(sizes: Sequence[int], first: Sequence[int], last: Sequence[int], steps: int) -> np.ndarray:
-    """Return the bytes in use at each step, shape (steps,)."""
+    """Return the live bytes at each step, shape (steps,)."""
     change = np.zeros(steps + 1, np.int64)
     np.add.at(change, np.asarray(first, np.int64), np.asarray(sizes, np.int64))
     np.subtract.at(change, np.asarray(last, np.int64) + 1, np.asarray(sizes, np.int64))
@@ -135,25 +135,25 @@ def liveness(
     in_place: bool = False,
     inputs: bool = False,
 ) -> Liveness:
-    """Return how long each tensor of a network must be in memory.
+    """Return the lifetime of each tensor of a network.
 
-    A value that an operator makes lives from that operator to the last one that reads it, both included: an
-    operator reads its inputs while it writes its outputs. What the network returns lives to the end. Weights
-    and constants are counted apart, and so are the inputs, which the caller keeps.
+    A value made by an operator lives from that operator to the last one that reads it, both included, since an operator
+    reads its inputs while it writes its outputs. Outputs of the network live to the end. Weights and constants are
+    counted separately, and so are the inputs, which the caller keeps.
 
     Parameters
     ----------
     workload
         A captured network, or its graph.
     order
-        Places of the operators in the order in which they run; by default the order of the graph.
+        Operator indices in execution order; by default the order of the graph.
     schedule
-        When each operator starts and ends, instead of an order: on several streams values live longer.
+        Start and end of each operator, instead of an order: on several streams values live longer.
     in_place
-        Whether an element-wise operator may write over an input that nobody reads after it. What the network
-        itself does in place is always done so.
+        Whether an element-wise operator may overwrite an input that is not read later. In-place operators of the
+        network itself are always in place.
     inputs
-        Whether the inputs are planned too, from the first step to their last reader, as on a microcontroller.
+        Whether to plan the inputs too, from the first step to their last reader, as on a microcontroller.
 
     Returns
     -------
@@ -217,7 +217,7 @@ def _runs(
         return when, when, tuple(graph.operators[operator].name for operator in steps)
     if order is not None or (schedule.graph is not graph and schedule.graph != graph):
         raise ArgumentError(
-            f"{where}(): `schedule` must be of the same network and stands instead of `order`, got one of "
+            f"{where}(): `schedule` must be of the same network and replaces `order`, got one of "
             f"{schedule.graph.name!r} for {graph.name!r}. Write e.g. schedule=schedule_streams(workload, times)"
         )
     moments = sorted({moment for task in schedule.tasks for moment in (task.start, task.end)})
@@ -233,7 +233,7 @@ def _runs(
 def _groups(
     graph: OperatorGraph, spans: dict[int, tuple[int, int]], reused: Sequence[tuple[int, int]]
 ) -> list[list[int]]:
-    """Return the values that share memory one after the other; those in memory of the caller are left out."""
+    """Return the values that share memory in place, without those in memory of the caller."""
     group = {value: [value] for value in spans}
     outside = set()
 
@@ -247,7 +247,7 @@ def _groups(
         old = graph.values[value].overwrites
         if old is not None and old in group:
             join(old, value)
-        elif old is not None:  # written into an input or a weight, which has its memory already
+        elif old is not None:  # written into an input or a weight, which has its own memory
             outside.add(value)
     for old, new in reused:
         if old in spans:
@@ -259,7 +259,7 @@ def _groups(
 def _reusable(
     graph: OperatorGraph, operator: int, starts: dict[int, int], ends: dict[int, int]
 ) -> tuple[int, int] | None:
-    """Return the input that the operator may write over, and what it writes; None if there is none."""
+    """Return the input that the operator may overwrite, and its output; None if there is none."""
     made = graph.outputs_of[operator]
     if not _element_wise(graph.operators[operator]) or len(made) != 1 or graph.values[made[0]].overwrites is not None:
         return None
@@ -277,7 +277,7 @@ def _reusable(
 
 
 def _element_wise(work: Operator) -> bool:
-    """Tell whether each element written depends on the elements read at the same place alone."""
+    """Return whether each output element depends only on input elements at the same position."""
     members: tuple[Operator, ...] = getattr(work, "members", ())
     if len(members) > 1:  # a fused kernel
         return all(map(_element_wise, members))

@@ -1,7 +1,7 @@
-"""What one look at a partial packing says, compiled: floors, parts, overflows, and the branches at a step.
+"""Compiled inspection of a partial packing: floors, independent parts, overflows, and branches at a step.
 
-Times are steps; of each buffer ``first`` and ``last`` (exclusive) are the steps in which it is alive. Buffers are
-numbered by their first step, and ``start`` says where those of a step begin. See ``packing.py`` for the search.
+Times are steps; ``first`` and ``last`` (exclusive) delimit the lifetime of each buffer. Buffers are numbered by their
+first step, and ``start`` is the index of the first buffer of each step. See ``packing.py`` for the search.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ _FAR = 1 << 60
 
 @njit(nogil=True)
 def _hashed(buffer: int, offset: int) -> np.uint64:
-    """Return 64 mixed bits of a buffer and the lowest offset that it may have."""
+    """Return a 64-bit hash of a buffer and its lowest possible offset."""
     bits = np.uint64(buffer + 1) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(offset) * np.uint64(0xD6E8FEB86659FD93)
     bits ^= bits >> np.uint64(32)
     bits *= np.uint64(0xD6E8FEB86659FD93)
@@ -27,10 +27,10 @@ def raise_floors(
     begin: int, end: int, first: np.ndarray, last: np.ndarray, size: np.ndarray, start: np.ndarray, capacity: int,
     left: np.ndarray, floor: np.ndarray, least: np.ndarray, slack: np.ndarray, reach: np.ndarray,
 ) -> tuple[int, int]:  # fmt: skip
-    """Raise floors to where something may lie; return a step that overflows, or -1, and how many buffers are left.
+    """Raise floors to the lowest usable offsets; return an overflowing step, or -1, and the number of buffers left.
 
-    Written are the lowest offset of each buffer that is left, what may still be wasted at each step (-1 where
-    nothing is left), and the furthest end of what begins at each step.
+    Outputs: the lowest offset of each remaining buffer, the space that may be wasted at each step (-1 if nothing is
+    left), and the furthest end of the buffers that begin at each step.
     """
     for step in range(begin, end):
         slack[step] = 0
@@ -64,7 +64,7 @@ def raise_floors(
 
 @njit(nogil=True)
 def first_part(begin: int, end: int, reach: np.ndarray) -> tuple[int, int]:
-    """Return the steps of the first part that nothing crosses the end of; an empty one if nothing is left."""
+    """Return the steps of the first independent part, whose end no buffer crosses; empty if nothing is left."""
     while begin < end and reach[begin] == 0:
         begin += 1
     until = begin
@@ -77,7 +77,7 @@ def first_part(begin: int, end: int, reach: np.ndarray) -> tuple[int, int]:
 
 @njit(nogil=True)
 def _insert(listed: np.ndarray, count: int, buffer: int, key: np.ndarray) -> None:
-    """Put a buffer into the first ``count`` of a list, where its key says."""
+    """Insert a buffer into the first ``count`` entries of a sorted list."""
     index = count
     while index and key[listed[index - 1]] > key[buffer]:
         listed[index] = listed[index - 1]
@@ -89,7 +89,7 @@ def _insert(listed: np.ndarray, count: int, buffer: int, key: np.ndarray) -> Non
 def by_offset(
     begin: int, end: int, first: np.ndarray, left: np.ndarray, least: np.ndarray, order: np.ndarray, listed: np.ndarray
 ) -> int:
-    """List what is left within a part, the lowest first, and return how many; `order` is kept nearly sorted."""
+    """List the remaining buffers of a part, the lowest first, and return their number; `order` stays almost sorted."""
     count = 0
     for item in order:
         if left[item] and begin <= first[item] < end:
@@ -109,7 +109,7 @@ def pile_up(
     listed: np.ndarray, begin: int, end: int, first: np.ndarray, last: np.ndarray, size: np.ndarray, capacity: int,
     least: np.ndarray, tops: np.ndarray,
 ) -> tuple[int, np.uint64]:  # fmt: skip
-    """Return a step at which what is left overflows when piled up by lowest offset, or -1; and a hash of it all."""
+    """Return a step that overflows when the remaining buffers are stacked by lowest offset, or -1; and a hash."""
     for step in range(begin, end):
         tops[step] = 0
     state = np.uint64(0)
@@ -128,10 +128,10 @@ def choose_step(
     floor: np.ndarray, least: np.ndarray, slack: np.ndarray, weight: np.ndarray, niche: np.ndarray,
     choices: np.ndarray, above: np.ndarray, lift: np.ndarray,
 ) -> int:  # fmt: skip
-    """Return the step of a niche that has the fewest branches for its weight.
+    """Return the step of a niche with the fewest branches relative to its weight.
 
-    Written are the number of the niche at each step (-1 where there is none), and the lowest offset at each step of
-    what does not lie within a niche; `lift` is room to work in.
+    Outputs: the index of the niche at each step (-1 if there is none), and the lowest offset at each step of buffers
+    outside a niche; `lift` is scratch space.
     """
     step = begin
     while step < end:
@@ -158,7 +158,7 @@ def choose_step(
     for step in range(begin, end):
         home = niche[step]
         if home >= 0:
-            gap = min(above[step] - floor[step], lift[home])  # no gap there is smaller
+            gap = min(above[step] - floor[step], lift[home])  # no smaller gap is possible there
             number = choices[step] + (1 if gap <= slack[step] else 0)
             score = number / weight[step] if number > 1 else -1.0
             if score < fewest:
@@ -169,7 +169,7 @@ def choose_step(
 
 @njit(nogil=True)
 def _beside(first: np.ndarray, last: np.ndarray, step: int, buffer: int, other: int) -> bool:
-    """Whether another buffer meets one in time, but not at a step."""
+    """Return whether another buffer overlaps one in time, but not at a step."""
     away = first[other] > step or last[other] <= step
     meets: bool = away and first[other] < last[buffer] and first[buffer] < last[other]
     return meets
@@ -180,7 +180,7 @@ def branches(
     listed: np.ndarray, step: int, first: np.ndarray, last: np.ndarray, size: np.ndarray, rank: np.ndarray,
     floor: np.ndarray, least: np.ndarray, slack: np.ndarray, niche: np.ndarray, resting: np.ndarray,
 ) -> tuple[int, int]:  # fmt: skip
-    """Write the buffers that may rest on the floor at a step, then -1 if a gap may; return how many, and its end."""
+    """Write the buffers that may rest on the floor at a step, then -1 if a gap may; return their number and end."""
     count = 0
     low = floor[step]
     end = _FAR
@@ -192,7 +192,7 @@ def branches(
             continue
         _insert(resting, count, item, rank)
         count += 1
-    for index in range(count):  # one that lies higher must rest on another
+    for index in range(count):  # a higher one must rest on another
         item = resting[index]
         for other in listed:
             if least[other] >= end:
@@ -201,7 +201,7 @@ def branches(
                 end = min(end, least[other] + size[other])
     if end - low > slack[step]:
         return count, end
-    for index in range(count):  # no gap where a buffer could lie that nothing else would keep out
+    for index in range(count):  # no gap that could hold a buffer which nothing else keeps out
         item = resting[index]
         kept_out = low + size[item] > end
         for other in listed:

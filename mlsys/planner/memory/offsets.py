@@ -1,8 +1,7 @@
-"""Where in one block of memory each buffer lies: strategies over sizes and lifetimes in plain numbers.
+"""Offsets of buffers in one memory block: heuristics over sizes and lifetimes.
 
-Two buffers may share addresses if their lifetimes do not meet. Finding the smallest block is NP-hard
-(dynamic storage allocation: Garey & Johnson, problem SR2), so there are rules of thumb;
-what they leave open, ``smallest.py`` searches.
+Two buffers may share addresses if their lifetimes do not overlap. Finding the smallest block is NP-hard (dynamic
+storage allocation: Garey & Johnson, problem SR2), so there are heuristics; ``smallest.py`` searches further.
 """
 
 import heapq
@@ -29,15 +28,15 @@ def place_in_order(
     Parameters
     ----------
     order
-        Places of the buffers, in the order in which they are placed.
+        Indices of the buffers, in the order of placement.
     sizes
         Bytes of each buffer, shape (buffers,).
     first, last
         Steps between which each is in use, both included, shape (buffers,).
     lowest
-        Take the lowest gap that holds it instead of the smallest.
+        Whether to use the lowest gap that holds it instead of the smallest.
     deadline
-        When to give up.
+        Time limit.
 
     Returns
     -------
@@ -47,7 +46,7 @@ def place_in_order(
     Raises
     ------
     TimeIsUpError
-        At the deadline.
+        If the time limit expires.
 
     Examples
     --------
@@ -76,14 +75,14 @@ def place_in_order(
 
 
 def peak_of(offsets: np.ndarray, sizes: np.ndarray) -> int:
-    """Return the bytes of the block that holds all buffers."""
+    """Return the size of the block that holds all buffers, bytes."""
     return int(np.max(offsets + sizes, initial=0))
 
 
 def equal_offsets(first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Return offsets of buffers of one byte each: no block is smaller, as at most as many as are alive are used.
+    """Return optimal offsets of buffers of one byte each: the block is as large as the peak of live buffers.
 
-    Each takes the lowest place that is free when it begins: interval graphs are coloured so.
+    Each takes the lowest free place when it begins, as in interval-graph colouring.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""An order of running that needs less memory: exact over the sets of finished operators, bounded."""
+"""Execution orders that need less memory: exact search over sets of finished operators, with bounds."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OperatorOrder:
-    """An order in which the operators can run.
+    """A valid execution order of the operators.
 
     Attributes
     ----------
     order
-        Places of the operators.
+        Operator indices.
     largest_live
-        The most that is in use at one step, byte.
+        Peak of the live bytes.
     before
-        The same in the order of the graph.
+        The same for the order of the graph.
     proved
         Whether no order needs less.
     """
@@ -40,7 +40,7 @@ class OperatorOrder:
 
 
 class _State(NamedTuple):
-    """Operators that are done, as bits, and what they leave behind."""
+    """Finished operators, as bits, and the memory that they leave live."""
 
     peak: int
     left: int
@@ -49,27 +49,26 @@ class _State(NamedTuple):
 
 
 def lean_order(workload: Workload | OperatorGraph, *, limit: int = 50_000, width: int = 64) -> OperatorOrder:
-    """Return an order of running whose largest live set is as small as can be found.
+    """Return an execution order with a peak of live memory as small as can be found.
 
-    What is in memory depends on which operators are done, not on the order in which they were done. The search
-    goes over these sets, the smallest peak first, and ends with a proof; networks with few branches have few of
-    them. Where there are more than ``limit``, the best ``width`` sets of each size are followed instead, and the
-    order of the graph is kept unless that finds better. Nothing is written in place but what the network writes
-    in place itself.
+    Live memory depends on the set of finished operators, not on their order. The search visits these sets, the smallest
+    peak first, and ends with a proof; networks with few branches have few of them. If there are more than ``limit``, a
+    beam of the best ``width`` sets of each size is used instead, and the order of the graph is kept unless the beam
+    finds a better one. Only operators that are in place in the network itself are treated as in place.
 
     Parameters
     ----------
     workload
         A captured network, or its graph.
     limit
-        Sets that are looked at before the proof is given up.
+        Number of sets visited before the proof is abandoned.
     width
-        Sets of each size that are followed then.
+        Width of the beam.
 
     Raises
     ------
     ArgumentError
-        If the network has no graph, or a bound is not a whole number above zero.
+        If the network has no graph, or an option is not a positive whole number.
 
     References
     ----------
@@ -100,7 +99,7 @@ def lean_order(workload: Workload | OperatorGraph, *, limit: int = 50_000, width
 
 
 class _Search:
-    """What each operator needs, makes and sets free, as bits."""
+    """Inputs, outputs and freed memory of each operator, as bits."""
 
     def __init__(self, graph: OperatorGraph) -> None:
         self.number = len(graph)
@@ -108,7 +107,7 @@ class _Search:
         buffers = [[graph.values[index] for index in buffer.places] for buffer in liveness(graph).buffers]
         self.sizes = [max(value.bytes for value in members) for members in buffers]
         self.makers = [sum({1 << v.producer for v in members if v.producer is not None}) for members in buffers]
-        self.users = [  # who must be done before the buffer is free: readers, and whoever writes it again
+        self.users = [  # operators that must finish before the buffer is free: readers, and later writers
             sum({1 << user for value in members for user in value.consumers}) | makers
             for members, makers in zip(buffers, self.makers, strict=True)
         ]
@@ -120,7 +119,7 @@ class _Search:
                     self.touched[operator].append(buffer)
 
     def steps(self, state: _State) -> Iterator[tuple[int, _State]]:
-        """Yield every operator that can run next, and the state after it."""
+        """Yield every operator that can run next, and the resulting state."""
         for operator in range(self.number):
             if state.done >> operator & 1 or self.needs[operator] & ~state.done:
                 continue
@@ -135,7 +134,7 @@ class _Search:
             yield operator, _State(max(state.peak, during), state.left - 1, done, after)
 
     def exact(self, limit: int) -> tuple[tuple[int, ...] | None, bool]:
-        """Return the order with the smallest peak, or None where too many sets lie in the way."""
+        """Return the order with the smallest peak, or None if there are too many sets."""
         start = _State(0, self.number, 0, 0)
         came: dict[int, tuple[int, int]] = {}
         best = {0: 0}
@@ -155,10 +154,10 @@ class _Search:
                     best[following.done] = following.peak
                     came[following.done] = state.done, operator
                     heapq.heappush(heap, following)
-        raise AssertionError("a graph whose operators are in order has an order")
+        raise AssertionError("a graph with a valid order has an optimal one")
 
     def beam(self, width: int) -> tuple[int, ...]:
-        """Return the order found by following the best sets of each size."""
+        """Return the order found by beam search over sets of each size."""
         came: dict[int, tuple[int, int]] = {}
         front = [_State(0, self.number, 0, 0)]
         for _ in range(self.number):

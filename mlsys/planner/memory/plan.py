@@ -1,4 +1,4 @@
-"""One block of memory for all activations: which tensor lies where, and how good that is."""
+"""One memory block for all activations: offsets, bounds and proofs."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ CHOICES = get_args(PackingStrategy)
 
 @dataclass(frozen=True)
 class Placement(Buffer):
-    """Where one buffer lies and when: ``offset`` is its first byte; ``bytes`` has the padding to the alignment, too."""
+    """Offset and lifetime of one buffer: ``offset`` is its first byte; ``bytes`` includes padding to the alignment."""
 
     offset: int = 0
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """A place for every activation in one block of memory.
+    """A placement of every activation in one memory block.
 
     Attributes
     ----------
     liveness
-        What was planned: the order of running, lifetimes, weights and inputs.
+        Input of the plan: execution order, lifetimes, weights and inputs.
     strategy
-        The rule that made this plan.
+        The heuristic that found this plan.
     alignment
-        Every offset is a multiple of it, in bytes.
+        Alignment of every offset, in bytes.
     placements
-        Buffers, by the step at which they are first used.
+        Buffers, by the step of first use.
     proved
-        Whether no plan for this order and alignment can be smaller: the peak meets the lower bound, or a
-        search has shown it.
+        Whether no plan for this order and alignment can be smaller: the peak equals the lower bound, or a search has
+        proved it.
     """
 
     liveness: Liveness
@@ -69,42 +69,42 @@ class MemoryPlan:
 
     @property
     def peak(self) -> Quantity:
-        """Bytes of the block."""
+        """Size of the block, bytes."""
         return ureg.Quantity(
             max((placement.offset + placement.bytes for placement in self.placements), default=0), _BYTE
         )
 
     @cached_property
     def live(self) -> tuple[int, ...]:
-        """Bytes in use at each step, padding included."""
+        """Live bytes at each step, including padding."""
         rows = [(placement.bytes, placement.first, placement.last) for placement in self.placements]
         sizes, first, last = zip(*rows, strict=True) if rows else ((), (), ())
         return tuple(map(int, live_bytes(sizes, first, last, len(self.liveness.steps))))
 
     @property
     def lower_bound(self) -> Quantity:
-        """The most that is in use at one step, padding included: no plan needs less."""
+        """Peak of the live bytes, including padding: a lower bound of every plan."""
         return ureg.Quantity(max(self.live, default=0), _BYTE)
 
     @property
     def sum(self) -> Quantity:
-        """What the buffers would take side by side."""
+        """Sum of all buffers without reuse."""
         return ureg.Quantity(sum(placement.bytes for placement in self.placements), _BYTE)
 
     @property
     def gap(self) -> float:
-        """How much more the plan takes than the lower bound, as a share of it."""
+        """Relative distance of the plan from the lower bound."""
         least = self.lower_bound.m_as("byte")
         return float(self.peak.m_as("byte") / least - 1) if least else 0.0
 
     @property
     def weights(self) -> Quantity:
-        """Bytes of weights and constants, which lie beside the block."""
+        """Bytes of weights and constants, which are stored outside the block."""
         return ureg.Quantity(self.liveness.weight_bytes, _BYTE)
 
     @property
     def inputs(self) -> Quantity:
-        """Bytes of inputs that lie beside the block; none if they are planned too."""
+        """Bytes of inputs outside the block; zero if they are planned too."""
         return ureg.Quantity(self.liveness.input_bytes, _BYTE)
 
     def table(self, largest: int | None = None) -> Table:
@@ -123,11 +123,11 @@ class MemoryPlan:
             )
             for buffer in shown
         ]
-        heads = ("value", "offset, byte", "size, byte", "from", "to")
-        return Table(f"{self.network}: {len(self.placements)} buffers in {compact(self.peak)}", heads, rows)
+        columns = ("value", "offset, byte", "size, byte", "from", "to")
+        return Table(f"{self.network}: {len(self.placements)} buffers in {compact(self.peak)}", columns, rows)
 
     def explain(self, largest: int = 8) -> str:
-        """Return the plan in sentences, and its largest buffers."""
+        """Return the plan as sentences, with its largest buffers."""
         liveness = self.liveness
         step = int(np.argmax(self.live)) if self.live else 0
         share = self.peak.m_as("byte") / self.sum.m_as("byte") if self.sum.m_as("byte") else 0.0
@@ -142,11 +142,11 @@ class MemoryPlan:
             f"{self.network}: {compact(self.peak)} hold {len(self.placements)} buffers over {len(liveness.steps)} "
             f"steps (strategy {self.strategy}, alignment {self.alignment} byte).",
             f"Lower bound {compact(self.lower_bound)}, {verdict}.",
-            f"Side by side they would take {compact(self.sum)}: the plan needs {share:.1%} of it.",
-            f"Fullest at step {step}, {liveness.steps[step]}." if liveness.steps else "",
-            f"Beside them lie {' and '.join(beside)}.",
+            f"Without reuse the sum is {compact(self.sum)}: the plan needs {share:.1%} of it.",
+            f"Peak at step {step}, {liveness.steps[step]}." if liveness.steps else "",
+            f"Outside the block: {' and '.join(beside)}.",
         ]
-        lines += [f"{shared} buffers hold several values, one after the other, in place."] if shared else []
+        lines += [f"{shared} buffers hold several values in sequence, in place."] if shared else []
         return "\n".join([*lines, "", str(self.table(largest))])
 
 
@@ -161,29 +161,29 @@ def plan_memory(
     in_place: bool = False,
     inputs: bool = False,
 ) -> MemoryPlan:
-    """Return a place in one block of memory for every activation of a network.
+    """Return a placement of every activation of a network in one memory block.
 
     Parameters
     ----------
     workload
-        A captured network, or its graph. Fused kernels plan as one operator.
+        A captured network, or its graph. A fused kernel counts as one operator.
     strategy
-        One of ``STRATEGIES``; ``"best"``, the smallest of them; or ``"exact"``, which searches on
-        from there, and mostly proves that no block is smaller.
+        One of ``STRATEGIES``; ``"best"``, the best of them; or ``"exact"``, which searches further and mostly proves
+        that no block is smaller.
     alignment
-        Offsets are multiples of it and sizes are padded to it; by default 64 byte, a cache line.
+        Alignment of offsets and sizes; by default 64 byte, a cache line.
     order, schedule, in_place, inputs
-        As :func:`liveness` takes them.
+        As for :func:`liveness`.
 
     Returns
     -------
     MemoryPlan
-        Lower bound ≤ peak ≤ sum, always.
+        The plan; lower bound ≤ peak ≤ sum.
 
     Raises
     ------
     UnknownNameError
-        If there is no such strategy.
+        If the strategy is unknown.
     ArgumentError, ArgumentUnitError
         If the network has no graph, cannot run in that order, or the alignment is not a whole number of bytes.
 
@@ -217,7 +217,7 @@ def compare_strategies(
     in_place: bool = False,
     inputs: bool = False,
 ) -> tuple[MemoryPlan, ...]:
-    """Return the plan of each rule of ``STRATEGIES``, smallest first; arguments as :func:`plan_memory`.
+    """Return the plan of each heuristic of ``STRATEGIES``, smallest first; arguments as for :func:`plan_memory`.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def compare_strategies(
 def _planned(liveness: Liveness, strategy: str, alignment: Quantity | None) -> MemoryPlan:
     if strategy not in CHOICES:
         meant = did_you_mean(str(strategy), CHOICES)
-        raise UnknownNameError(f"plan_memory(): no strategy {strategy!r}. Known: {', '.join(CHOICES)}.{meant}")
+        raise UnknownNameError(f"plan_memory(): unknown strategy {strategy!r}. Known: {', '.join(CHOICES)}.{meant}")
     grain = int(
         checked_number("plan_memory", "alignment", Q_(64, "byte") if alignment is None else alignment, _ALIGNMENT, {})
     )
@@ -265,23 +265,22 @@ def _planned(liveness: Liveness, strategy: str, alignment: Quantity | None) -> M
 
 
 def conflicts(plan: MemoryPlan, schedule: Schedule) -> tuple[tuple[str, str], ...]:
-    """Return pairs of values that a schedule on several streams would keep at the same addresses at one time.
+    """Return pairs of values that a schedule on several streams would keep at the same addresses at the same time.
 
-    A plan is made for one way of running. On several streams operators overlap in time, values live longer, and
-    addresses that are free when one operator runs after the other may not be. ``plan_memory(schedule=...)`` plans
-    for the streams.
+    A plan is valid for one execution order. On several streams operators overlap in time and values live longer, so
+    addresses that are free in sequential execution may not be. ``plan_memory(schedule=...)`` plans for the streams.
 
     Parameters
     ----------
     plan
-        Of the network that ``schedule`` runs.
+        A plan of the scheduled network.
     schedule
-        When each operator starts and ends.
+        Start and end of each operator.
 
     Returns
     -------
     tuple of pairs of names
-        Empty if the plan holds for the schedule.
+        Pairs of names; empty if the plan is valid for the schedule.
 
     Raises
     ------

@@ -1,11 +1,11 @@
-"""Buffers of real accelerator programs, published to try planners on: every one of them fits in a mebibyte."""
+"""Published buffer sets of real accelerator programs, for testing planners: each fits in one mebibyte."""
 
 from pathlib import Path
 
 from mlsys.planner.memory.fixed import FixedBuffers
 
 PUBLISHED_CAPACITY = 1_048_576
-"""Bytes below which the published buffers are to be placed."""
+"""Capacity for the published buffers, bytes."""
 
 _DATA = Path(__file__).parent / "data"
 

@@ -1,4 +1,4 @@
-"""Buffers as the compiled search wants them: by the steps at which most is alive, sizes in their common unit."""
+"""Conversion of buffers for the compiled search: steps with maximal live sets, sizes in their common unit."""
 
 import contextlib
 
@@ -8,7 +8,7 @@ from mlsys.deadline import Deadline, TimeIsUpError
 from mlsys.planner.memory.offsets import STRATEGIES, equal_offsets, peak_of
 
 FOUND, NONE, STOPPED = 1, 0, -1
-"""What may come of a search: offsets, a proof that there are none, or neither."""
+"""Result of a search: offsets, a proof that there are none, or neither."""
 
 _PREFERENCES = ("WAT", "AWT", "SWT", "TWA", "NAT", "BWT")
 _SHAKEN = (0.02, 0.1, 0.3, 0.6)
@@ -16,10 +16,10 @@ _REMEMBERED = 20
 
 
 class Sections:
-    """Buffers ordered by the first step of their lives, of steps only those that no neighbour covers.
+    """Buffers ordered by the first step of their lives, with dominated steps removed.
 
-    Two steps count as one if whatever is alive at the one is also alive at the other: then what does not overlap
-    at the fuller one overlaps at neither.
+    A step is dominated if all buffers live there are also live at another step: buffers that do not overlap at the
+    other step overlap at neither.
 
     Parameters
     ----------
@@ -33,12 +33,14 @@ class Sections:
     Attributes
     ----------
     first, last, size, start, capacity
-        As :func:`~mlsys.planner.memory.packing.search_offsets` takes them.
+        As for :func:`~mlsys.planner.memory.packing.search_offsets`.
     """
 
     def __init__(self, lower: np.ndarray, upper: np.ndarray, size: np.ndarray, capacity: int) -> None:
         times = np.unique(np.concatenate((lower, upper)))
-        kept = np.isin(times, lower)[:-1] & np.isin(times, upper)[1:]  # something begins, and something ends after it
+        kept = (
+            np.isin(times, lower)[:-1] & np.isin(times, upper)[1:]
+        )  # some buffer begins, and some buffer ends after it
         before = np.concatenate(([0], np.cumsum(kept)))
         first, last = before[np.searchsorted(times, lower)], before[np.searchsorted(times, upper)]
         self._order = np.lexsort((last, first))
@@ -61,9 +63,9 @@ class Sections:
         self._failed: dict[int, np.ndarray] = {}
 
     def by_rules(self, deadline: Deadline) -> np.ndarray | None:
-        """Return the offsets of the rule of thumb that needs least, bytes, in the order of the input.
+        """Return the offsets of the best heuristic, bytes, in the order of the input.
 
-        Those that do not end before the deadline are left out; None where none does.
+        Heuristics that do not finish before the deadline are skipped; None if none does.
         """
         if (self.size == 1).all():
             return self._told(equal_offsets(self.first, self.last - 1))
@@ -81,7 +83,7 @@ class Sections:
         return offsets
 
     def rank(self, turn: int, seed: int) -> np.ndarray:
-        """Return which buffers an attempt tries first: by lifetime, area, fullest step or size; later shaken."""
+        """Return the preference order of buffers in an attempt: by lifetime, area, peak step or size."""
         keys = [self._keys[letter] for letter in _PREFERENCES[turn % len(_PREFERENCES)]]
         if turn >= len(_PREFERENCES):
             chance = np.random.default_rng((seed, turn))
@@ -92,25 +94,25 @@ class Sections:
         return rank
 
     def attempt(self, turn: int, allowed: int, seed: int, worker: int, stop: np.ndarray) -> tuple[int, int, np.ndarray]:
-        """Search once; attempts of one worker follow each other and share what they know to fail.
+        """Search once; successive attempts of one worker share their failed states.
 
         Parameters
         ----------
         turn
-            Number of the attempt.
+            Index of the attempt.
         allowed
-            States after which it stops.
+            Number of states after which it stops.
         seed
-            Of the chances.
+            Random seed.
         worker
-            Which of those that run side by side.
+            Index of the parallel worker.
         stop
-            It stops when the only entry is not 0.
+            Stops when the only entry is not 0.
 
         Returns
         -------
         tuple
-            What came of it, the states looked at, and the offsets in bytes in the order of the input.
+            Result, number of states visited, and the offsets in bytes in the order of the input.
         """
         from mlsys.planner.memory.packing import search_offsets
 
@@ -125,7 +127,7 @@ class Sections:
 
 
 def _range_maxima(values: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Return the largest value of each range, end excluded, from maxima of ranges of 1, 2, 4, … values."""
+    """Return the maximum of each range, end excluded, from maxima of ranges of 1, 2, 4, … values."""
     tables = [values]
     while 2 ** len(tables) <= len(values):
         half = 2 ** (len(tables) - 1)

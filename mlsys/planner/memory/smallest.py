@@ -1,4 +1,4 @@
-"""The smallest block that holds buffers of given lifetimes: capacities are tried until none is left in doubt."""
+"""The smallest block for buffers of given lifetimes, by bisection of capacities."""
 
 import math
 
@@ -15,14 +15,14 @@ _ATTEMPTS = 6
 def smallest_offsets(sizes: np.ndarray, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, bool]:
     """Return offsets of the smallest block found, and whether it is proved that none is smaller.
 
-    It begins with the rules of thumb. Then the search of :func:`~mlsys.planner.memory.fixed.plan_below` is asked for
-    the lower bound, and for the middle of what is in doubt. It stops after a number of states, not by a clock, so
-    that the answer is the same on every machine.
+    Starts with the heuristics. Then the search of :func:`~mlsys.planner.memory.fixed.plan_below` is run for the lower
+    bound, and for the middle of the open interval. It stops after a number of states, not by a clock, so that the
+    answer is the same on every machine.
 
     Parameters
     ----------
     sizes
-        Bytes of each buffer, shape (buffers,); those without any take no room.
+        Bytes of each buffer, shape (buffers,); empty ones take no space.
     first, last
         Steps between which each is in use, both included, shape (buffers,).
 
@@ -42,7 +42,7 @@ def smallest_offsets(sizes: np.ndarray, first: np.ndarray, last: np.ndarray) -> 
     steps = int(last.max(initial=0)) + 1
     least = int(live_bytes(sizes.tolist(), first.tolist(), last.tolist(), steps).max(initial=0)) // unit
     some = np.flatnonzero(sizes)
-    low = asked = least  # below `low` no capacity is asked again
+    low = asked = least  # capacities below `low` are not tried again
     never = np.zeros(1, np.int64)
     while low < most:
         sections = Sections(first[some], last[some] + 1, sizes[some], asked * unit)

@@ -1,4 +1,4 @@
-"""Placement: which device runs which stage of a pipeline or graph, what it costs, and what bars the rest."""
+"""Placement of the stages of a pipeline or graph on devices, with costs, proofs and binding constraints."""
 
 from mlsys.planner.placement.example import example
 from mlsys.planner.placement.plan import plan

@@ -1,4 +1,4 @@
-"""Local search for the throughput of a pipeline: stages move away from the busiest device while that helps."""
+"""Local search for pipeline throughput: move stages off the busiest device while that helps."""
 
 import numpy as np
 
@@ -7,16 +7,16 @@ from mlsys.planner.placement.layers import Layers
 
 
 def balanced(layers: Layers, places: list[int], deadline: Deadline) -> tuple[int, ...]:
-    """Return a placement whose busiest device has at most the time it had, by moves of one stage.
+    """Return a placement with a bottleneck no larger than before, by moves of one stage.
 
     Parameters
     ----------
     layers
-        The pipeline; its caps named ``busy_ms`` are made small, the others are kept.
+        The pipeline; its caps named ``busy_ms`` are minimised, the others are constraints.
     places
-        The choice of each stage at the beginning, within the caps.
+        Initial choice of each stage, within the caps.
     deadline
-        When the search ends.
+        Time limit of the search.
     """
     busy = np.array([name.startswith("busy_ms") for name in layers.names])
     limits = np.where(busy, np.inf, layers.caps * (1 + 1e-9))
@@ -51,6 +51,6 @@ def balanced(layers: Layers, places: list[int], deadline: Deadline) -> tuple[int
 
 
 def _device(layers: Layers, stage: int, places: list[int], busy: np.ndarray) -> int:
-    """Return which of the busy devices a stage takes most time of."""
+    """Return the bottleneck device on which a stage takes the most time."""
     table = layers.steps[stage][places[stage - 1] if stage else 0, places[stage], 1:]
     return int(np.argmax(table[busy]))

@@ -1,10 +1,10 @@
-"""Search of a chain: partial placements layer by layer, under bounds that know the caps.
+"""Branch and bound on a chain: partial placements layer by layer, with Lagrangian bounds for the caps.
 
-A label is a placement of the first stages. It may be dropped for three reasons that lose nothing: a cap is
-already out of reach; its bound, with every cap priced by a multiplier (Lagrange), is above the worst of the
-placements that are kept; or enough others on the same choice are no worse in everything. A search that drops
-labels for want of room is a beam search, and the least bound among them is what no placement can beat: so
-every answer comes with its gap, and one without a gap is proven.
+A label is a placement of the first stages. It is pruned without loss for three reasons: a cap can no longer be met; its
+bound, with every cap priced by a Lagrange multiplier, exceeds the worst of the placements that are kept; or enough
+other labels on the same choice dominate it. A search that also drops labels for lack of room is a beam search, and the
+least bound among those labels is a lower bound of all placements: so every answer has a gap, and a gap of zero is a
+proof.
 """
 
 import math
@@ -22,25 +22,25 @@ from mlsys.planner.placement.scenario import Scenario
 
 _NEAR = 1e-9
 _DOMINATORS = 48
-_NARROW = 4  # labels of a stage, when the time is up and there is no placement yet
+_NARROW = 4  # labels per stage once the time is up and there is no placement yet
 _AT_ONCE = 200_000
-_MOST_NUMBERS = 40_000_000  # of all labels of one stage: 320 MB, and as much again while they are sorted
+_MOST_NUMBERS = 40_000_000  # numbers in all labels of one stage: 320 MB, and as much again during sorting
 
 
 @dataclass(frozen=True)
 class Found:
-    """The best placements of a search.
+    """Result of a search.
 
     Attributes
     ----------
     best
         Placements with their scores, the best first.
     bound
-        A score that no placement beats; infinite if it is proved that there is none.
+        Lower bound of the score; infinite if it is proved that there is no placement.
     proven
-        Whether these are the best, all of them, in this order.
+        Whether these are proved to be the best, in this order.
     labels
-        Partial placements that were looked at.
+        Number of partial placements visited.
     """
 
     best: tuple[tuple[Fraction, Placed], ...]
@@ -67,23 +67,23 @@ def search_chain(
     Parameters
     ----------
     scenario
-        A pipeline: each stage reads the one before.
+        A pipeline: each stage reads the output of the one before.
     weights
-        What is to be made small.
+        Weights of the objective.
     caps
-        What may not be exceeded.
+        Upper limits.
     top
-        How many placements are wanted.
+        Number of placements to return.
     most_labels
-        Partial placements beside each other at most; beyond that the search is one by beam.
+        Maximum number of labels per stage; beyond it the search is a beam search.
     width
-        Search by a beam of this width alone.
+        Width of a pure beam search.
     steps
-        Of the scenario, where several searches share them.
+        Precomputed steps of the scenario, shared by several searches.
     deadline
-        When the search ends with the best placements it has; without one it ends by itself.
+        Time limit, after which the best placements so far are returned; none by default.
     any_will_do
-        End at the first placement that the caps allow: a question of whether there is one.
+        Whether to stop at the first feasible placement, to decide feasibility.
     progress
         Called with the best score so far and the bound after each pass.
 
@@ -100,7 +100,7 @@ def search_chain(
     columns = max(table.shape[1] for table in layers.steps)
     room = max(_MOST_NUMBERS // (columns * (1 + len(layers.names))), 64)
     widths = [width] if width is not None else [64, 2_000, 40_000, most_labels]
-    sweeps = None if deadline is None else deadline.part(0.5)  # the rest is the solver's
+    sweeps = None if deadline is None else deadline.part(0.5)  # the rest is for the solver
     floor = -math.inf
     for number, size in enumerate(dict.fromkeys(min(each, most_labels, room) for each in widths)):
         if number and sweeps is not None and sweeps.passed:
@@ -148,7 +148,7 @@ def _verified(
     top: int,
     deadline: Deadline | None = None,
 ) -> tuple[tuple[Fraction, Placed], ...]:
-    """Return the best of the candidates, priced as exact decimals and held against every cap."""
+    """Return the best of the candidates, scored in exact decimals and checked against every cap."""
     verified: list[tuple[Fraction, Placed]] = []
     for score, places in finals:
         if deadline is not None and deadline.passed and verified:
@@ -168,9 +168,9 @@ def _sweep(
     layers: Layers, prices: np.ndarray, ceiling: float, width: int, top: int, deadline: Deadline | None = None,
     *, first: bool = False,
 ) -> tuple[list[tuple[float, tuple[int, ...]]], float, int]:  # fmt: skip
-    """Return whole placements by score, the least bound among labels dropped for want of room, and the labels.
+    """Return complete placements by score, the least bound among dropped labels, and the number of labels.
 
-    After the deadline a sweep ends without an answer, but the first one goes on in a narrow beam, so that there is one.
+    After the deadline a sweep ends without an answer, except the first one, which continues in a narrow beam.
     """
     tails = layers.behind(np.r_[1.0, prices])
     plain = layers.behind(np.r_[1.0, np.zeros(len(prices))])
@@ -224,7 +224,7 @@ def _sweep(
 
 
 def _undominated(use: np.ndarray, at: np.ndarray, bound: np.ndarray, rank: np.ndarray, top: int) -> np.ndarray:
-    """Return places of labels that fewer than `top` others on the same choice beat in score and match in all."""
+    """Return the indices of labels that fewer than `top` others on the same choice dominate."""
     keep = np.ones(len(at), bool)
     for choice in np.unique(at):
         members = np.flatnonzero(at == choice)
@@ -232,7 +232,7 @@ def _undominated(use: np.ndarray, at: np.ndarray, bound: np.ndarray, rank: np.nd
             continue
         strong = members[np.lexsort((rank[members], bound[members]))[:_DOMINATORS]]
         mine, other = use[members], use[strong]
-        step = max(_AT_ONCE // mine.size, 1)  # stronger labels compared at once, which is faster than one by one
+        step = max(_AT_ONCE // mine.size, 1)  # compared in blocks, which is faster than one by one
         better = np.zeros(len(members), np.int64)
         for begin in range(0, len(strong), step):
             some = other[begin : begin + step, None]

@@ -1,4 +1,4 @@
-"""What a placement costs, in exact decimals, and what it may not exceed."""
+"""Costs of a placement in exact decimals, and its caps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ZERO = Fraction(0)
 
 @dataclass(frozen=True)
 class StageCost:
-    """One stage of a placement; what it costs to fetch its input is billed to it: ms, mJ, MB."""
+    """One stage of a placement, including the fetch of its input: ms, mJ, MB."""
 
     stage: str
     choice: StageOption
@@ -24,25 +24,25 @@ class StageCost:
 
     @property
     def latency(self) -> Fraction:
-        """Transfer and run, ms."""
+        """Time of transfer and run, ms."""
         return self.choice.latency + self.transfer_latency
 
     @property
     def energy(self) -> Fraction:
-        """Transfer and run, mJ."""
+        """Energy of transfer and run, mJ."""
         return self.choice.energy + self.transfer_energy
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A chain whose every stage has a device.
+    """A chain with a device for every stage.
 
     Attributes
     ----------
     stages
-        In their order.
+        Stages in order.
     peak
-        Whether only the stage that runs holds memory.
+        Whether only the running stage holds memory.
     """
 
     stages: tuple[StageCost, ...]
@@ -50,33 +50,33 @@ class Placed:
 
     @cached_property
     def latency(self) -> Fraction:
-        """From end to end, ms."""
+        """End-to-end time, ms."""
         return sum((stage.latency for stage in self.stages), ZERO)
 
     @cached_property
     def energy(self) -> Fraction:
-        """Of one run, mJ."""
+        """Energy of one run, mJ."""
         return sum((stage.energy for stage in self.stages), ZERO)
 
     @cached_property
     def loss(self) -> Fraction:
-        """Accuracy lost, percentage points; losses of stages add up."""
+        """Accuracy loss, percentage points; losses of stages add up."""
         return sum((stage.choice.loss for stage in self.stages), ZERO)
 
     @cached_property
     def switches(self) -> int:
-        """Changes of device along the chain."""
+        """Number of device changes along the chain."""
         devices = [stage.choice.device for stage in self.stages]
         return sum(before != after for before, after in itertools.pairwise(devices))
 
     @cached_property
     def key(self) -> tuple[tuple[str, str], ...]:
-        """Devices and formats, which tell placements apart and order those that are equally good."""
+        """Devices and formats: identifies placements, and orders equally good ones."""
         return tuple((stage.choice.device, stage.choice.format) for stage in self.stages)
 
     @cached_property
     def memory(self) -> dict[str, Fraction]:
-        """Memory held on each device that is used, MB."""
+        """Memory held on each used device, MB."""
         held: dict[str, Fraction] = {}
         for stage in self.stages:
             device, more = stage.choice.device, stage.choice.memory
@@ -85,7 +85,7 @@ class Placed:
 
     @cached_property
     def busy(self) -> dict[str, Fraction]:
-        """Time that each device is taken by its stages and what they fetch, ms."""
+        """Time that each device is occupied by its stages and their fetches, ms."""
         taken: dict[str, Fraction] = {}
         for stage in self.stages:
             taken[stage.choice.device] = taken.get(stage.choice.device, ZERO) + stage.latency
@@ -93,7 +93,7 @@ class Placed:
 
     @cached_property
     def heat(self) -> dict[str, Fraction]:
-        """Energy that each device turns to heat in one run, mJ."""
+        """Heat that each device dissipates in one run, mJ."""
         taken: dict[str, Fraction] = {}
         for stage in self.stages:
             taken[stage.choice.device] = taken.get(stage.choice.device, ZERO) + stage.energy
@@ -101,13 +101,13 @@ class Placed:
 
     @property
     def bottleneck(self) -> Fraction:
-        """Time of the busiest device, ms: as a pipeline, one result comes out in each such time."""
+        """Time of the busiest device, ms: the time per result of a full pipeline."""
         return max(self.busy.values())
 
 
 @dataclass(frozen=True)
 class Caps:
-    """What adds up along the chain and may not exceed a limit.
+    """Upper limits of quantities that add up along the chain.
 
     Attributes
     ----------
@@ -119,11 +119,11 @@ class Caps:
     entries: tuple[tuple[str, Fraction], ...]
 
     def without(self, name: str) -> Caps:
-        """Return the caps but one."""
+        """Return the caps except one."""
         return Caps(tuple(entry for entry in self.entries if entry[0] != name))
 
     def allow(self, scenario: Scenario, placed: Placed) -> bool:
-        """Whether a placement meets every cap, exactly met included."""
+        """Whether a placement meets every cap; using one exactly is allowed."""
         use = {"latency_ms": placed.latency, "energy_mj": placed.energy, "loss": placed.loss}
         for name, table in (("memory_mb", placed.memory), ("heat_mj", placed.heat), ("busy_ms", placed.busy)):
             use |= {f"{name} {device}": amount for device, amount in table.items()}
@@ -138,7 +138,7 @@ class Caps:
 
 
 def caps_of(scenario: Scenario) -> Caps:
-    """Return the caps of a scenario: its constraints, the memory of each device, and what heat allows."""
+    """Return the caps of a scenario: its constraints, the memory of each device, and its thermal limits."""
     entries = [(name, cap) for name in ("latency_ms", "energy_mj") if (cap := scenario.cap(name)) is not None]
     if scenario.most_loss is not None:
         entries.append(("loss", scenario.most_loss))
@@ -156,7 +156,7 @@ def caps_of(scenario: Scenario) -> Caps:
 
 
 def price(scenario: Scenario, choices: Sequence[StageOption]) -> Placed | None:
-    """Return what a placement of a chain costs, or None if it needs a link that does not exist."""
+    """Return the costs of a placement of a chain, or None if a link is missing."""
     stages: list[StageCost] = []
     before: StageOption | None = None
     for stage, choice in zip(scenario.stages, choices, strict=True):

@@ -1,4 +1,4 @@
-"""The mobile vision pipeline: seven stages, three devices, a plan that changes device twice."""
+"""Example: a mobile vision pipeline with seven stages and three devices."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ from mlsys.inputs import shipped_text, yaml_of
 
 
 def example() -> dict[str, Any]:
-    """Return the scenario of the mobile vision pipeline, as a file would say it.
+    """Return the scenario of the mobile vision pipeline, as the data of a file.
 
-    Its best plan takes 27.97 ms and 32.18 mJ and changes device twice. The values are assumed, chosen so that
-    the sums of a published table come out.
+    Its best plan takes 27.97 ms and 32.18 mJ and changes device twice. The values are assumed, chosen to reproduce the
+    sums of a published table.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Graphs of stages: which device runs which stage, and when, on devices that run several at once.
+"""Placement and schedule of a graph of stages, on devices that run several stages at once.
 
-Some order of starting in which starts never fall leads to a best schedule (:mod:`mlsys.planner.placement.schedule`),
-so the search appends stages in such orders, under bounds on what is left.
+Some order of starting in which start times never decrease leads to an optimal schedule
+(:mod:`mlsys.planner.placement.schedule`), so the search appends stages in such orders, with bounds for the rest.
 """
 
 import math
@@ -20,7 +20,7 @@ _NEAR = 1e-9
 
 
 class _Search:
-    """Depth first over orders of starting and choices: weighs latency, energy, changes and bottleneck."""
+    """Depth-first search over start orders and choices, for a weighted sum of costs."""
 
     def __init__(
         self, scenario: Scenario, caps: Caps, weights: tuple[float, float, float, float], top: int, most: int,
@@ -81,7 +81,7 @@ class _Search:
         return float(ranked[-1][0]) * (1 + _NEAR) + 1e-12 if len(ranked) >= self.top else math.inf
 
     def offer(self, picks: Sequence[int], order: Sequence[int]) -> bool:
-        """Keep a whole placement if it is allowed and better than the same one in another order."""
+        """Store a complete placement if it is feasible and better than the same one in another order."""
         choices = [stage.choices[pick] for stage, pick in zip(self.scenario.stages, picks, strict=True)]
         placed = schedule(self.scenario, choices, order)
         if placed is None or not self.caps.allow(self.scenario, placed):
@@ -94,7 +94,7 @@ class _Search:
         return True
 
     def run(self) -> None:
-        """Search all that the bounds leave, beginning from what lists by the longest tail find."""
+        """Search everything that the bounds leave, starting from list schedules by the longest tail."""
         self.limit = math.inf
         self._improve()
         number = self.number
@@ -108,7 +108,7 @@ class _Search:
         self._extend(0.0, -1, 0.0, 0.0, 0, 0.0)
 
     def _improve(self) -> None:
-        """Offer placements by list scheduling, changed one stage at a time while that helps."""
+        """Propose placements by list scheduling, improved one stage at a time."""
         order = sorted(range(self.number), key=lambda node: (-self.tails[node], node))
         done: list[int] = []
         while len(done) < self.number:
@@ -223,7 +223,7 @@ class _Search:
         return arrives, fee, crossed
 
     def bound(self) -> float:
-        """Return a score that nothing beats, without any search."""
+        """Return a lower bound of the score, without any search."""
         work = sum(self.least_time) / sum(self.streams)
         a, b, _, d = self.weights
         return a * max(*self.tails, work) + b * sum(self.least_energy) + d * work
@@ -233,7 +233,7 @@ def plan_graph(
     scenario: Scenario, goal: str, *, top: int, weight: float, switch_penalty: float, strategy: str, most_states: int,
     deadline: Deadline,
 ) -> PlanResult:  # fmt: skip
-    """Return the best placements of a graph; see :func:`mlsys.planner.placement.plan`, which calls it."""
+    """Return the best placements of a graph; called by :func:`mlsys.planner.placement.plan`."""
     caps = caps_of(scenario)
     most = min(most_states, 300_000) if strategy != "beam" else 1
     proven, spent = True, 0
@@ -271,7 +271,7 @@ def plan_graph(
             if not best((1.0, 0, 0, 0), kept.without(name), 1).ranked():
                 kept = kept.without(name)
         binding = [cap_in_words(scenario, name, limit, None) for name, limit in kept.entries]
-        binding = binding or ["no link: some stage cannot be reached from where what it waits for may run"]
+        binding = binding or ["no link: some stage cannot be reached from any device that its inputs may run on"]
     placements = tuple(Ranked(float(value), placed) for value, placed in ranked)
     return PlanResult(
         scenario, goal, "exact" if proven else "beam", proven, placements, bound, tuple(binding), spent, weight,

@@ -1,4 +1,4 @@
-"""A pipeline as arrays: what each step from one choice to the next uses of the score and of each cap."""
+"""A pipeline as arrays: the cost and resource use of each step from one choice to the next."""
 
 import math
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ _SMALL = 20_000
 
 @dataclass(frozen=True)
 class Weights:
-    """What counts: score = latency × ms + energy × mJ + switch × changes of device."""
+    """Weights of the objective: score = latency × ms + energy × mJ + switch × device changes."""
 
     latency: Fraction
     energy: Fraction
     switch: Fraction = Fraction(0)
 
     def score(self, placed: Placed) -> Fraction:
-        """Return the score of a placement, lower is better."""
+        """Return the score of a placement; lower is better."""
         return self.latency * placed.latency + self.energy * placed.energy + self.switch * placed.switches
 
 
 class Steps:
-    """Latency, energy and changes of device of every step of a pipeline, computed once for all searches of it."""
+    """Latency, energy and device changes of every step of a pipeline, computed once for all searches."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
@@ -55,9 +55,9 @@ class Steps:
 
 
 class Layers:
-    """The pipeline under certain weights and caps.
+    """A pipeline with given weights and caps.
 
-    A use is the score, then each capped resource: latency, energy, loss of accuracy, memory and heat by device.
+    The uses are the score, then each capped resource: latency, energy, accuracy loss, memory and heat by device.
     """
 
     def __init__(self, steps: Steps, weights: Weights, caps: Caps) -> None:
@@ -89,7 +89,7 @@ class Layers:
             self.steps.append(table)
 
     def behind(self, multipliers: np.ndarray) -> list[np.ndarray]:
-        """Return, for each stage and choice, the least priced use of all stages behind it."""
+        """Return, for each stage and choice, the least priced use of all later stages."""
         tails = [np.zeros(self.steps[-1].shape[1])]
         for table in reversed(self.steps[1:]):
             priced = _priced(table, multipliers)
@@ -97,14 +97,14 @@ class Layers:
         return tails[::-1]
 
     def least_behind(self) -> list[np.ndarray]:
-        """Return, for each stage and choice, the least use of each capped resource by all stages behind it."""
+        """Return, for each stage and choice, the least use of each capped resource by all later stages."""
         tails = [np.zeros((self.steps[-1].shape[1], len(self.names)))]
         for table in reversed(self.steps[1:]):
             tails.append((table[..., 1:] + tails[-1]).min(axis=1))
         return tails[::-1]
 
     def relaxed(self, multipliers: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the least priced use of a whole chain, and what that chain uses of each resource."""
+        """Return the least priced use of a whole chain, and that chain's use of each resource."""
         tails = self.behind(multipliers)
         use, row = np.zeros(1 + len(self.names)), 0
         total = math.inf
@@ -126,9 +126,9 @@ def _priced(table: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
 
 
 def cap_prices(layers: Layers, deadline: Deadline | None = None) -> tuple[np.ndarray, float]:
-    """Return prices of the caps (Lagrange multipliers) that make the relaxed bound high, and that bound.
+    """Return Lagrange multipliers of the caps that give a high bound, and that bound.
 
-    The bound holds whenever the search for better prices ends.
+    The bound is valid whenever the search for multipliers stops.
     """
     size = len(layers.names)
     prices = np.zeros(size)
@@ -137,7 +137,7 @@ def cap_prices(layers: Layers, deadline: Deadline | None = None) -> tuple[np.nda
     step = max(abs(least), 1e-9) if math.isfinite(least) else 1.0
     scale = np.maximum(layers.caps, 1e-9)
     stale = 0
-    small = math.prod(table.shape[1] for table in layers.steps[:32]) <= _SMALL  # a few thousand need no good bound
+    small = math.prod(table.shape[1] for table in layers.steps[:32]) <= _SMALL  # a few thousand need no tight bound
     for number in range(1 if small else 120):
         if number and deadline is not None and deadline.passed:
             break
@@ -163,10 +163,10 @@ def cap_prices(layers: Layers, deadline: Deadline | None = None) -> tuple[np.nda
 
 
 def bottleneck_bound(layers: Layers, deadline: Deadline, rounds: int = 150) -> float:
-    """Return a time that the busiest device of no placement beats.
+    """Return a lower bound of the bottleneck time.
 
-    For any weights of the devices that add up to one, the busiest takes at least the weighted mean, and the least
-    of that is a shortest path. Devices that the path loads most get more weight in the next round.
+    For any device weights that sum to one, the bottleneck is at least the weighted mean of the devices' times, whose
+    minimum is a shortest path. Devices that the path loads most get more weight in the next round.
     """
     busy = [index for index, name in enumerate(layers.names, start=1) if name.startswith("busy_ms")]
     weights = np.full(len(busy), 1 / len(busy))

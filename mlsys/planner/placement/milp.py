@@ -1,7 +1,7 @@
-"""A pipeline as a mixed-integer program: for those that the search of labels cannot finish.
+"""A pipeline as a mixed-integer program, for instances that the label search cannot finish.
 
-A binary variable says that a stage takes a choice, a flow that a step leads from one choice to the next. With
-binaries that are whole the flows are, so only the binaries are branched on.
+A binary variable selects a choice of a stage, a flow a step between two choices. With integral binaries the flows are
+integral too, so branching is on binaries only.
 """
 
 import math
@@ -11,12 +11,12 @@ import numpy as np
 from mlsys.deadline import Deadline
 from mlsys.planner.placement.layers import Layers
 
-_TOLERANCE = 1e-6  # of HiGHS, to which its bounds and rows are met
-_NEEDED, _NEEDED_BY_FLOW = 1.0, 2e-5  # seconds to state the program, and to simplify it, when HiGHS reads no clock
+_TOLERANCE = 1e-6  # feasibility tolerance of HiGHS
+_NEEDED, _NEEDED_BY_FLOW = 1.0, 2e-5  # seconds of setup and presolve, during which HiGHS ignores its time limit
 
 
 def solver_needs(layers: Layers) -> float:
-    """Return the seconds below which there is no use in asking the solver."""
+    """Return the least remaining seconds for which the solver is worth starting."""
     return _NEEDED + 2 * _NEEDED_BY_FLOW * _flows(layers)
 
 
@@ -27,31 +27,31 @@ def _flows(layers: Layers) -> int:
 def solve_chain(
     layers: Layers, deadline: Deadline, *, bottleneck: bool = False
 ) -> tuple[tuple[int, ...] | None, float]:
-    """Return the choices of a good placement, or None, and a score that no placement beats.
+    """Return the choices of a good placement, or None, and a lower bound of the score.
 
     Parameters
     ----------
     layers
-        The pipeline; with ``bottleneck``, its caps named ``busy_ms`` are what is made small, not limits.
+        The pipeline; with ``bottleneck``, its caps named ``busy_ms`` are minimised instead of being limits.
     deadline
-        When the solver stops; a bound it has by then holds.
+        Time limit of the solver; a bound found by then is valid.
     bottleneck
-        Minimize the time of the busiest device in the place of the score.
+        Whether to minimise the time of the busiest device instead of the score.
 
     Returns
     -------
     tuple
-        Places of the choices and the bound, which is infinite where no placement exists.
+        Indices of the choices and the bound, which is infinite if no placement exists.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_matrix
 
     sizes = [table.shape[1] for table in layers.steps]
-    first = np.concatenate(([0], np.cumsum(sizes)))  # of each stage, among the binaries
+    first = np.concatenate(([0], np.cumsum(sizes)))  # index of each stage's first binary
     binaries = int(first[-1])
     parts = [np.argwhere(np.isfinite(table[..., 0])) for table in layers.steps]
     flows = sum(map(len, parts))
-    width = binaries + flows + 1  # the last one is the bottleneck
+    width = binaries + flows + 1  # the last variable is the bottleneck
     uses = np.concatenate([table[tuple(part.T)] for table, part in zip(layers.steps, parts, strict=True)])
     rows, columns, values, low, high = [], [], [], [], []
     count = 0
@@ -69,10 +69,10 @@ def solve_chain(
     for stage, part in enumerate(parts):
         flow = begin + np.arange(len(part))
         begin += len(part)
-        for choice in range(sizes[stage]):  # flow into a choice is its binary
+        for choice in range(sizes[stage]):  # the flow into a choice equals its binary
             into = flow[part[:, 1] == choice]
             add(np.r_[into, first[stage] + choice], np.r_[np.ones(len(into)), -1.0], 0.0, 0.0)
-        for choice in range(sizes[stage - 1]) if stage else ():  # and so is the flow out of it
+        for choice in range(sizes[stage - 1]) if stage else ():  # and so does the flow out of it
             out = flow[part[:, 0] == choice]
             add(np.r_[out, first[stage - 1] + choice], np.r_[np.ones(len(out)), -1.0], 0.0, 0.0)
         add(np.arange(first[stage], first[stage + 1]), np.ones(sizes[stage]), 1.0, 1.0)

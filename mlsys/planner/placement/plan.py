@@ -1,4 +1,4 @@
-"""Plans of a scenario: the best placements for a goal, how sure that is, and what bars all if none is allowed."""
+"""Plans of a scenario: the best placements for a goal, with a proof or a gap, or the conflicting caps."""
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -21,7 +21,7 @@ from mlsys.unit_checks import checked_choice
 
 SECONDS = 60.0
 """Default time limit of a search, in seconds."""
-_UNKNOWN = "not known: no placement was found in {seconds:g} s, and no proof that there is none. Give more seconds"
+_UNKNOWN = "unknown: no placement was found in {seconds:g} s, and no proof that none exists. Increase seconds"
 _LATENCY, _ENERGY = Weights(Fraction(1), Fraction(0)), Weights(Fraction(0), Fraction(1))
 
 
@@ -49,17 +49,17 @@ def plan(
         ``weight × L / L* + (1 - weight) × E / E*`` with the least time L* and the least energy E* that the caps
         allow, so never below 1. ``"throughput"``: the time of the busiest device, ms.
     top
-        How many placements.
+        Number of placements to return.
     weight
-        Of time in a balanced goal, from 0 to 1.
+        Weight of time in a balanced goal, 0 to 1.
     switch_penalty
         Added to the score for every change of device.
     strategy
-        ``"beam"`` keeps the ``width`` best partial placements after each stage and says how far from the best
-        its answer may be; ``"exact"`` refuses where the proof needs more than ``max_exact_states``; ``"auto"``
-        falls back to the beam, and for a pipeline to a mixed-integer solver (HiGHS).
+        ``"beam"`` keeps the ``width`` best partial placements after each stage and reports the gap of its answer;
+        ``"exact"`` raises if the proof needs more than ``max_exact_states``; ``"auto"`` falls back to the beam, and for
+        a pipeline to a mixed-integer solver (HiGHS).
     seconds
-        When the search ends with the best placements so far, and how far from the best they may be.
+        Time limit, after which the best placements so far are returned with their gap.
     progress
         Called with the best score so far and the bound, after each pass.
 
@@ -72,7 +72,7 @@ def plan(
     ArgumentError
         If an option is out of range, or ``strategy="exact"`` finds no proof.
     ScenarioFileError
-        If the scenario has faults.
+        If the scenario is invalid.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def plan(
     for name, number, low in (("top", top, 1), ("width", width, 1), ("max_exact_states", max_exact_states, 1)):
         if not isinstance(number, int) or isinstance(number, bool) or number < low:
             raise ArgumentError(
-                f"plan(): `{name}` must be a whole number from {low}, got {number!r}. Write e.g. {name}=3"
+                f"plan(): `{name}` must be a whole number >= {low}, got {number!r}. Write e.g. {name}=3"
             )
     if not 0 <= weight <= 1:
         raise ArgumentError(f"plan(): `weight` must lie between 0 and 1, got {weight!r}. Write e.g. weight=0.5")
@@ -139,7 +139,7 @@ def plan(
 
 
 class _Search:
-    """The search with the options of a plan; it remembers whether all of its answers were proven."""
+    """The search with the options of a plan; it records whether all of its answers were proven."""
 
     def __init__(
         self, scenario: Scenario, strategy: str, width: int, most: int, deadline: Deadline,
@@ -163,7 +163,7 @@ class _Search:
         return plans
 
     def unreachable(self, caps: Caps) -> tuple[str, Fraction] | None:
-        """Return the last cap that no placement meets even without the others; None where every one can be met."""
+        """Return the last cap that no placement meets even on its own; None if there is none."""
         layers = Layers(self.steps, _LATENCY, caps)
         found = None
         for index, entry in enumerate(caps.entries, start=1):
@@ -173,7 +173,7 @@ class _Search:
         return found
 
     def allows(self, caps: Caps) -> bool | None:
-        """Return whether the caps allow a placement; None where the search does not know."""
+        """Return whether a placement meets the caps; None if unknown."""
         plans = self(_LATENCY, caps, 1, any_will_do=True, share=0.2)
         return True if plans.best else False if plans.proven else None
 
@@ -190,7 +190,7 @@ def _weights(search: _Search, caps: Caps, goal: str, weight: Fraction, penalty: 
 
 
 def _throughput(search: _Search, caps: Caps, top: int) -> tuple[Found, list[Fraction]]:
-    """Return placements of the least bottleneck, the quickest first; found by asking for less until there is none."""
+    """Return placements with the least bottleneck, fastest first, by lowering the limit until none is left."""
     names = [device.name for device in search.scenario.devices]
 
     def below(limit: Fraction) -> Caps:
@@ -238,7 +238,7 @@ def _throughput(search: _Search, caps: Caps, top: int) -> tuple[Found, list[Frac
 
 
 def _quicker(search: _Search, caps: Caps, places: tuple[int, ...], best: Placed) -> Placed:
-    """Return the placement of these choices where the caps allow it and its bottleneck is less, else the other."""
+    """Return the placement of these choices if it meets the caps with a smaller bottleneck, else the other one."""
     stages = zip(search.scenario.stages, places, strict=True)
     placed = price(search.scenario, tuple(stage.choices[place] for stage, place in stages))
     if placed is not None and caps.allow(search.scenario, placed) and placed.bottleneck < best.bottleneck:
@@ -247,7 +247,7 @@ def _quicker(search: _Search, caps: Caps, places: tuple[int, ...], best: Placed)
 
 
 def _binding(search: _Search, scenario: Scenario, caps: Caps) -> tuple[str, ...]:
-    """Return a smallest set of caps that no placement meets together, in words with the least that is possible."""
+    """Return a minimal set of conflicting caps, in words, with the least feasible value of each."""
     from mlsys.planner.placement.words import cap_in_words
 
     if search.allows(Caps(())) is False:
@@ -268,7 +268,7 @@ def _binding(search: _Search, scenario: Scenario, caps: Caps) -> tuple[str, ...]
 
 
 def _least(search: _Search, others: Caps, name: str) -> Fraction | None:
-    """Return the least use of a resource under the other caps, where the search can make it small."""
+    """Return the least use of a resource under the other caps, if the search can minimise it."""
     weights = {"latency_ms": _LATENCY, "energy_mj": _ENERGY}.get(name)
     if weights is None:
         return None
@@ -291,4 +291,4 @@ def _broken_chain(scenario: Scenario) -> str:
                 f"and no link leads there from where stage {before.name!r} may run ({', '.join(sorted(reached))})"
             )
         reached = then
-    return "a stage holds more memory than any device has that it has a profile for"
+    return "a stage needs more memory than any device with a profile for it has"

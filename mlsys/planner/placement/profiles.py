@@ -1,4 +1,4 @@
-"""Profiles for a scenario: from our models, or from measurements."""
+"""Profiles of a scenario, from our models or from measurements."""
 
 import copy
 from collections import Counter
@@ -21,30 +21,29 @@ _NEEDED = ("stage", "device", "latency_ms", "energy_mj", "memory_mb")
 def scenario_of(
     network: Network, devices: Sequence[str], *, precision: str = "fp16", samples: int = 1
 ) -> dict[str, Any]:
-    """Return a scenario whose stages are the operators of a network, as a file would say it.
+    """Return a scenario whose stages are the operators of a network, as the data of a file.
 
-    The time of an operator on a device is the estimate of :func:`mlsys.models.analysis.analyze`. Meanwhile it draws
-    its power at work, where that is known (:func:`mlsys.models.energy.boards.work_power`), else its rated power. Two
-    devices are joined by the link that both have on record, PCI Express before USB, as wide as the narrower end;
-    where they have none, by PCI Express 4.0 with 16 lanes. Assumed: the memory of an operator is its weights; it hands
-    on half of the bytes that are not weights; operators run one after the other; a link takes no energy of its own.
+    The time of an operator on a device is the estimate of :func:`mlsys.models.analysis.analyze`, at the device's power
+    under load, if known (:func:`mlsys.models.energy.boards.work_power`), else its rated power. Two devices are
+    connected by the link that both have on record, PCI Express before USB, as wide as the narrower end; without one, by
+    PCI Express 4.0 with 16 lanes. Assumed: the memory of an operator is its weights; it passes on half of its other
+    bytes; operators run one after the other; a link takes no energy.
 
     Parameters
     ----------
     network
-        What `mlsys analyze` runs, from the catalogue or captured.
+        A network for `mlsys analyze`, from the catalogue or captured.
     devices
-        Names of the catalogue; those whose power nobody states are refused.
+        Names of the catalogue; devices without a known power are refused.
     precision, samples
-        As `mlsys analyze` takes them.
+        As for `mlsys analyze`.
 
     Raises
     ------
     ArgumentError
-        If no device is named, one twice, or one has neither a power at work nor a rated one, or no memory size
-        on record.
+        If no device is named, one is named twice, or the power or memory size of one is not on record.
     UnknownNameError
-        If there is no such device or precision.
+        If a device or the precision is unknown.
 
     Examples
     --------
@@ -58,7 +57,7 @@ def scenario_of(
 
     if not devices or len(set(devices)) < len(devices):
         raise ArgumentError(
-            f"scenario_of(): `devices` must be names of the catalogue, each once, got {list(devices)}. "
+            f"scenario_of(): `devices` must be names of the catalogue without duplicates, got {list(devices)}. "
             "Write e.g. devices=['A100', 'T4']"
         )
     twins = {name: Hardware[name] for name in devices}
@@ -67,13 +66,13 @@ def scenario_of(
         power = _power(twin)
         if power is None:
             raise ArgumentError(
-                f"scenario_of(): `devices`: {name!r} has neither a power at work nor a rated one on record, so no "
-                "energy can be said. Leave it out"
+                f"scenario_of(): `devices`: {name!r} has no power under load and no rated power on record, so its "
+                "energy is unknown. Omit it"
             )
         if not view(twin).main.has("capacity"):
             raise ArgumentError(
-                f"scenario_of(): `devices`: the size of the memory of {name!r} is not on record "
-                f"({twin.level().note}). Copy its file into a folder that MLSYS_DEVICES names and add `capacity`"
+                f"scenario_of(): `devices`: the memory size of {name!r} is not on record "
+                f"({twin.level().note}). Copy its file into a folder named by MLSYS_DEVICES and add `capacity`"
             )
         powers[name] = power
     analyses = {
@@ -113,7 +112,7 @@ def scenario_of(
 
 
 def _power(twin: Device) -> float | None:
-    """Return what a device draws while it infers, W; its rated power where no more is known."""
+    """Return a device's power during inference, W; its rated power if nothing else is known."""
     from mlsys.models.energy.boards import work_power
 
     drawn = work_power(twin)
@@ -123,7 +122,7 @@ def _power(twin: Device) -> float | None:
 
 
 def _joined(device: Device, other: Device) -> dict[str, float]:
-    """Return latency and bandwidth between two devices, each direction: the narrower and the slower end decides."""
+    """Return latency and bandwidth between two devices, each direction: those of the narrower and slower end."""
     from mlsys.constants import LATENCY_PCIE_GEN3, PCIE_GEN4_BW
 
     name = next((name for name in ("PCIe", "USB") if name in device.links and name in other.links), None)
@@ -137,7 +136,7 @@ def _joined(device: Device, other: Device) -> dict[str, float]:
 
 
 def with_measured(scenario: str | Path, measured: str | Path) -> Scenario:
-    """Return a scenario in which measured profiles take the place of those that the file has.
+    """Return a scenario with measured profiles in place of those of its file.
 
     Parameters
     ----------
@@ -149,7 +148,7 @@ def with_measured(scenario: str | Path, measured: str | Path) -> Scenario:
     Raises
     ------
     ScenarioFileError
-        If either file has faults; those of the measurements are told with their line.
+        If either file is invalid; errors of the measurements are reported with their line.
     """
     data = copy.deepcopy(dict(Scenario.load(scenario).data))
     stages = {stage["name"]: stage for stage in data["stages"]}
@@ -161,12 +160,12 @@ def with_measured(scenario: str | Path, measured: str | Path) -> Scenario:
     heads = [head.strip() for head in table[0][1]] if table else []
     missing = [name for name in _NEEDED if name not in heads]
     if missing:
-        raise ScenarioFileError(f"{path}:1: columns missing: {', '.join(missing)}. Wanted: {', '.join(_NEEDED)}")
+        raise ScenarioFileError(f"{path}:1: columns missing: {', '.join(missing)}. Required: {', '.join(_NEEDED)}")
     faults: list[str] = []
     seen: dict[tuple[str, str], int] = {}
     for line, row in table[1:]:
         if len(row) != len(heads):
-            faults.append(f"{path}:{line}: wanted {len(heads)} cells, got {len(row)}")
+            faults.append(f"{path}:{line}: expected {len(heads)} cells, got {len(row)}")
             continue
         cells = dict(zip(heads, (cell.strip() for cell in row), strict=True))
         key = (cells["stage"], cells["device"])
@@ -174,7 +173,7 @@ def with_measured(scenario: str | Path, measured: str | Path) -> Scenario:
             faults.append(f"{path}:{line}: stage: the scenario has no stage {cells['stage']!r}")
             continue
         if key in seen:
-            faults.append(f"{path}:{line}: a second profile of {key[0]!r} on {key[1]!r}, first on line {seen[key]}")
+            faults.append(f"{path}:{line}: duplicate profile of {key[0]!r} on {key[1]!r}, first on line {seen[key]}")
         seen.setdefault(key, line)
         costs = {}
         for name in _NEEDED[2:]:

@@ -1,10 +1,10 @@
-"""A plan as text, CSV and plain data for JSON: always the same bytes for the same scenario."""
+"""A plan as text, CSV and plain data for JSON, byte-identical for the same scenario."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from mlsys.files import csv_text
-from mlsys.models.own import with_own
+from mlsys.models.user_overrides import with_user_overrides
 from mlsys.planner.placement.result import PlanResult
 from mlsys.planner.placement.thermal import peak_temperatures, sustained_rate
 from mlsys.planner.placement.words import decimal_text
@@ -31,7 +31,7 @@ def _plain(value: Any) -> float | int:
 
 
 def stage_rows(result: PlanResult) -> list[dict[str, Any]]:
-    """Return one row for each stage of each placement, the best placement first."""
+    """Return one row per stage of each placement, the best placement first."""
     rows = []
     for rank, placement in enumerate(result.placements, start=1):
         spans = _spans(placement.placed)
@@ -54,7 +54,7 @@ def stage_rows(result: PlanResult) -> list[dict[str, Any]]:
 
 
 def _spans(placed: Any) -> list[tuple[Any, Any]]:
-    """Return when each stage begins to fetch its input and when it ends, ms."""
+    """Return when each stage starts to fetch its input and when it ends, ms."""
     if hasattr(placed, "spans"):
         return list(placed.spans)
     spans, now = [], 0
@@ -65,7 +65,7 @@ def _spans(placed: Any) -> list[tuple[Any, Any]]:
 
 
 def record(result: PlanResult) -> dict[str, Any]:
-    """Return what `mlsys plan --format json` prints."""
+    """Return the record printed by `mlsys plan --format json`."""
     scenario = result.scenario
     listed = stage_rows(result)
     placements = []
@@ -111,22 +111,22 @@ def record(result: PlanResult) -> dict[str, Any]:
     }
 
 
-def as_csv(result: PlanResult, own: Sequence[str] = ()) -> str:
-    """Return one line for each stage of each placement."""
-    if own:
-        return csv_text(with_own(stage_rows(result), own), (*COLUMNS, "own_numbers"))
+def as_csv(result: PlanResult, overrides: Sequence[str] = ()) -> str:
+    """Return one line per stage of each placement."""
+    if overrides:
+        return csv_text(with_user_overrides(stage_rows(result), overrides), (*COLUMNS, "user_overrides"))
     return csv_text(stage_rows(result), COLUMNS)
 
 
 def plan_text(result: PlanResult) -> str:
-    """Return the header, a table for each placement, and what speaks for the best one."""
+    """Return the header, a table for each placement, and the justification of the best one."""
     if not result.placements and not result.impossible:
         return f"{result.scenario.name}: {result.binding[0]}"
     if not result.placements:
-        known = "proven" if result.optimal else "the smallest set of caps is not proven"
+        known = "proven" if result.optimal else "the set of caps is not proven to be minimal"
         return "\n".join(
             (
-                f"{result.scenario.name}: no placement is allowed ({known}). What bars all of them:",
+                f"{result.scenario.name}: no feasible placement ({known}). Conflicting constraints:",
                 *(f"  {text}" for text in result.binding),
             )
         )
@@ -152,7 +152,7 @@ def plan_text(result: PlanResult) -> str:
             rate = sustained_rate(result.scenario, placed)
             warm = peak_temperatures(result.scenario, placed, rate) if rate else {}
             told = ", ".join(f"{name} {degrees:.1f} °C" for name, degrees in warm.items())
-            lines.append(f"for ever: {rate:.4g} runs/s{f', at most {told}' if told else ''}")
+            lines.append(f"sustained: {rate:.4g} runs/s{f', at most {told}' if told else ''}")
         if placed.loss:
             lines.append(f"accuracy lost: {decimal_text(placed.loss)} percentage points")
         blocks.append("\n".join(lines))
@@ -162,7 +162,7 @@ def plan_text(result: PlanResult) -> str:
 
 def _table(listed: list[dict[str, Any]]) -> str:
     formats = any(row["format"] for row in listed)
-    heads = ["stage", "device", *(["format"] if formats else []), *COLUMNS[4:10]]
+    columns = ["stage", "device", *(["format"] if formats else []), *COLUMNS[4:10]]
     titles = {
         "exec_ms": "exec ms",
         "xfer_ms": "xfer ms",
@@ -171,12 +171,12 @@ def _table(listed: list[dict[str, Any]]) -> str:
         "xfer_mj": "xfer mJ",
         "memory_mb": "memory MB",
     }
-    cells = [[titles.get(head, head) for head in heads]]
-    cells += [[row[head] if isinstance(row[head], str) else f"{row[head]:,.2f}" for head in heads] for row in listed]
-    wide = [max(len(line[index]) for line in cells) for index in range(len(heads))]
+    cells = [[titles.get(head, head) for head in columns]]
+    cells += [[row[head] if isinstance(row[head], str) else f"{row[head]:,.2f}" for head in columns] for row in listed]
+    wide = [max(len(line[index]) for line in cells) for index in range(len(columns))]
     return "\n".join(
         "  ".join(
-            cell.ljust(size) if index < len(heads) - 6 else cell.rjust(size)
+            cell.ljust(size) if index < len(columns) - 6 else cell.rjust(size)
             for index, (cell, size) in enumerate(zip(line, wide, strict=True))
         ).rstrip()
         for line in cells

@@ -1,4 +1,4 @@
-"""What a plan answers with: placements in order, and how sure that is."""
+"""Result of a plan: placements in order, with a proof or a gap."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,23 +22,23 @@ class PlanResult:
     Attributes
     ----------
     scenario, goal
-        What was asked.
+        Scenario and goal of the plan.
     strategy
-        ``"exact"`` or ``"beam"``: how the answer was found.
+        ``"exact"`` or ``"beam"``: the strategy that found the answer.
     optimal
-        Whether it is proven that these are the best, in this order; for none, that there is none.
+        Whether these are proven to be the best, in this order; without placements, that none exists.
     placements
         The best first.
     bound
-        A score that no placement beats; infinite if there is proven to be none.
+        Lower bound of the score; infinite if it is proven that no placement exists.
     binding
-        Where there is no placement: what bars all of them, in words.
+        Conflicting constraints, in words, if there is no placement.
     labels
-        Partial placements that were looked at.
+        Number of partial placements visited.
     weight
-        Of time in a balanced goal.
+        Weight of time in a balanced goal.
     stopped
-        Whether the search ended because its time was over: another machine may find another answer.
+        Whether the time limit ended the search, so that another machine may return another answer.
     """
 
     scenario: Scenario
@@ -54,12 +54,12 @@ class PlanResult:
 
     @property
     def impossible(self) -> bool:
-        """Whether it is proven that the caps allow no placement."""
+        """Whether it is proven that no placement meets the caps."""
         return not self.placements and self.bound == float("inf")
 
     @property
     def gap(self) -> float:
-        """How far the best placement may lie above the least score possible, as a share of it."""
+        """Upper bound of the relative distance of the best placement from the optimum."""
         if not self.placements or self.optimal:
             return 0.0
         return self.placements[0].score / self.bound - 1 if self.bound > 0 else float("inf")
@@ -74,11 +74,11 @@ class PlanResult:
             If there is none.
         """
         if not self.placements:
-            raise ArgumentError(f"PlanResult.best: no placement is allowed: {'; '.join(self.binding)}")
+            raise ArgumentError(f"PlanResult.best: no feasible placement: {'; '.join(self.binding)}")
         return self.placements[0].placed
 
     def record(self) -> dict[str, Any]:
-        """Return the plan as plain data: what ``mlsys plan --format json`` prints."""
+        """Return the plan as plain data, as printed by ``mlsys plan --format json``."""
         from mlsys.planner.placement.report import record
 
         return record(self)
@@ -91,7 +91,7 @@ class PlanResult:
 
     @property
     def why(self) -> tuple[str, ...]:
-        """What speaks for the best placement, in sentences."""
+        """Justification of the best placement, in sentences."""
         from mlsys.planner.placement.words import why
 
         return why(self)

@@ -1,4 +1,4 @@
-"""A scenario of placement: devices, links, stages and caps, read from JSON or YAML with every fault told."""
+"""Placement scenarios: devices, links, stages and caps, read from JSON or YAML with all errors reported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_BYTES = 20_000_000
 
 
 def exact(value: float) -> Fraction:
-    """Return a decimal number as it is written: 0.1 is a tenth, so that sums meet caps exactly.
+    """Return a number as an exact decimal: 0.1 is a tenth, so that sums can equal caps.
 
     Examples
     --------
@@ -32,14 +32,14 @@ def exact(value: float) -> Fraction:
 
 @dataclass(frozen=True)
 class ScenarioDevice:
-    """A place where stages run.
+    """A device that stages can run on.
 
     Attributes
     ----------
     name, memory
-        What it is called, and the memory that its stages may hold, MB.
+        Its name, and the memory available to its stages, MB.
     streams
-        Stages of a graph that run at once.
+        Number of stages of a graph that can run at once.
     resistance, capacity, limit
         Thermal resistance, K/W, heat capacity, J/K, and highest temperature, °C; None without a limit.
     """
@@ -61,13 +61,13 @@ class ScenarioLink:
     energy_per_mb: Fraction
 
     def cost(self, megabytes: Fraction) -> tuple[Fraction, Fraction]:
-        """Return the time, ms, and energy, mJ, of carrying some megabytes."""
+        """Return the time, ms, and energy, mJ, of transferring some megabytes."""
         return self.latency + megabytes / self.bandwidth, megabytes * self.energy_per_mb
 
 
 @dataclass(frozen=True)
 class StageOption:
-    """A device and number format that a stage may take, with its costs: ms, mJ, MB, percentage points, MB."""
+    """A device and number format for a stage, with its costs: ms, mJ, MB, percentage points, MB."""
 
     device: str
     format: str
@@ -80,7 +80,7 @@ class StageOption:
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of the pipeline: what it may run on, and what it waits for."""
+    """A stage of the pipeline: its possible devices, and its predecessors."""
 
     name: str
     choices: tuple[StageOption, ...]
@@ -89,17 +89,17 @@ class Stage:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Everything that a plan depends on.
+    """Input of a plan.
 
     Attributes
     ----------
     data
-        What a file would say; all else is read from it.
+        Contents of a file; all properties are read from it.
 
     Raises
     ------
     ScenarioFileError
-        If anything is wrong; every fault is listed, with its place.
+        If anything is wrong; every error is listed, with its place.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class Scenario:
         Raises
         ------
         ScenarioFileError
-            If the file is unreadable or has faults; every fault is told with its place.
+            If the file is unreadable or invalid; every error is reported with its place.
         """
         path = Path(path)
         if path.suffix.lower() in (".yaml", ".yml"):
@@ -151,12 +151,12 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """What the report is headed with."""
+        """Title of the report."""
         return str(self.data.get("name", "scenario"))
 
     @cached_property
     def devices(self) -> tuple[ScenarioDevice, ...]:
-        """Devices by name, so that the order of the file changes nothing."""
+        """Devices, sorted by name, so that the order of the file does not matter."""
         listed = []
         for entry in self.data["devices"]:
             heat = entry.get("thermal") or {}
@@ -180,7 +180,7 @@ class Scenario:
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
-        """Stages; of a pipeline in its order, of a graph in an order in which producers come first."""
+        """Stages: of a pipeline in its order, of a graph in a topological order."""
         entries = self.data["stages"]
         graph = self.is_graph
         listed = []
@@ -198,12 +198,12 @@ class Scenario:
 
     @property
     def is_graph(self) -> bool:
-        """Whether any stage says what it waits for."""
+        """Whether any stage lists its predecessors."""
         return any("after" in entry for entry in self.data["stages"])
 
     @property
     def peak(self) -> bool:
-        """Whether only the stage that runs holds memory."""
+        """Whether only the running stage holds memory."""
         return bool(self.data.get("memory", "cumulative") == "peak")
 
     def cap(self, name: str) -> Fraction | None:
@@ -213,13 +213,13 @@ class Scenario:
 
     @property
     def most_loss(self) -> Fraction | None:
-        """Percentage points of accuracy that all stages together may lose."""
+        """Limit of the total accuracy loss, percentage points."""
         floor = self.cap("accuracy")
         return None if floor is None else exact(self.data["accuracy"]) - floor
 
     @property
     def ambient(self) -> Fraction:
-        """Temperature around the chips, °C."""
+        """Ambient temperature, °C."""
         return exact(self.data.get("ambient_c", 25))
 
 

@@ -1,8 +1,8 @@
-"""A graph of stages in time: when each starts and ends on the device that was chosen for it.
+"""Schedule of a graph of stages on given devices.
 
-A stage starts when its inputs have arrived and a stream of its device is free. An input arrives when its
-producer has ended and, from another device, the link has carried it; links carry any number of outputs at
-once, and carrying keeps no stream busy.
+A stage starts when its inputs have arrived and a stream of its device is free. An input arrives when its producer has
+ended and, from another device, the link has transferred it; links transfer any number of outputs at once, and a
+transfer occupies no stream.
 """
 
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ ZERO = Fraction(0)
 
 @dataclass(frozen=True)
 class Scheduled(Placed):
-    """A graph whose every stage has a device and a time.
+    """A graph with a device and a time for every stage.
 
     Attributes
     ----------
     spans
-        When each stage starts to fetch the input that comes last, and when it ends, ms.
+        When each stage starts to fetch its last input, and when it ends, ms.
     streams
-        Stages that each device runs at once.
+        Number of stages that each device runs at once.
     changes
-        Inputs that come from another device.
+        Inputs from another device.
     """
 
     spans: tuple[tuple[Fraction, Fraction], ...]
@@ -36,17 +36,17 @@ class Scheduled(Placed):
 
     @cached_property
     def latency(self) -> Fraction:
-        """Until the last stage ends, ms."""
+        """End of the last stage, ms."""
         return max(end for _, end in self.spans)
 
     @cached_property
     def switches(self) -> int:
-        """Inputs that come from another device."""
+        """Number of inputs from another device."""
         return self.changes
 
     @cached_property
     def busy(self) -> dict[str, Fraction]:
-        """Time that the stages on each device take, over its streams, ms."""
+        """Time of the stages on each device, divided by its streams, ms."""
         taken: dict[str, Fraction] = {}
         for stage in self.stages:
             taken[stage.choice.device] = taken.get(stage.choice.device, ZERO) + stage.choice.latency
@@ -55,7 +55,7 @@ class Scheduled(Placed):
 
     @cached_property
     def memory(self) -> dict[str, Fraction]:
-        """Memory held on each device, MB; of the stages that run at once, if only those hold any."""
+        """Memory held on each device, MB; only that of concurrent stages if others hold none."""
         held: dict[str, list[Fraction]] = {}
         for stage in self.stages:
             held.setdefault(stage.choice.device, []).append(stage.choice.memory)
@@ -67,16 +67,16 @@ class Scheduled(Placed):
 
 
 def schedule(scenario: Scenario, choices: Sequence[StageOption], order: Sequence[int]) -> Scheduled | None:
-    """Return the times of stages that are started in an order, each as soon as it can be; None if a link is missing.
+    """Return the schedule of stages started in the given order, each as early as possible; None if a link is missing.
 
     Parameters
     ----------
     scenario
-        Whose stages.
+        The scenario with the stages.
     choices
-        Of each stage.
+        Choice of each stage.
     order
-        Places of the stages, producers first.
+        Indices of the stages, producers first.
     """
     stages = scenario.stages
     index_of = {stage.name: number for number, stage in enumerate(stages)}
@@ -116,7 +116,7 @@ def schedule(scenario: Scenario, choices: Sequence[StageOption], order: Sequence
 
 
 def critical_path(scenario: Scenario) -> Fraction:
-    """Return the longest chain of stages with each on its fastest device and nothing carried: none is faster, ms."""
+    """Return the longest chain with each stage on its fastest device and free transfers: a lower bound, ms."""
     ends: dict[str, Fraction] = {}
     for stage in scenario.stages:
         ends[stage.name] = min(choice.latency for choice in stage.choices) + max(

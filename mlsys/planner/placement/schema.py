@@ -1,4 +1,4 @@
-"""What a scenario of placement may say (JSON Schema), and every fault of one that says something else."""
+"""JSON Schema of placement scenarios, and validation with all errors reported."""
 
 import functools
 from collections.abc import Iterator, Mapping
@@ -16,12 +16,12 @@ def _validator() -> Any:
 
 
 def scenario_faults(data: Any) -> list[tuple[Place, str]]:
-    """Return every fault of a scenario, each with its place: of form, of names, of what waits for what.
+    """Return every error of a scenario, each with its place: schema, names, and dependencies.
 
     Parameters
     ----------
     data
-        What the file says.
+        Contents of the file.
     """
     if not isinstance(data, Mapping):
         return [((), f"a scenario is a mapping of keys to values, got {short(data)}")]
@@ -34,19 +34,19 @@ def scenario_faults(data: Any) -> list[tuple[Place, str]]:
         ends = (link.get("from"), link.get("to"))
         for key, end in zip(("from", "to"), ends, strict=True):
             if isinstance(end, str) and end not in devices:
-                complaints.append(((*keys, key), f"there is no device {end!r}.{did_you_mean(end, devices)}"))
+                complaints.append(((*keys, key), f"unknown device {end!r}.{did_you_mean(end, devices)}"))
         if isinstance(ends[0], str) and isinstance(ends[1], str):
             if ends[0] == ends[1]:
-                complaints.append((keys, f"a link from {ends[0]!r} to itself: what stays on a device costs nothing"))
+                complaints.append((keys, f"a link from {ends[0]!r} to itself: staying on a device costs nothing"))
             if ends in seen:
-                complaints.append((keys, f"a second link from {ends[0]!r} to {ends[1]!r}, as links.{seen[ends]}"))
+                complaints.append((keys, f"duplicate link from {ends[0]!r} to {ends[1]!r}, as links.{seen[ends]}"))
             seen.setdefault(ends, keys[1])  # type: ignore[arg-type]
     for keys, stage in _entries(data, "stages"):
         profiles = stage.get("profiles")
         for device in profiles if isinstance(profiles, Mapping) else ():
             if device not in devices:
                 hint = did_you_mean(str(device), devices)
-                complaints.append(((*keys, "profiles", device), f"there is no device {device!r}.{hint}"))
+                complaints.append(((*keys, "profiles", device), f"unknown device {device!r}.{hint}"))
     complaints += _waits(data, stages)
     caps = data.get("constraints")
     if isinstance(caps, Mapping) and caps.get("accuracy") is not None and "accuracy" not in data:
@@ -57,7 +57,10 @@ def scenario_faults(data: Any) -> list[tuple[Place, str]]:
         limit = thermal.get("limit_c") if isinstance(thermal, Mapping) else None
         if is_number(limit) and is_number(ambient) and not limit > ambient:
             complaints.append(
-                ((*keys, "thermal", "limit_c"), f"must lie above the {ambient!r} °C around it, got {limit!r}")
+                (
+                    (*keys, "thermal", "limit_c"),
+                    f"must be above the ambient temperature of {ambient!r} °C, got {limit!r}",
+                )
             )
     return in_order(complaints)
 
@@ -75,7 +78,7 @@ def _names(data: Mapping[str, Any], key: str, what: str, complaints: list[tuple[
         name = entry.get("name")
         if isinstance(name, str):
             if name in names:
-                complaints.append(((*keys, "name"), f"{what} {name!r} is there twice, first as {key}.{names[name]}"))
+                complaints.append(((*keys, "name"), f"duplicate {what} {name!r}, first as {key}.{names[name]}"))
             names.setdefault(name, keys[1])
     return names
 
@@ -91,11 +94,9 @@ def _waits(data: Mapping[str, Any], stages: Mapping[str, int]) -> list[tuple[Pla
             if not isinstance(other, str):
                 continue
             if other not in stages:
-                complaints.append(
-                    ((*keys, "after", index), f"there is no stage {other!r}.{did_you_mean(other, stages)}")
-                )
+                complaints.append(((*keys, "after", index), f"unknown stage {other!r}.{did_you_mean(other, stages)}"))
             elif other in listed[:index]:
-                complaints.append(((*keys, "after", index), f"{other!r} is there twice"))
+                complaints.append(((*keys, "after", index), f"duplicate {other!r}"))
             elif isinstance(name, str):
                 before[name].append(other)
     left = dict(before)
@@ -104,5 +105,5 @@ def _waits(data: Mapping[str, Any], stages: Mapping[str, int]) -> list[tuple[Pla
             del left[name]
     if left:
         names = ", ".join(map(repr, sorted(left)))
-        complaints.append((("stages",), f"stages wait for each other in a circle, or for one that does: {names}"))
+        complaints.append((("stages",), f"stages depend on each other in a cycle, or on one that does: {names}"))
     return complaints

@@ -1,4 +1,4 @@
-"""A chip as one resistance and one heat capacity: how warm it gets, and how often a plan may run for ever."""
+"""Thermal model of a chip as one resistance and one capacity: temperature, and sustained rate of a plan."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 def heating(power_w: float, seconds: float, *, resistance: float, capacity: float, start: float = 0.0) -> float:
-    """Return the temperature above the surroundings after a time at constant power, K.
+    """Return the temperature rise after a time at constant power, K.
 
     ``C dT/dt = P - T/R`` has the solution ``T = P R + (T0 - P R) exp(-t / (R C))``.
 
     Parameters
     ----------
     power_w
-        Heat, W.
+        Dissipated power, W.
     seconds
         Time, s.
     resistance, capacity
         K/W and J/K.
     start
-        Temperature above the surroundings at the beginning, K.
+        Initial temperature rise, K.
 
     Raises
     ------
@@ -48,15 +48,15 @@ def heating(power_w: float, seconds: float, *, resistance: float, capacity: floa
 
 
 def ripple_peak(energy_j: float, on_s: float, period_s: float, *, resistance: float, capacity: float) -> float:
-    """Return the highest temperature above the surroundings of a chip that is heated once in every period, K.
+    """Return the peak temperature rise of a chip with periodic heating, K.
 
-    An energy is spent evenly over `on_s`, then nothing until the period is over, for ever. The highest point,
-    at the end of each burst, is ``P R (1 - exp(-on/RC)) / (1 - exp(-period/RC))``.
+    The energy is spent evenly over `on_s`, then nothing until the end of the period, repeatedly. The peak, at the end
+    of each burst, is ``P R (1 - exp(-on/RC)) / (1 - exp(-period/RC))``.
 
     Parameters
     ----------
     energy_j, on_s, period_s
-        Heat of one burst, J, its length and the time from one to the next, s; the length is at most the period.
+        Heat of one burst, J, its duration and the period, s; the duration is at most the period.
     resistance, capacity
         K/W and J/K.
 
@@ -75,9 +75,9 @@ def ripple_peak(energy_j: float, on_s: float, period_s: float, *, resistance: fl
 
 
 def peak_temperatures(scenario: Scenario, placed: Placed, rate_hz: float) -> dict[str, float]:
-    """Return the highest temperature of every device with a thermal model when a plan runs for ever, °C.
+    """Return the peak temperature of every device with a thermal model when a plan runs continuously, °C.
 
-    All that a device does in a run is taken as one burst, which is warmer than the same heat in several.
+    All work of a device in a run is treated as one burst, which is warmer than several.
     """
     peaks = {}
     for device in scenario.devices:
@@ -95,7 +95,7 @@ def peak_temperatures(scenario: Scenario, placed: Placed, rate_hz: float) -> dic
 
 
 def holds_rate(scenario: Scenario, placed: Placed, rate_hz: float) -> bool:
-    """Whether a plan can run at a rate for ever: no device too busy, none too warm."""
+    """Whether a plan can sustain a rate: no device is overloaded or too warm."""
     if float(placed.bottleneck) / 1e3 * rate_hz > 1 + 1e-12:
         return False
     limits = {device.name: float(device.limit) for device in scenario.devices if device.limit is not None}
@@ -103,10 +103,10 @@ def holds_rate(scenario: Scenario, placed: Placed, rate_hz: float) -> bool:
 
 
 def sustained_rate(scenario: Scenario, placed: Placed) -> float:
-    """Return the highest rate, runs per second, at which a plan can run for ever as a pipeline.
+    """Return the highest rate, runs per second, that a plan can sustain as a pipeline.
 
-    The busiest device allows ``1 / bottleneck``; a chip with a thermal limit may allow less. Found by halving;
-    the rate that is returned never exceeds a limit.
+    The busiest device allows ``1 / bottleneck``; a chip with a thermal limit may allow less. Found by bisection; the
+    returned rate never exceeds a limit.
     """
     high = 1e3 / float(placed.bottleneck)
     if holds_rate(scenario, placed, high):

@@ -1,4 +1,4 @@
-"""What a plan says in sentences: caps, reasons, tables of text."""
+"""Sentences of a plan: caps, reasons, text tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CAPS = {
 
 
 def decimal_text(value: float | Fraction) -> str:
-    """Return a number with up to six digits after the point, none of them for show.
+    """Return a number with up to six decimals, without trailing zeros.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def decimal_text(value: float | Fraction) -> str:
 
 
 def cap_in_words(scenario: Scenario, name: str, limit: Fraction, least: Fraction | None) -> str:
-    """Return which cap it is, what it allows, and the least that is possible where that is known."""
+    """Return a cap in words: its limit, and the least feasible value if known."""
     kind, _, device = name.partition(" ")
     words, unit = _CAPS[kind]
     text = f"{words.format(device)}: at most {decimal_text(limit)} {unit}"
@@ -42,9 +42,9 @@ def cap_in_words(scenario: Scenario, name: str, limit: Fraction, least: Fraction
 
 
 def why(result: PlanResult) -> tuple[str, ...]:
-    """Return what speaks for the best placement."""
+    """Return the justification of the best placement."""
     if not result.placements:
-        return tuple(f"No placement is allowed by {text}." for text in result.binding)
+        return tuple(f"No placement meets {text}." for text in result.binding)
     best, scenario = result.placements[0], result.scenario
     placed = best.placed
     words = {
@@ -52,7 +52,7 @@ def why(result: PlanResult) -> tuple[str, ...]:
         "efficiency": f"No placement within the caps takes less than {decimal_text(placed.energy)} mJ.",
         "balanced": f"The score is {result.weight:g} × time / least time + "
         f"{1 - result.weight:g} × energy / least energy; "
-        "1 is a placement that is best in both.",
+        "1 means optimal in both.",
         "throughput": f"No placement within the caps has a busiest device below {decimal_text(placed.bottleneck)} ms.",
     }
     if result.optimal:
@@ -70,7 +70,7 @@ def why(result: PlanResult) -> tuple[str, ...]:
             f"{_counted(placed.switches, 'change')} of device cost{'s' * (placed.switches == 1)} "
             f"{decimal_text(moved)} ms, "
             f"{100 * float(moved / placed.latency):.1f} % of the "
-            "time; what a transfer costs is billed to the stage that receives it."
+            "time; transfers are attributed to the receiving stage."
         )
     for cap, used, unit in (("latency_ms", placed.latency, "ms"), ("energy_mj", placed.energy, "mJ")):
         limit = scenario.cap(cap)

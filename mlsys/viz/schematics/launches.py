@@ -45,15 +45,17 @@ def launches(ax: Axes, launch: Quantity, kernels: Mapping[str, Quantity], count:
         line = launch_timeline(launch, [length] * count)
         step, total = launch.m_as(unit), line.time.m_as(unit)
         note(ax, 0, floor + 3.1, _title(title, line.busy.m_as(unit) / total), color=COLORS["primary"])
-        for index, (asked, begun, ended) in enumerate(zip(line.asked, line.begun, line.ended, strict=True), start=1):
-            launched, start, stop = (at.m_as(unit) for at in (asked, begun, ended))
+        for index, (launched, started, ended) in enumerate(
+            zip(line.launched, line.started, line.ended, strict=True), start=1
+        ):
+            launched, start, stop = (at.m_as(unit) for at in (launched, started, ended))
             box(ax, (launched - step, floor + 1.6), (step, 0.9), str(index), "Orange", hatch="///", role="launch")
             box(ax, (start, floor), (stop - start, 0.9), str(index), "Blue", role="kernel")
             arrow(ax, (launched, floor + 1.6), (start, floor + 0.92), COLORS["primary"], head=7)
         right = max(right, total)
         note(ax, 0, floor + 2.05, "host  ", ha="right")
         note(ax, 0, floor + 0.45, "device  ", ha="right")
-        end = line.asked[-1].m_as(unit)
+        end = line.launched[-1].m_as(unit)
         if end < total:  # where a host that does not wait believes to be done
             ax.plot([end, end], [floor - 0.35, floor + 2.7], color=COLORS["RedLine"], linestyle="--", linewidth=1.3)
             if total - end > right / 4:

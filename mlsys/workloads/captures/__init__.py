@@ -1,7 +1,7 @@
-"""Networks of the catalogue as they were captured from their PyTorch code, with batch, sequence and image left free.
+"""Networks of the catalogue as captured from their PyTorch code, with batch, sequence and image left free.
 
-One file a network, made by ``make captures`` and read without torch: graph, shapes and formats, no weights.
-A test captures them anew and compares every count.
+One file per network, made by ``make captures`` and read without torch: graph, shapes and formats, no weights. A test
+captures them again and compares every count.
 """
 
 from mlsys.workloads.captures.store import has_capture, stored_template

@@ -1,4 +1,4 @@
-"""The files of captured networks, by name of the recipe."""
+"""Files of captured networks, by name of the recipe."""
 
 import functools
 import gzip
@@ -19,7 +19,7 @@ def file_of(recipe: str, precision: str = WIDE) -> Any:
 
 
 def has_capture(recipe: str) -> bool:
-    """Tell whether a recipe's capture is stored.
+    """Return whether a recipe's capture is stored.
 
     Examples
     --------
@@ -31,10 +31,10 @@ def has_capture(recipe: str) -> bool:
 
 @functools.lru_cache(maxsize=48)
 def stored_template(recipe: str, precision: str = WIDE) -> Template:
-    """Return a stored capture in a number format, sizes left free.
+    """Return a stored capture in a number format, with free sizes.
 
-    Some code converts to the format of its weights, which costs nothing where that is FP32: such
-    networks are stored twice, as captured in FP32 and in FP16.
+    Some code converts values to the format of its weights, at no cost if that is FP32: such networks are stored twice,
+    as captured in FP32 and in FP16.
 
     Raises
     ------

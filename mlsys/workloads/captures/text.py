@@ -1,4 +1,4 @@
-"""A captured network as JSON text and back."""
+"""Serialisation of captured networks as JSON."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ from mlsys.workloads.totals import Held
 
 
 def as_text(template: Template) -> str:
-    """Return a captured network as JSON; :func:`from_text` reads it back.
+    """Return a captured network as JSON; :func:`from_text` is its inverse.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def as_text(template: Template) -> str:
         return words.setdefault(text, len(words))
 
     def plain(value: Any) -> Any:
-        """Return a list for a tuple, and an object of one key for a tensor, by its number, or an unknown size."""
+        """Return tuples as lists, and a tensor (by its number) or an unknown size as an object with one key."""
         if isinstance(value, Tensor):
             return {"T": tensors.setdefault(value, len(tensors))}
         if isinstance(value, Unknown):
@@ -66,7 +66,7 @@ def as_text(template: Template) -> str:
 
 
 def from_text(text: str) -> Template:
-    """Return the captured network that :func:`as_text` wrote."""
+    """Return the captured network from the text of :func:`as_text`."""
     record = json.loads(text)
     template = Template(
         record["name"],
@@ -76,7 +76,7 @@ def from_text(text: str) -> Template:
         {name: tuple(symbols) for name, symbols in record["free"].items()},
         record["fixed"],
     )
-    tensors: list[Tensor] = []  # one object for all places that it stands in
+    tensors: list[Tensor] = []  # one object for all its occurrences
 
     def made(value: Any) -> Any:
         if type(value) is list:

@@ -61,7 +61,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (folder / "s.yaml").write_text("models: [lenet5]\ndevices: [T4]\n")
     environment = {**os.environ, "MLSYS_DEVICES": "devices", "MLSYS_PERTURB": "T4/power/tdp=1.5"}
     done = subprocess.run(
-        [sys.executable, "-c", RUN.replace("as mine.yaml", "mine.yaml has it"), "nothing"],
+        [sys.executable, "-c", RUN.replace("as mine.yaml", "mine.yaml, not by the catalogue"), "nothing"],
         input="\n".join(FORMS), capture_output=True, text=True, env=environment, cwd=folder, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -121,12 +121,20 @@ def test_a_folder_of_devices_that_is_none_is_refused_in_one_line() -> None:
 @pytest.mark.parametrize(
     ("device", "setting", "said"),
     [
-        ("A10O", "compiled network on GPU", "is not used: there is no twin 'A10O'. Did you mean"),
-        ("A100", "compiled network on GPU", "is not used: it is of 'A100'. Write the twin's own name into it"),
-        ("T4", "compiled network on GPU", "is not used: it is of T4, which is no device of this answer"),
-        ("A100_80GB", "abacus", "is used in part: no estimate knows the settings 'abacus'"),
-        ("A100_80GB", "stream on GPU", "is not used: it measured stream on GPU, and this is compiled network on GPU"),
-        ("A100_80GB", "compiled network on GPU", "estimates of A100_80GB are calibrated by"),
+        ("A10O", "compiled network on GPU", "is not used: unknown device 'A10O'. Did you mean"),
+        (
+            "A100",
+            "compiled network on GPU",
+            "is not used: 'A100' is not an id of a device. Write device: A100_80GB in the file",
+        ),
+        ("T4", "compiled network on GPU", "is not used: it calibrates T4, which is not a device of this answer"),
+        ("A100_80GB", "abacus", "is used in part: unknown settings 'abacus'"),
+        (
+            "A100_80GB",
+            "stream on GPU",
+            "is not used: it calibrates stream on GPU, and this answer is for compiled network on GPU",
+        ),
+        ("A100_80GB", "compiled network on GPU", "estimates for A100_80GB are calibrated by"),
     ],
 )
 def test_a_calibration_that_plays_no_part_says_so(
