@@ -201,4 +201,4 @@ def test_power_left_out_is_that_of_the_device() -> None:
 
 def test_a_device_whose_power_nobody_knows_needs_one() -> None:
     told = dict(faults({**MODELLED, "latency": {"source": "modelled", "device": "A100"}}))
-    assert "no power at work is known of A100 or its class. Give static_w and dynamic_w" in told[("power",)]
+    assert "no power under load is known for A100 or its class. Give static_w and dynamic_w" in told[("power",)]
