@@ -66,7 +66,7 @@ def test_every_fault_in_one_pass_with_its_line(tmp_path: Path) -> None:
         ({"latency": {"device": "RaspberryPi4"}}, "applies to `source: modelled`"),
         ({"power": {"measured": [{"clock_mhz": 1, "time_ms": 1, "energy_mj": 1}]}}, "two clocks"),
         ({"power": {"dynamic_w": {"fp32": 1}}}, "no power for fp16"),
-        ({"network": "gpt3"}, "only counted"),
+        ({"network": "gpt3"}, "has counts but no graph"),
         ({"clocks": []}, "must not be empty"),
         ({"seed": -1}, "whole number from 0"),
         ({"seed": True}, "whole number"),
@@ -201,4 +201,4 @@ def test_power_left_out_is_that_of_the_device() -> None:
 
 def test_a_device_whose_power_nobody_knows_needs_one() -> None:
     told = dict(faults({**MODELLED, "latency": {"source": "modelled", "device": "A100"}}))
-    assert "no power at work is known of A100 or its class. Give static_w and dynamic_w" in told[("power",)]
+    assert "no power under load is known for A100 or its class. Give static_w and dynamic_w" in told[("power",)]
