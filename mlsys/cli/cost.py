@@ -67,18 +67,18 @@ def cost(machine: str, hours: float, lifetime: Quantity | None, as_json: bool, a
         mlsys cost DGX_H100 --utilisation 0.6 --provider Lambda --electricity '0.12 USD/kWh'
     """  # noqa: D301
     from mlsys.api.cost import cost as costs
-    from mlsys.models.own import own_numbers
     from mlsys.models.prices import device_and_chips
+    from mlsys.models.user_overrides import user_overrides
     from mlsys.units import Q_
 
     one_form(as_json, as_csv)
     kept: dict[str, Any] = {} if lifetime is None else {"lifetime": lifetime}
     answer = costs(machine, Q_(hours, "hour"), **kept, **options)
-    own = own_numbers([device_and_chips("cost", answer.machine)[0]])
+    overrides = user_overrides([device_and_chips("cost", answer.machine)[0]])
     if as_json:
-        print_record(answer.record(), own)
+        print_record(answer.record(), overrides)
     elif as_csv:
-        print_csv(answer.rows(), own=own)
+        print_csv(answer.rows(), overrides=overrides)
     else:
         say(answer.explain())
-        say_overrides(own)
+        say_overrides(overrides)

@@ -26,7 +26,7 @@ def serving_page(result: ServingResult) -> str:
     notes = "".join(f"<li>{html.escape(line)}</li>" for line in result.assumptions)
     parts = [
         f"<p>{html.escape(result.workload)}</p>",
-        wide_table("Latency over all requests.", table.heads, table.rows),
+        wide_table("Latency over all requests.", table.columns, table.rows),
         *(f"<p>{html.escape(line)}</p>" for line in body),
         f"<h2>Share of the requests by latency</h2>\n<figure>{_picture(result)}</figure>",
         f"<h2>Assumptions</h2>\n<ul>{notes}</ul>",

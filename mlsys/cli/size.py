@@ -110,7 +110,7 @@ def size(
         mlsys size llama-3-70b --find 'TPOT<30 ms, TTFT<1 s' --requests 5/s --prompt 1000 --output 500
     """  # noqa: D301
     from mlsys.api.size import size as sized
-    from mlsys.models.own import own_numbers
+    from mlsys.models.user_overrides import user_overrides
 
     one_form(as_json, as_csv)
     if limits is not None:
@@ -123,19 +123,19 @@ def size(
         refuse_unused("needs a machine; name one with --on", needing)
     sizing = sized(model, name, option="--{}", **options)
     devices = [sizing.best.system.device] if sizing.best is not None else []
-    own = own_numbers(devices, estimates=bool(devices))
+    overrides = user_overrides(devices, estimates=bool(devices))
     if page_file is not None:
         from mlsys.cli.size_page import size_page
 
         with together() as files:
-            files.text(page_file, size_page(sizing, own))
+            files.text(page_file, size_page(sizing, overrides))
     if as_json:
-        print_record(sizing.record(), own)
+        print_record(sizing.record(), overrides)
     elif as_csv:
-        print_csv(sizing.layout_rows(), own=own)
+        print_csv(sizing.layout_rows(), overrides=overrides)
     else:
         say(sizing.explain())
-        say_overrides(own)
+        say_overrides(overrides)
         if page_file is not None:
             say(f"written: {page_file}", err=True)
 

@@ -13,7 +13,7 @@ from mlsys.models.inference.words import amount, summary
 _LAYOUTS, _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 8, 640, 380, 70, 50
 
 
-def size_page(sizing: Sizing, own: Sequence[str] = ()) -> str:
+def size_page(sizing: Sizing, overrides: Sequence[str] = ()) -> str:
     """Return the page: the summary, the Pareto front of latency against cost, layouts, the curve and assumptions."""
     points = choices(sizing, _LAYOUTS)
     front = pareto_front(points)
@@ -29,8 +29,8 @@ def size_page(sizing: Sizing, own: Sequence[str] = ()) -> str:
         f"<h2>Layouts</h2>\n{_layouts(sizing)}",
         f"<h2>Assumptions</h2>\n<ul>{notes}</ul>",
     ]
-    if own:
-        parts.append(f"<p><b>Numbers of your own</b>: {html.escape('; '.join(own))}</p>")
+    if overrides:
+        parts.append(f"<p><b>User overrides</b>: {html.escape('; '.join(overrides))}</p>")
     return whole_page(f"{sizing.model} on {sizing.device}", parts)
 
 

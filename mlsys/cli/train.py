@@ -113,15 +113,15 @@ def train(
     Nothing is fitted to published runs; 80 % of those compared took 0.9 to 1.3 times the estimate.
     """  # noqa: D301
     from mlsys.api.train import train as trained
-    from mlsys.models.own import own_numbers
+    from mlsys.models.user_overrides import user_overrides
 
     one_form(as_json, as_csv)
     plan = trained(model, name, layout=layout, schedule="gpipe" if gpipe else None, **options)
-    own = own_numbers([plan.result.chip])
+    overrides = user_overrides([plan.result.chip])
     if as_json:
-        print_record(plan.record(), own)
+        print_record(plan.record(), overrides)
     elif as_csv:
-        print_csv(plan.rows(), own=own)
+        print_csv(plan.rows(), overrides=overrides)
     else:
         say(plan.explain())
-        say_overrides(own)
+        say_overrides(overrides)

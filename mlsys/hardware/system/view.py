@@ -5,12 +5,12 @@ from typing import ClassVar
 
 from mlsys.hardware.system.model import Link, System
 from mlsys.hardware.view import MachineView, view
-from mlsys.hardware.view_parts import Amount, Part
+from mlsys.hardware.view_parts import Amount, MachinePart
 from mlsys.units import Quantity
 
 
 @dataclass(frozen=True, slots=True)
-class FabricView(Part):
+class FabricView(MachinePart):
     """One link of a system, one direction, per chip.
 
     Examples
