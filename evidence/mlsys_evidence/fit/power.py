@@ -202,7 +202,10 @@ def _energy_checks() -> tuple[EnergyCheck, ...]:
     for row in rows:
         if not typed(row).has("energy") or row.unit not in _JOULES:
             continue
-        twin = Hardware[typed(row).board]
+        name = typed(row).board or typed(row).device
+        if not name:
+            continue
+        twin = Hardware[name]
         left, seen = _time_of(row, unseen), _time_of(row, known)
         if left is None or seen is None or twin.id not in factors.get(twin.kind, {}):
             continue
