@@ -67,6 +67,5 @@ def test_the_command_of_the_measurements_says_what_to_install(words: tuple[str, 
     told = alone(command(*words), tmp_path)
     assert told.returncode == 1 and told.stdout == ""
     assert told.stderr.strip().splitlines() == [
-        "Error: validate: the measurements are a distribution of their own, which is not installed. "
-        "Type: pip install mlsys-evidence"
+        "Error: validate: needs a separate distribution, which is not installed. Type: pip install mlsys-evidence"
     ]

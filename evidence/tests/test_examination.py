@@ -175,7 +175,7 @@ def test_scores_are_those_of_each_row_by_hand(number: int) -> None:
 
 
 def test_the_table_of_all_sets_blind_answers_beside_todays() -> None:
-    lines = [dict(zip(examinations_table().heads, row, strict=True)) for row in examinations_table().rows]
+    lines = [dict(zip(examinations_table().columns, row, strict=True)) for row in examinations_table().rows]
     assert [(line["number"], line["told"]) for line in lines] == [
         (number, told) for number in held_examinations() for told in ("blind", "today")
     ]

@@ -46,7 +46,7 @@ def test_sources_that_cannot_be_redistributed_give_single_facts_only() -> None:
         (GOOD.replace("0.01", "0.01 ms"), "got '0.01 ms': write 0.01, and the unit in its own column"),
         (GOOD.replace("GPU,1,GEMM", "GPU,two,GEMM"), "`n_devices` must be a whole number above zero"),
         (GOOD.replace("NVIDIA T4", ""), "`device` must not be empty"),
-        (GOOD + ",more", "wanted 13 cells"),
+        (GOOD + ",more", "expected 13 cells, as in the first line, got 14"),
     ],
 )
 def test_a_bad_row_is_named_with_its_line(tmp_path: Path, line: str, says: str) -> None:
@@ -146,5 +146,5 @@ def test_measure_takes_a_jetson_for_a_machine_with_a_gpu(monkeypatch: pytest.Mon
 
 
 def test_columns_that_differ_by_capitals_alone_are_told_so(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="line 1: write the names of columns in small letters: device, "):
+    with pytest.raises(ValueError, match="line 1: write column names in lower case: device, "):
         read_rows(write(tmp_path, GOOD, heads=HEADS.title()))

@@ -74,10 +74,10 @@ def test_streams_are_read_alike(operator: str, arrays: str) -> None:
     ("change", "reason"),
     [
         ({"network": "resnet5O"}, "resnet50"),
-        ({"device": "L999"}, "no twin of L999"),
+        ({"device": "L999"}, "no L999 in the catalogue"),
         ({"stack": "egaer"}, "Did you mean 'eager'"),
         ({"batch": "micro 4"}, "`batch` must be a whole number"),
-        ({"stack": ""}, "`stack` must say"),
+        ({"stack": ""}, "`stack` must name the software"),
         ({"precision": "fp13"}, "`precision` must be fp32"),
         ({"unit": "GB/s"}, "not a time or a rate"),
         ({"network": "", "operator": "add"}, "`elements` must be"),

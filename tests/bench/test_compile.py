@@ -81,7 +81,7 @@ def test_a_real_compilation_or_the_reason_why_there_is_none() -> None:
     assert result.error <= 1e-5
     assert result.compile_seconds > 0
     assert CompileResult.from_record(json.loads(json.dumps(result.record()))).model == "mlp"
-    assert "kernels: 3 eager, 3 compiled (1 generated, 2 of libraries)" in result.explain()
+    assert "kernels: 3 eager, 3 compiled (1 generated, 2 in libraries)" in result.explain()
 
 
 def test_without_a_compiler_one_sentence_says_what_to_install() -> None:
@@ -147,7 +147,7 @@ def test_what_the_compiler_raises_becomes_one_line(monkeypatch: pytest.MonkeyPat
 def test_a_model_that_falls_back_as_a_whole_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     module, inputs = mlp()
     fake_compiler(monkeypatch, lambda *given: (module(inputs), [], 1.0))
-    with pytest.raises(CompileFailedError, match="nothing of 'Sequential' was compiled"):
+    with pytest.raises(CompileFailedError, match="no part of 'Sequential' was compiled; all of it fell back"):
         compile_bench(module, inputs, rates=RATES)
 
 

@@ -160,7 +160,7 @@ def test_a_number_format_that_is_slow_here_keeps_its_own_factor(
 
 def test_what_the_rows_leave_open_is_said(tmp_path: Path) -> None:
     large = calibrate(read_rows(written(tmp_path / "large.csv", stream_rows(0.7))))
-    assert any("what a kernel costs to start: add a small size" in words for words in large.untold)
+    assert any("the launch cost of a kernel: add a small size" in words for words in large.untold)
     assert any("the attained arithmetic rate" in words for words in large.untold)
     assert not any("the attained bandwidth" in words for words in large.untold)
 
@@ -209,7 +209,7 @@ def test_a_file_that_is_no_calibration_is_refused(tmp_path: Path, monkeypatch: p
     path = tmp_path / "wrong.yaml"
     path.write_text("colour: red\n")
     monkeypatch.setenv(CALIBRATION, str(path))
-    with pytest.raises(ValueError, match="there is no file"):
+    with pytest.raises(ValueError, match="not a calibration file of mlsys"):
         parameters_of("stream on GPU", "L4")
     monkeypatch.setenv(CALIBRATION, str(tmp_path / "absent.yaml"))
     with pytest.raises(ValueError, match="no file"):
@@ -309,7 +309,7 @@ def test_a_part_of_a_processor_is_told(tmp_path: Path, device: str, warned: bool
     torch.set_num_threads(2)  # the fixture sets it back
     outcome = CliRunner().invoke(main, ["measure", "--device", device, "--out", str(tmp_path / "mine.csv")])
     assert outcome.exit_code == 0, outcome.output
-    assert ("2 threads, and AMD EPYC 9654 has 96 cores" in outcome.output) == warned
+    assert ("2 threads, but AMD EPYC 9654 has 96 cores" in outcome.output) == warned
 
 
 @pytest.mark.usefixtures("at_once")
@@ -525,7 +525,7 @@ def test_what_validate_cannot_read_is_told_with_its_line(tmp_path: Path) -> None
         every: (1, "line 2: 209.414 TB/s would take"),
         misspelt: (1, "unknown column 'softwear'. Did you mean 'software'?"),
         more: (0, "line 1: columns that are not read: colour"),
-        semicolons: (1, "line 1: the cells stand between semicolons"),
+        semicolons: (1, "line 1: the cells are separated by semicolons"),
     }
     for path, (code, words) in wanted.items():
         outcome = CliRunner().invoke(main, ["validate", "--data", str(path)])

@@ -89,7 +89,7 @@ def test_records_are_the_twins_numbers() -> None:
 def test_every_recorded_value_is_counted_once_by_its_grade() -> None:
     table = confidence(Hardware)
     assert table.rows[-1][-1] == sum(len(device.recorded()) for device in Hardware)
-    for column in range(1, len(table.heads)):
+    for column in range(1, len(table.columns)):
         assert table.rows[-1][column] == sum(row[column] for row in table.rows[:-1])
     assert all(row[-1] == sum(row[1:-1]) for row in table.rows)
 
