@@ -1,20 +1,22 @@
 """``mlsys collective``: what a collective operation takes on a system."""
 
 import re
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
 from mlsys.choices import Collective, CollectiveAlgorithm, CollectiveLibrary
 from mlsys.cli.common import one_form, print_csv, print_record, say, speak_plainly
 from mlsys.cli.parameters import QuantityType, Whole
-from mlsys.units import Quantity
+
+if TYPE_CHECKING:
+    from mlsys.units import Quantity
 
 
 class SizeType(QuantityType):
     """Bytes with their unit, with or without a space between: ``"1 GB"``, ``"1GB"``."""
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Quantity:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> "Quantity":
         """Return the quantity that ``value`` writes, or fail in one line."""
         return super().convert(re.sub(r"^([0-9.,]*[0-9])([A-Za-z]+)$", r"\1 \2", str(value)), param, ctx)
 
@@ -45,7 +47,7 @@ def complete_system(ctx: click.Context, param: click.Parameter, incomplete: str)
 @speak_plainly
 def collective(
     operation: Collective,
-    size: Quantity,
+    size: "Quantity",
     system: str,
     chips: int | None,
     nodes: int | None,
