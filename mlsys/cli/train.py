@@ -80,11 +80,23 @@ def complete_system(ctx: click.Context, param: click.Parameter, incomplete: str)
 @click.option("--recompute", type=click.Choice(get_args(Recompute)), help="In the backward pass.")
 @click.option("--zero", type=Whole(min=0, max=3), help="Stage of ZeRO; 3 is FSDP.")
 @click.option("--precision", default="bf16", show_default=True, help="Number format of the products.")
-@click.option("--optimizer", type=click.Choice(get_args(Optimizer)), default="adam", show_default=True)
+@click.option(
+    "--optimizer",
+    type=click.Choice(get_args(Optimizer)),
+    default="adam",
+    show_default=True,
+    help="Update rule of the weights.",
+)
 @click.option(
     "--gradients", type=click.Choice(get_args(GradientFormat)), default="fp32", show_default=True, help="Kept so."
 )
-@click.option("--attention", type=click.Choice(get_args(AttentionKernel)), default="flash", show_default=True)
+@click.option(
+    "--attention",
+    type=click.Choice(get_args(AttentionKernel)),
+    default="flash",
+    show_default=True,
+    help="Fused kernels that store no scores, or standard ones that do.",
+)
 @click.option(
     "--overlap",
     type=click.Choice(get_args(Overlap)),
