@@ -38,6 +38,9 @@ COMMANDS = {
     "validate": ("validate --data IN --csv OUT", ".csv"),
     "explain guide": ("explain guide IN --within 50 --markdown OUT", ".jsonl"),
     "compile-bench": ("compile-bench net:make --output OUT", ".py"),
+    "size": ("size IN --on T4 --html OUT", ".json"),
+    "size --calibration": ("size llama-3-8b --on T4 --calibration IN --html OUT", ".yaml"),
+    "serve-sim": ("serve-sim llama-3-8b --on H100 --trace IN --html OUT", ".csv"),
 }
 
 
