@@ -140,7 +140,8 @@ class OperatorGraph:
                 yield f"value {named} has the role {value.role!r}. Roles: {', '.join(ROLES)}"
             if (value.role == "made") != (value.producer is not None):
                 yield (
-                    f"value {named} has the role {value.role!r} and producer {value.producer}: only made ones have it"
+                    f"value {named} has the role {value.role!r} and producer {value.producer}: "
+                    "values that are made have a producer, and no others"
                 )
             first = -1 if value.producer is None else value.producer
             users = value.consumers

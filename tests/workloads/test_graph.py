@@ -288,7 +288,7 @@ def test_a_network_written_by_hand_has_no_edges() -> None:
         ((Value("a", "made", 4, producer=1, consumers=(0,)),), "'a' is read by an operator that runs before 1"),
         ((Value("a", "made", 4, producer=0, consumers=(0,)),), "'a' is read by an operator that runs before 0"),
         ((Value("a", "input", 4, consumers=(2,)),), "names an operator that does not exist; indices are 0 to 1"),
-        ((Value("a", "made", 4),), "has the role 'made' and the producer None"),
+        ((Value("a", "made", 4),), "has the role 'made' and producer None"),
         ((Value("a", "weight", 4, producer=0),), "has the role 'weight' and producer 0"),
         ((Value("a", "activation", 4, producer=0),), "has the role 'activation'. Roles: input, weight, constant, made"),
         ((Value("a", "input", 4), Value("a", "input", 4)), "has duplicate value names"),

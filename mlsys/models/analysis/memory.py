@@ -63,7 +63,7 @@ def memory_need(network: Network, device: Device, precision: str, loaded: Networ
     >>> from mlsys import Hardware
     >>> from mlsys.workloads import zoo
     >>> print(memory_need(zoo.network("resnet50"), Hardware.Cloud.T4, "fp16"))
-    53.52 MB needed at least, 16 GB there
+    needs at least 53.52 MB, 16 GB available
     """
     size = element_size(precision).m_as("byte")
     arrays = network.arrays
