@@ -95,7 +95,7 @@ def test_macs_and_flops_take_the_same_time(machine: Device) -> None:
 def test_fp32_data_may_compute_in_tf32_but_not_in_fp16(machine: Device) -> None:
     assert_quantity_close(roofline(machine, work(50, 1, "fp32")).time, Q_(10, "s"))
     assert_quantity_close(roofline(machine, work(50, 1, "fp32"), Mapping(compute_precision="tf32")).time, Q_(1, "s"))
-    with pytest.raises(ArgumentError, match=r"were counted in fp32\. Make the operator with precision='fp16'"):
+    with pytest.raises(ArgumentError, match=r"were counted in fp32\. Build the operator with precision='fp16'"):
         roofline(machine, work(50, 1, "fp32"), Mapping(compute_precision="fp16"))
 
 
@@ -174,7 +174,7 @@ def test_a_captured_network_says_what_is_fused_in_which_format_and_at_which_size
     network = load("resnet50", batch=32, precision="fp16")
     alone, fused = (roofline(Hardware.Cloud.A100, each) for each in (network, fuse(network)))
     assert alone.assumptions[-1].startswith(
-        "174 operators, each a kernel of its own; batch 32, image 224, fp16. mlsys.ana"
+        "174 operators, each a separate kernel; batch 32, image 224, fp16. mlsys.ana"
     )
     assert fused.assumptions[-1] == "56 kernels for 174 operators, fused by the caller; batch 32, image 224, fp16"
     by_hand = roofline(Hardware.Cloud.A100, Network("mine", (gemm(64, 64, 64),)))

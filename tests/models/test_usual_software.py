@@ -110,7 +110,7 @@ def test_commands_sweeps_and_python_ask_alike(phase: str | None, kind: str, tmp_
 def test_software_and_what_is_counted_are_told() -> None:
     asked = ["llama-3-8b", "--phase", "decode"]
     beside = CliRunner().invoke(main, ["compare", *asked, "--devices", "A100,Apple_M2"]).output
-    assert "software: compiled llm decode on GPU, llama.cpp llm decode on SoC; --software names another" in beside
+    assert "software: compiled llm decode on GPU, llama.cpp llm decode on SoC; choose another with --software" in beside
     assert "tokens/s" in beside and "samples/s" not in beside
     alone = CliRunner().invoke(main, ["analyze", *asked, "--device", "A100"]).output
     rate = next(line.split() for line in alone.splitlines() if line.startswith("  rate"))

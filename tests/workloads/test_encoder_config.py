@@ -99,7 +99,7 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"model_type": "vit", "patch_size": 15}, {}, "`image_size` is 224, no multiple of the `patch_size` 15"),
     ({"model_type": "vit"}, {"image": 384}, "for images of side 224 takes no others"),
     ({"model_type": "t5", "feed_forward_proj": "gated-swish-gelu"}, {}, "`feed_forward_proj` is 'gated-swish-gelu'"),
-    ({"model_type": "t5"}, {"phase": "decode"}, "`phase` is for the decoder language models"),
+    ({"model_type": "t5"}, {"phase": "decode"}, "`phase` applies to decoder language models"),
     ({"model_type": "whisper"}, {"sequence": 449}, "must be at most 448"),
     ({"model_type": "whisper", "d_model": 100}, {}, "`d_model` is 100, no multiple of the 6"),
 ]

@@ -294,12 +294,12 @@ def test_what_does_not_fit_is_refused_in_a_line() -> None:
     for text, name, sizes in (
         ("positions 0 to 64 are looked up in a table of 64", "decoder", {"sequence": 65}),
         ("the operator conv2d does not fit tensors of", "pixels", {"image": 2}),
-        ("inputs of a batch of 0", "nothing", {}),
+        ("has inputs with a batch of 0", "nothing", {}),
         ("--shape has a batch of 4, --batch is 3", "row", {"batch": 3, "shape": (4, 8)}),
         ("axis 2 of input 2 (10) and axis 2 of input 3 (10) among them", "tail", {"sequence": 50}),
         ("Write the step under `with torch.enable_grad():`", "frozen", {}),
         ("--image conflicts with --shape", "pixels", {"image": 8, "shape": (1, 8, 8, 3)}),
-        ("--shape is for a module with one input", "parts", {"shape": (4, 8)}),
+        ("--shape applies to modules with one input", "parts", {"shape": (4, 8)}),
     ):
         with pytest.raises(ArgumentError) as caught:
             made(name, **sizes)

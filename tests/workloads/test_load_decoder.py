@@ -88,7 +88,7 @@ def test_formats_of_what_has_none_are_refused(tmp_path: Path) -> None:
         load("llama-3-8b", weight_format="q4_9")
     with pytest.raises(UnknownNameError, match="`kv_format`: .*'fp9'"):
         load("llama-3-8b", kv_format="fp9")
-    with pytest.raises(ArgumentError, match="`weight_format` is for a network that is loaded by name"):
+    with pytest.raises(ArgumentError, match="`weight_format` applies to networks loaded by name"):
         flops(load("llama-3-8b"), weight_format="int8")
 
 

@@ -86,7 +86,7 @@ FAULTS: dict[str, tuple[ModelProto, Sequence[str]]] = {
     ),
     "channels last": (
         model([node("Conv", ["x", "w"], ["y"], name="stem")], [weight("w", 32, 3, 3, 3)], (1, 160, 160, 3)),
-        ["'stem' (Conv)", "takes 3 channels", "has 160"],
+        ["'stem' (Conv)", "needs 3 channels", "has 160"],
     ),
     "transposed twice": (
         model(
@@ -94,7 +94,7 @@ FAULTS: dict[str, tuple[ModelProto, Sequence[str]]] = {
             [weight("w", 32, 3, 3, 3)],
             (1, 3, 160, 160),
         ),
-        ["Conv", "takes 3 channels", "has 160"],
+        ["Conv", "needs 3 channels", "has 160"],
     ),
     "product": (model([node("MatMul", ["x", "w"], ["y"])], [weight("w", 4, 5)]), ["MatMul", "2 × 3", "4 × 5"]),
     "gemm": (model([node("Gemm", ["x", "w"], ["y"])], [weight("w", 4, 5)]), ["Gemm", "2 × 3", "4 × 5"]),

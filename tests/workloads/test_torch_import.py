@@ -451,7 +451,7 @@ BATCH = {"batch": 0}
         ),
         (lambda: load("resnet50", sequence=8), r"`sequence` does not apply to 'resnet50'"),
         (lambda: load("mlp", image=8), r"`image` does not apply to 'mlp', whose input has one size"),
-        (lambda: load("bert-base", sequence=513), r"at most 512, the positions that bert-base has learned"),
+        (lambda: load("bert-base", sequence=513), r"at most 512, the positions learned by bert-base, got 513"),
         (lambda: load("gpt2", batch=1.5), r"`batch` must be a whole number"),
     ],
 )

@@ -172,7 +172,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     for make, complaint in (
         (
             lambda: Workload.from_hf_config(tmp_path / "absent.json"),
-            r"there is no file .* Names of models are not looked up",
+            r"there is no file .* Model names are not looked up",
         ),
         (lambda: Workload.from_hf_config(tmp_path / "broken.json"), r"not readable as JSON"),
         (lambda: Workload.from_hf_config(3), r"must be a transformers configuration, its dict, or the path"),

@@ -548,7 +548,7 @@ def test_what_cannot_be_is_refused(config: object, said: str, tmp_path: Path) ->
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 def test_learned_positions_have_an_end(phase: Any, tmp_path: Path) -> None:
     path = written(tmp_path, GPT2 | {"n_positions": 128})
-    with pytest.raises(ArgumentError, match="`sequence` must be at most 128, the positions that GPT2LMHeadModel has"):
+    with pytest.raises(ArgumentError, match="`sequence` must be at most 128, the positions learned by GPT2LMHeadModel"):
         load(path, sequence=200, phase=phase)
     assert load(path, phase=phase).sizes["sequence"] == 128
     assert load(path, precision="fp64").stored_as("fp16").weight_bytes == load(path, precision="fp16").weight_bytes
