@@ -28,7 +28,7 @@ def faults(data: object) -> list[tuple[Place, str]]:
     --------
     >>> faults({"network": "small-cnn", "batch": 0, "clocks": [1.0, 1]})
     [(('batch',), 'must be a whole number from 1 to 65536, got 0'),
-     (('clocks', 1), 'is there twice, first as clocks.0')]
+     (('clocks', 1), 'is a duplicate of clocks.0')]
     """
     if not isinstance(data, Mapping):
         return [((), "a configuration is a mapping of keys to values")]

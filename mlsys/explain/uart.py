@@ -159,8 +159,8 @@ def read_capture(lines: Iterable[str], where: str = "capture", *, skip_malformed
     >>> read_capture(["m-clock-[1000000]", "0,total,10,20O0,,,2.000,"])
     Traceback (most recent call last):
         ...
-    mlsys.errors.LogFileError: capture, line 2: end: must be a number not below 0, got '20O0'
-    capture, line 2: there is no row of an inference
+    mlsys.errors.LogFileError: capture, line 2: end: must be a number >= 0, got '20O0'
+    capture, line 2: there are no rows of an inference
     """
     capture = Capture()
     for line in lines:

@@ -97,7 +97,7 @@ def test_command_prints_the_columns() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--latency", "4.87 ms"], "--bandwidth go together"),
+        (["--latency", "4.87 ms"], "--bandwidth must be given together"),
         (["--latency", "0 ms", "--bandwidth", "12.8 GB/s"], "latency"),
         (["--latency", "-1 ms", "--bandwidth", "12.8 GB/s"], "latency"),
         (["--csv", "--json"], "not both"),

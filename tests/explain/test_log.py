@@ -52,7 +52,7 @@ def edit(index: int, **values):
         (lambda lines: lines.__setitem__(3, lines[3][:20]), "line 4: is not JSON"),
         (lambda lines: lines.__delitem__(0), "line 1: the first line must be the header"),
         (lambda lines: lines.insert(1, lines[0]), "a second header"),
-        (lambda lines: lines.insert(3, lines[2]), "a second sample of run 0, iteration 0"),
+        (lambda lines: lines.insert(3, lines[2]), "duplicate sample of run 0, iteration 0"),
         (lambda lines: lines.__delitem__(4), "the log claims 17 lines but has 16"),
         (edit(0, schema="mlsys-explain/9"), "schema: must be 'mlsys-explain/1'"),
         (
@@ -68,7 +68,7 @@ def edit(index: int, **values):
         (edit(2, run=9), "run: must be below the 3 runs"),
         (edit(2, kind="smaple"), "`kind` must be one of"),
         (edit(-2, layer="zz"), "the header has no layer 'zz'"),
-        (lambda lines: lines.__setitem__(2, lines[2][:-1] + ',"run":0}'), "the key 'run' stands twice"),
+        (lambda lines: lines.__setitem__(2, lines[2][:-1] + ',"run":0}'), "duplicate key 'run'"),
     ],
 )
 def test_wrong_logs(log: Log, change, words: str) -> None:

@@ -26,14 +26,14 @@ def test_a_capture_by_hand() -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("0,total,1,2,,", "wanted 8 cells, got 6"),
-        ("0,total,-1,2,,,3.000,", "start: must be a number not below 0, got '-1'"),
+        ("0,total,1,2,,", "expected 8 cells, got 6"),
+        ("0,total,-1,2,,,3.000,", "start: must be a number >= 0, got '-1'"),
         ("0,total,1,nan,,,1.000,", "end: must be a number"),
         ("0,total,1,4294967296,,,1.000,", "end: must fit into 32 bits"),
         ("0,,1,11,,,10.000,", "layer: must not be empty"),
-        ("0,total,1,11,,,11.000,", "ms: 11 are not the 10 ticks"),
-        ("0,a,1,11,5,4,10.000,", "misses: 5 are more than 4 accesses"),
-        ("garbage \x00\x7f", "wanted 8 cells, got 1"),
+        ("0,total,1,11,,,11.000,", "ms: 11 does not match the 10 ticks"),
+        ("0,a,1,11,5,4,10.000,", "misses: 5 exceed 4 accesses"),
+        ("garbage \x00\x7f", "expected 8 cells, got 1"),
     ],
 )
 def test_malformed_lines(line: str, words: str) -> None:
@@ -54,7 +54,7 @@ def test_a_cut_capture_and_an_empty_one() -> None:
     with pytest.raises(LogFileError, match="the board announced 6 rows, but 5 can be read"):
         read_capture([*GOOD[:8], *GOOD[9:]])
     for nothing in ([], ["m-ready"]):
-        with pytest.raises(LogFileError, match="there is no row of an inference"):
+        with pytest.raises(LogFileError, match="there are no rows of an inference"):
             read_capture(nothing)
 
 
