@@ -1,7 +1,5 @@
 """Typed rows: what was measured, in columns that the schema names, with the citation beside them."""
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -12,9 +10,10 @@ from typing import Any
 from mlsys.calibration.case import Inexpressible
 from mlsys.calibration.rows import Row
 from mlsys.errors import did_you_mean
+from mlsys.files import csv_text
 from mlsys.frozen import FrozenDict
 from mlsys.hardware import Device, Hardware
-from mlsys.inputs import read_text, yaml_of
+from mlsys.inputs import csv_records, read_text, yaml_of
 from mlsys.models.estimate.lowering import Format
 
 SCHEMA = Path(__file__).parent / "data" / "schema.yaml"
@@ -184,13 +183,10 @@ def check(typed: TypedRow) -> None:
 
 def typed_text(rows: Iterable[TypedRow]) -> str:
     """Return typed rows as CSV text, a line each."""
-    names = columns()
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(names)
-    for typed in rows:
-        writer.writerow([typed.row.id, *(_cell(typed, name) for name in names[1:])])
-    return stream.getvalue()
+    first, *others = columns()
+    return csv_text(
+        ({first: typed.row.id} | {name: _cell(typed, name) for name in others} for typed in rows), columns()
+    )
 
 
 def _cell(typed: TypedRow, name: str) -> str:
@@ -224,14 +220,13 @@ def read_typed(path: Path, rows: Iterable[Row]) -> list[TypedRow]:
     ValueError
         If a column, an id, a word or a number is not one of the schema.
     """
-    reader = csv.reader(io.StringIO(read_text(path), newline=""))
-    names = next(reader)
+    (_, names), *records = csv_records(path) or [(1, [])]
     if tuple(names) != columns():
         unknown = sorted(set(names) ^ set(columns()))
         raise ValueError(f"{path}: line 1: columns differ from the schema: {', '.join(unknown) or 'their order'}")
     split = len(_COLUMNS) + 1
     typed = []
-    for line, (cells, row) in enumerate(zip(reader, rows, strict=True), 2):
+    for (line, cells), row in zip(records, rows, strict=True):
         if cells[0] != row.id:
             raise ValueError(f"{path}: line {line}: `id` must be {row.id!r}, got {cells[0]!r}: run the ingest again")
         given = {name: _value(name, text) for name, text in zip(names[1:split], cells[1:split], strict=True) if text}

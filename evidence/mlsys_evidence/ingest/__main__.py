@@ -3,6 +3,7 @@
 import gzip
 from collections import Counter
 
+from mlsys.cli.common import say
 from mlsys.files import write_bytes
 from mlsys_evidence.ingest.resolve import resolve
 from mlsys_evidence.rows import cited, row_files, typed_place
@@ -25,7 +26,7 @@ def main() -> None:
         counts[name] = text.count("\n") - 1
         write_bytes(typed_place(name), gzip.compress(text.encode(), 9, mtime=0))
     for name, rows in counts.items():
-        print(f"{name:<28} {rows:>6} rows")
+        say(f"{name:<28} {rows:>6} rows")
 
 
 if __name__ == "__main__":
