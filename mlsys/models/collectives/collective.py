@@ -16,7 +16,7 @@ from mlsys.models.collectives.nccl import candidates, generation_of
 from mlsys.models.record import amounts, facts_of, plain_amount, with_units
 from mlsys.provenance import Fact, origin_of, traced
 from mlsys.tables import Table
-from mlsys.unit_checks import checked_choice, checked_count, checked_number, positive
+from mlsys.unit_checks import checked_choice, checked_count, checked_number, plain_arguments, positive
 from mlsys.units import Q_, Quantity
 
 # Measured time over the estimate, for four measurements in five of the rows in the evidence.
@@ -173,6 +173,7 @@ def traffic_factor(operation: Collective, ranks: int) -> float:
     >>> traffic_factor("all-reduce", 8), traffic_factor("all-gather", 8), traffic_factor("broadcast", 8)
     (1.75, 0.875, 1.0)
     """
+    ranks = checked_count("traffic_factor", "ranks", ranks)
     if operation == "all-reduce":
         return 2 * (ranks - 1) / ranks
     return 1.0 if operation in ("broadcast", "send-recv") else (ranks - 1) / ranks
@@ -183,6 +184,7 @@ def default_library(system: System) -> CollectiveLibrary:
     return "nccl" if system.device.vendor == "NVIDIA" and system.device.kind in ("GPU", "SoC") else "ideal"
 
 
+@plain_arguments
 def collective_candidates(
     system: System, operation: Collective, size: float, chips: int, library: CollectiveLibrary | None = None
 ) -> list[Candidate]:

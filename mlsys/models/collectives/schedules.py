@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlsys.choices import Collective, CollectiveAlgorithm
+from mlsys.unit_checks import checked_count, checked_counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +222,7 @@ def hierarchical_all_reduce(ranks_per_node: int, nodes: int) -> Schedule:
     >>> len(hierarchical_all_reduce(4, 2).rounds)
     8
     """
-    size, count = ranks_per_node, nodes
+    size, count = checked_counts("hierarchical_all_reduce", ranks_per_node=ranks_per_node, nodes=nodes)
 
     # Block (part, piece): the part that a place of each node reduces, in pieces that go round between the nodes.
     def block(part: int, piece: int) -> int:
@@ -275,6 +276,7 @@ def double_tree(ranks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     >>> double_tree(4)
     ((-1, 2, 0, 2), (1, 3, 1, -1))
     """
+    ranks = checked_count("double_tree", "ranks", ranks)
     first = tuple(_parent(rank, ranks) for rank in range(ranks))
     if ranks % 2 == 0:
         second = tuple(-1 if (up := first[ranks - 1 - rank]) < 0 else ranks - 1 - up for rank in range(ranks))
@@ -305,6 +307,7 @@ def schedule(operation: Collective, algorithm: CollectiveAlgorithm, ranks: int) 
     >>> schedule("reduce-scatter", "recursive halving", 6) is None
     True
     """
+    ranks = checked_count("schedule", "ranks", ranks)
     power = _power(ranks) == ranks
     match operation, algorithm:
         case "all-gather", "ring":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlsys.models.inference.phases import InferenceModel
-from mlsys.unit_checks import checked_count, checked_number, fraction
+from mlsys.unit_checks import checked_count, checked_counts, checked_number, fraction
 
 __all__ = ["SpeculativeStep", "accepted_tokens", "speculative_step"]
 
@@ -116,10 +116,7 @@ def speculative_step(
     >>> rounds[0].speedup > 1.5 > rounds[1].speedup
     True
     """
-    batch, context = (
-        checked_count("speculative_step", "batch", batch),
-        checked_count("speculative_step", "context", context),
-    )
+    batch, context, drafted = checked_counts("speculative_step", batch=batch, context=context, drafted=drafted)
     tokens = accepted_tokens(acceptance, drafted)
     return SpeculativeStep(
         drafted * draft.decode_step(batch, context).seconds,

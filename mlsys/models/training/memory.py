@@ -9,6 +9,7 @@ from mlsys.choices import AttentionKernel, Optimizer, Recompute
 from mlsys.formulas import training_bytes_per_parameter
 from mlsys.mapping.parallel import Layout
 from mlsys.models.training.layers import Tokens, expert_tensor_shares
+from mlsys.unit_checks import plain_arguments
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Recipe:
         return self.weight + self.gradient + self.optimizer
 
 
+@plain_arguments
 def recipe(optimizer: Optimizer, element: int, gradient: int) -> Recipe:
     """Return the bytes for each parameter: a 16-bit weight has a master copy, an FP32 weight is its own.
 

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, get_args
 
 from mlsys.choices import PipelineSchedule
 from mlsys.errors import ArgumentError
-from mlsys.unit_checks import checked_choice, checked_count, checked_number, nonnegative, positive
+from mlsys.unit_checks import checked_choice, checked_count, checked_number, nonnegative, plain_arguments, positive
 from mlsys.units import Q_, Quantity
 
 Pass = Literal["forward", "backward"]
@@ -214,6 +214,7 @@ def check_schedule(where: str, schedule: PipelineSchedule, stages: int, micro_ba
         )
 
 
+@plain_arguments
 def live_micro_batches(
     schedule: PipelineSchedule, stage: int, stages: int, micro_batches: int, chunks: int = 1
 ) -> float:
@@ -231,6 +232,7 @@ def live_micro_batches(
     return min(passes, micro_batches * chunks) / chunks
 
 
+@plain_arguments
 def pipeline_time(stage_times: Sequence[float], micro_batches: int, chunks: int = 1) -> float:
     """Return the time of a step from the time of each stage for one micro-batch, forward and backward.
 

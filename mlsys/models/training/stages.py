@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from mlsys.unit_checks import plain_arguments
 
+
+@plain_arguments
 def stage_layers(layers: int, stages: int, chunks: int = 1) -> tuple[int, ...]:
     """Return the number of layers on each stage, in order.
 
