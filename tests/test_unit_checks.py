@@ -236,6 +236,14 @@ CALLS: dict[str, dict[str, object]] = {
     "yearly_growth": dict(first=1, last=2, time=Q_(3, "year")),
     "token_carbon": dict(emissions=Q_(360, "gCO2e/hour"), token_rate=Q_(1000, "token/s")),
     "token_cost": dict(rent=Q_(2, "USD/hour"), token_rate=Q_(680, "token/s"), utilisation=0.5),
+    "requests_in_system": dict(arrival_rate=Q_(2.5, "1/s"), time_in_system=Q_(25, "s")),
+    "offered_utilisation": dict(arrival_rate=Q_(8, "1/s"), service_time=Q_(0.2, "s"), servers=2),
+    "mm1_wait": dict(service_time=Q_(1, "s"), utilisation=0.9),
+    "md1_wait": dict(service_time=Q_(1, "s"), utilisation=0.9),
+    "mg1_wait": dict(service_time=Q_(1, "s"), utilisation=0.9, squared_variation=4.0),
+    "erlang_c": dict(servers=8, utilisation=0.9),
+    "mmc_wait": dict(service_time=Q_(1, "s"), utilisation=0.8, servers=4),
+    "mm1_sojourn_percentile": dict(service_time=Q_(1, "s"), utilisation=0.8, share=0.99),
 }
 # Where two arguments must fit each other, one at which every value of the other fits.
 GENTLE = {

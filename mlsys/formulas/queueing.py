@@ -192,8 +192,9 @@ def erlang_c(servers: int, utilisation: float) -> float:
     0.701533
     """
     traffic, blocked = servers * utilisation, 1.0
-    for server in range(1, int(servers) + 1):
-        blocked = traffic * blocked / (server + traffic * blocked)
+    for server in range(1, int(np.max(servers)) + 1):
+        more = traffic * blocked / (server + traffic * blocked)
+        blocked = np.where(server <= np.asarray(servers), more, blocked)  # type: ignore[assignment]
     return blocked / (1 - utilisation * (1 - blocked))
 
 
