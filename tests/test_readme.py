@@ -36,6 +36,12 @@ def test_the_analysis_prints_what_it_says() -> None:
     assert block.splitlines() == lines, f"What `mlsys {asked}` prints in README.md must read:\n" + "\n".join(lines)
 
 
+def test_the_sizing_prints_what_it_says() -> None:
+    asked, block = re.search(r"\$ mlsys (size .*)\n((?: .*\n)+)", README).groups()
+    printed = CliRunner().invoke(main, asked.split()).output.splitlines()
+    assert [line for line in block.splitlines() if line not in printed] == []
+
+
 def test_each_kind_of_addition_has_its_recipe() -> None:
     recipes = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text("utf-8").count("\n### Add a ")
     spelled = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")[recipes]

@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 
-from mlsys.files import write_text
 from pages import ROOT, notebook_files
 
 LOGS = ROOT / "_build" / "portable"
@@ -137,17 +136,18 @@ def run(setting: Setting, what: Sequence[str], logs: Path | None = None) -> Outc
     begun, passed, failed, output = time.monotonic(), 0, list[str](), ""
     logs = logs or LOGS
     logs.mkdir(parents=True, exist_ok=True)
+    log = logs / f"{setting.name}.log"
+    log.unlink(missing_ok=True)
     for command in commands(what):
-        log = logs / f"{setting.name}.log"
-        with log.open("w", encoding="utf-8") as out:
+        before = len(output)
+        with log.open("a", encoding="utf-8") as out:
             done = subprocess.run(command, cwd=ROOT, env=setting.environment, stdout=out, stderr=subprocess.STDOUT)
-        text = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text("utf-8", "replace"))
-        output += text
+        output = re.sub(r"\x1b\[[0-9;]*m", "", log.read_text("utf-8", "replace"))
+        text = output[before:]
         counted = re.search(r"(\d+) passed", text)
         passed += int(counted[1]) if counted else 0
         named = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", text, re.MULTILINE)
         failed += named or ([f"{command[-1]}: pytest ended with {done.returncode}"] if done.returncode else [])
-    write_text(logs / f"{setting.name}.log", output)
     return Outcome(passed, tuple(failed), time.monotonic() - begun, output)
 
 

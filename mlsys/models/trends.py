@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mlsys._facts.dated import Milestone, milestones, training_compute
+from mlsys._facts.dated import Milestone, Quotation, milestones
+from mlsys._facts.dated import training_compute as recorded
 from mlsys.errors import ArgumentError
 from mlsys.faults import short
 from mlsys.formulas import doubling_time
+from mlsys.provenance import read
 from mlsys.units import Q_, Quantity
 
 __all__ = ["Growth", "Milestone", "decimal_year", "fit_growth", "milestones", "training_compute"]
@@ -55,6 +57,18 @@ class Growth:
     def at(self, year: float) -> Quantity:
         """Return the fitted value in a year; outside the values it extrapolates."""
         return Q_(self.level * self.per_year ** (year - self.middle), self.unit)
+
+
+def training_compute() -> tuple[Quotation, ...]:
+    """Return the operations of published trainings, FLOP, oldest first; ``kind`` is how sure the source is.
+
+    Examples
+    --------
+    >>> last = training_compute()[-1]
+    >>> last.subject, last.kind, f"{last.value:.2g~}"
+    ('Llama 3.1 405B', 'confident', '3.8e+25 FLOP')
+    """
+    return tuple(replace(each, value=read(each.value)) for each in recorded())
 
 
 def decimal_year(date: str) -> float:

@@ -43,7 +43,7 @@ EXPECTED = {
     "tiling": ["GEMM", "matrix multiplication", "loop tiling", "LRU cache", "double buffering"],
     "validation": ["all-reduce", "allreduce", "all reduce"],
     "vocabulary": [
-        "tensor core", "tensor cores", "NVLink", "PCIe", "FLOPS", "MAC", "FP16", "bfloat16", "half precision", "TOPS",
+        "tensor core", "tensor cores", "NVLink", "PCIe", "FLOPS", "MAC", "FP16", "half precision", "TOPS",
     ],
 }  # fmt: skip
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from mlsys import Hardware
-from mlsys._facts.dated import milestones, training_compute
 from mlsys.errors import ArgumentError
-from mlsys.models.trends import decimal_year, fit_growth
+from mlsys.models.trends import decimal_year, fit_growth, milestones, training_compute
 from mlsys.units import Q_
 
 

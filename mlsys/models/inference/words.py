@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mlsys.formatting import natural
 from mlsys.units import Q_
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def summary(sizing: Sizing) -> list[tuple[str, str]]:
         ("weights", amount(sizing.weight_bytes, "byte")),
         (
             "KV cache",
-            f"{sizing.kv_cache_bytes_per_token:,} B a token; {amount(sizing.kv_cache_bytes, 'byte')} in all",
+            f"{sizing.kv_cache_bytes_per_token:,} B per token; {amount(sizing.kv_cache_bytes, 'byte')} in all",
         ),
     ]
     if not sizing.device:
@@ -71,17 +72,17 @@ def summary(sizing: Sizing) -> list[tuple[str, str]]:
         if middle is not None:
             low, high = (amount(getattr(sizing, f"{which}_seconds_{end}"), "s") for end in ("low", "high"))
             rows.append((name, f"{amount(middle, 's')}, {low} to {high} (80 % interval)"))
-    rate, low, high = (getattr(sizing, f"tokens_per_second{end}") for end in ("", "_low", "_high"))
-    each = sizing.tokens_per_second_per_chip
-    rows.append(("rate", f"{rate:,.4g} tokens/s, {low:,.3g} to {high:,.3g}; {each:,.4g} a chip"))
-    rows.append(("held by", sizing.bound_by))
+    ends = "tokens_per_second", "tokens_per_second_per_chip", "tokens_per_second_low", "tokens_per_second_high"
+    rate, each, slowest, fastest = (natural(getattr(sizing, end), 4) for end in ends)
+    rows.append(("rate", f"{rate} tokens/s, {slowest} to {fastest}; {each} per chip"))
+    rows.append(("limited by", sizing.bound_by))
     money = [
         (sizing.usd_per_million_tokens, "USD"),
         (sizing.kwh_per_million_tokens, "kWh"),
         (sizing.gco2e_per_million_tokens, "g CO2e"),
     ]
-    told = ", ".join(f"{number:.4g} {unit}" for number, unit in money if number is not None)
-    return [*rows, ("1 M tokens", told or "cost and energy unknown")]
+    known = ", ".join(f"{natural(number, 4)} {unit}" for number, unit in money if number is not None)
+    return [*rows, ("1 M tokens", known or "cost and energy unknown")]
 
 
 def _layouts(sizing: Sizing) -> list[str]:
