@@ -79,7 +79,11 @@ WRONG = {
     "no such device": ([*LIST, cells("resnet18", 1, SOFTWARE[0], "NVIDIA L999")], HEADS, "line 32: no twin"),
     "too few": (LIST[:2], HEADS, "at least 3"),
     "all the same": ([LIST[0]] * 12, HEADS, "only 1 different"),
-    "too many": ([cells("resnet18", batch, SOFTWARE[0]) for batch in range(1, 2003)], HEADS, "2002 measurements, at most 2000 are accepted"),
+    "too many": (
+        [cells("resnet18", batch, SOFTWARE[0]) for batch in range(1, 2003)],
+        HEADS,
+        "2002 measurements, at most 2000 are accepted",
+    ),
     "no batch": ([*LIST, cells("resnet18", -8, SOFTWARE[0])], HEADS, "line 32: `batch`"),
     "no such network": ([*LIST, cells("resnet1O1", 8, SOFTWARE[0])], HEADS, "line 32"),
     "misspelt": (LIST, (*HEADS[:-1], "sofware"), "unknown column"),
