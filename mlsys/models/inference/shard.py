@@ -67,7 +67,7 @@ def shard_of(model: Decoder, layout: Layout) -> Decoder:
     Column-parallel projections (query, key, value, gate, up, classifier) have ``1/tp`` of their outputs, row-parallel
     ones (attention output, down) ``1/tp`` of their inputs (Shoeybi et al. 2019, arXiv:1909.08053, section 3).
     Key-value heads are stored again on each chip where there are fewer of them than chips; a latent is on every chip.
-    Recurrent layers, routers and normalisations are not divided. ``pp`` divides layers, see :func:`stage_of`.
+    Recurrent layers, routers and normalisations are not divided. ``pp`` divides layers, see ``stage_of``.
 
     Examples
     --------
