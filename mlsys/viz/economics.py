@@ -73,6 +73,8 @@ def tornado_bars(
     ax.set_yticks(range(len(swings)), [words.get(each.name, each.name.replace("_", " ")) for each in swings])
     ax.invert_yaxis()
     ax.margins(x=0.3)
+    if base >= 0 and all(end.m >= 0 for each in swings for end in (each.at_low, each.at_high)):
+        ax.set_xticks([tick for tick in ax.get_xticks() if tick >= 0])
     for color, which in ((COLORS["BlueLine"], "low"), (COLORS["OrangeLine"], "high")):
         ax.plot([], [], color=color, linewidth=6, label=f"at its {which} value")
     ax.legend(fontsize=9, loc="lower right")
@@ -131,5 +133,5 @@ def rent_or_buy(ax: Axes, answers: Sequence[BreakEven], months: float = 48) -> A
     ax.set_ylim(0, min(ax.get_ylim()[1], 3 * highest))
     ax.set_xlabel("time, months")
     ax.set_ylabel(f"paid so far, {unit}")
-    ax.legend(fontsize=9, loc="upper right")
+    ax.legend(fontsize=9, loc="upper left")
     return ax

@@ -73,8 +73,9 @@ def value_spacing(ax: Axes, formats: Sequence[str] = ("fp16", "bf16", "fp8_e5m2"
     for index, name in enumerate(formats):
         each = float_format(name)
         values, gaps = _spacing(each)
+        largest = f"{each.largest:,.0f}" if each.largest < 1e6 else f"{each.largest:.3g}"
         ax.plot(values, gaps, color=CYCLE[index % len(CYCLE)], linestyle=DASHES[index % len(DASHES)],
-                label=f"{each.name.upper().replace('_', ' ')}, to {each.largest:.3g}")  # fmt: skip
+                label=f"{each.name.upper().replace('_', ' ')}, to {largest}")  # fmt: skip
     ax.set(xscale="log", yscale="log", xlabel="value", ylabel="distance to the next number / value")
     ax.set_xlim(1e-9, 1e9)
     ax.legend(fontsize=9, loc="upper center", ncols=2)
