@@ -33,10 +33,8 @@ CALLS: dict[str, dict[str, object]] = {
     "aligned_elements": {"element_size": Q_(2, "byte"), "alignment": Q_(16, "byte")},
     "amdahl_ceiling": {"parallel_fraction": 0.9},
     "compressed_gemm_intensity": {"m": 4, "n": 4, "k": 4, "element_size": Q_(2, "byte"), "stored_fraction": 0.5},
-    "im2col_expansion": {"kernel": 3, "stride": 1},
     "padded_efficiency": {"size": 500, "tile": 64},
     "padded_size": {"size": 500, "tile": 64},
-    "vector_instructions": {"elements": 512, "lanes": 8},
     "amdahl_speedup": {"parallel_fraction": 0.9, "accelerator_speedup": 10},
     "arithmetic_intensity": {"operations": Q_(3, "GMAC"), "data": Q_(1, "MB")},
     "attainable_performance": {

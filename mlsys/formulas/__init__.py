@@ -7,10 +7,8 @@ over floats and arrays as ``.bare``.
 from mlsys.formulas.alignment import (
     aligned_elements,
     compressed_gemm_intensity,
-    im2col_expansion,
     padded_efficiency,
     padded_size,
-    vector_instructions,
 )
 from mlsys.formulas.amdahl import (
     amdahl_ceiling,
@@ -193,7 +191,6 @@ __all__ = [
     "gustafson_speedup",
     "half_performance_size",
     "hierarchical_all_reduce_time",
-    "im2col_expansion",
     "inference_energy",
     "kv_cache_bytes",
     "latency_bound_bandwidth",
@@ -250,7 +247,6 @@ __all__ = [
     "tree_all_reduce_time",
     "tree_broadcast_time",
     "utilisation_ceiling",
-    "vector_instructions",
     "weight_bytes",
     "wire_delay",
     "yearly_growth",

@@ -1,6 +1,6 @@
 """Alignment, padding and compressed operands: what a size that does not fit a tile, or a sparse matrix, changes."""
 
-from mlsys.unit_checks import at_least, count, fraction, positive, quantity_function
+from mlsys.unit_checks import count, fraction, positive, quantity_function
 
 
 @quantity_function("", size=count(), tile=count())
@@ -92,45 +92,3 @@ def compressed_gemm_intensity(m: int, n: int, k: int, element_size: float, store
     372.4 FLOP/B
     """
     return 2 * m * n * k / ((m * k + stored_fraction * k * n + m * n) * element_size)
-
-
-@quantity_function("", elements=count(), lanes=count())
-def vector_instructions(elements: int, lanes: int) -> int:
-    r"""Return the vector instructions for an element-wise operation, :math:`\lceil n/W \rceil`.
-
-    Parameters
-    ----------
-    elements
-        Elements *n* >= 1.
-    lanes
-        Lanes *W* >= 1 of a vector register.
-
-    Examples
-    --------
-    >>> print(f"{vector_instructions(512, 8):d} {vector_instructions(513, 16):d}")
-    64 33
-    """
-    return -(-elements // lanes)
-
-
-@quantity_function("", kernel=count(), stride=at_least(1))
-def im2col_expansion(kernel: int, stride: float) -> float:
-    """Return how many times larger than its input the im2col matrix of a square kernel is, :math:`k^2/s^2`.
-
-    Parameters
-    ----------
-    kernel
-        Kernel edge *k* >= 1.
-    stride
-        Stride *s* >= 1.
-
-    Notes
-    -----
-    For images much larger than the kernel; borders are neglected.
-
-    Examples
-    --------
-    >>> print(f"{im2col_expansion(3, 1):g} {im2col_expansion(3, 2):g}")
-    9 2.25
-    """
-    return kernel**2 / stride**2

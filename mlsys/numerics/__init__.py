@@ -2,7 +2,7 @@
 
 from mlsys.numerics.blocks import BlockFormat, block_format
 from mlsys.numerics.formats import FORMATS, FloatFormat, float_format
-from mlsys.numerics.sparsity import SparseBlocks, compress, index_bits, patterns, prune, stored_fraction
+from mlsys.numerics.sparsity import SparseBlocks, compress, index_bits, pattern_count, prune, stored_fraction
 
 __all__ = [
     "FORMATS",
@@ -13,7 +13,7 @@ __all__ = [
     "compress",
     "float_format",
     "index_bits",
-    "patterns",
+    "pattern_count",
     "prune",
     "stored_fraction",
 ]

@@ -67,15 +67,15 @@ def index_bits(m: int) -> int:
     return ceil(log2(m))
 
 
-def patterns(n: int = 2, m: int = 4) -> int:
+def pattern_count(n: int = 2, m: int = 4) -> int:
     """Return the number of ways to choose the kept values of a block.
 
     Examples
     --------
-    >>> patterns(2, 4)
+    >>> pattern_count(2, 4)
     6
     """
-    n, m = _checked("patterns", n, m)
+    n, m = _checked("pattern_count", n, m)
     return comb(m, n)
 
 

@@ -1,16 +1,13 @@
 """Padding and compressed operands, by counting."""
 
-import numpy as np
 import pytest
 
 from mlsys.formulas import (
     aligned_elements,
     compressed_gemm_intensity,
     gemm_intensity,
-    im2col_expansion,
     padded_efficiency,
     padded_size,
-    vector_instructions,
 )
 from mlsys.precision import element_size
 from mlsys.units import Q_
@@ -24,7 +21,6 @@ def test_padding_is_the_next_multiple(tile: int) -> None:
         fitting = next(whole for whole in range(size, size + tile) if whole % tile == 0)
         assert padded_size(size, tile).m == fitting
         assert padded_efficiency(size, tile).m == size / fitting
-        assert vector_instructions(size, tile).m == len(range(0, size, tile))
 
 
 @pytest.mark.parametrize(("precision", "elements"), [("fp16", 8), ("int8", 16), ("tf32", 4), ("fp64", 2)])
@@ -39,11 +35,3 @@ def test_a_product_with_2_4_weights_moves_fewer_bytes() -> None:
     weights, activations = 4096 * 4096 * 36 / 64 * 2, 2 * 256 * 4096 * 2
     sparse = compressed_gemm_intensity(256, 4096, 4096, HALF, 0.5625)
     assert sparse.m_as("FLOP/byte") == pytest.approx(2 * 256 * 4096**2 / (weights + activations))
-
-
-@pytest.mark.parametrize("stride", [1, 2])
-def test_im2col_repeats_each_pixel(stride: int) -> None:
-    side, kernel = 480, 3
-    rows = len(range(0, side - kernel + 1, stride)) ** 2
-    assert rows * kernel**2 / side**2 == pytest.approx(im2col_expansion(kernel, stride).m, rel=0.01)
-    assert np.isclose(im2col_expansion(kernel, kernel).m, 1)

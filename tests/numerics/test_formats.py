@@ -6,6 +6,7 @@ import pytest
 
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.numerics import FORMATS, block_format, float_format
+from mlsys.workloads.zoo.weight_formats import weight_bits
 
 ORACLES = {
     "fp32": np.float32, "fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp8_e5m2": ml_dtypes.float8_e5m2,
@@ -112,7 +113,7 @@ def test_blocks_are_rounded_with_the_scale_of_their_largest_value() -> None:
     expected = np.zeros(32)
     expected[:6] = [12, 1, 0, -4, 8, 1]
     assert block_format("mxfp4").round(block).tolist() == expected.tolist()
-    assert block_format("mxfp4").bits_per_value == 4.25
+    assert all(block_format(name).bits_per_value == weight_bits(name[:5]) for name in ("mxfp4", "mxfp8_e4m3"))
     for name in ("mxfp8_e4m3", "mxfp6_e2m3", "mxfp4"):
         values = np.random.default_rng(3).normal(size=(5, 64))
         once = block_format(name).round(values)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mlsys.errors import ArgumentError
-from mlsys.numerics import compress, patterns, prune, stored_fraction
+from mlsys.numerics import compress, pattern_count, prune, stored_fraction
 
 
 def test_what_is_compressed_comes_back() -> None:
@@ -34,7 +34,7 @@ def test_two_of_four_has_six_patterns_and_four_bits_of_positions() -> None:
         for row in itertools.product((0, 1), repeat=4)
         if sum(row) == 2
     }
-    assert len(kept) == patterns(2, 4) == 6
+    assert len(kept) == pattern_count(2, 4) == 6
     assert stored_fraction("fp16") == (2 * 16 + 4) / 64 == 0.5625
     assert stored_fraction("int8") == stored_fraction("fp8") == (2 * 8 + 4) / 32 == 0.625
 
@@ -45,4 +45,4 @@ def test_bad_input_is_named() -> None:
     with pytest.raises(ArgumentError, match=r"shape \(1, 6\)"):
         prune(np.ones((1, 6)))
     with pytest.raises(ArgumentError, match="n = 5 of m = 4"):
-        patterns(5, 4)
+        pattern_count(5, 4)
