@@ -90,16 +90,20 @@ def attained_bandwidth(ax: Axes, links: Mapping[str, Link]) -> Axes:
         Links with bandwidth and latency, by the name to show.
     """
     sizes = np.logspace(2, 9, 141)
-    for (name, link), color, dash, marker in zip(links.items(), CYCLE, DASHES, MARKERS, strict=False):
+    for index, (name, link) in enumerate(links.items()):
+        color, dash, marker, odd = CYCLE[index], DASHES[index], MARKERS[index], index % 2
         latency, rate = link.latency.m_as("s"), link.bandwidth.m_as("byte/s")
         ax.plot(sizes, sizes / (latency + sizes / rate) / 1e9, color=color, linestyle=dash)
         half = half_performance_size.bare(latency, rate)
         ax.plot([half], [rate / 2e9], marker, color=color, markeredgecolor="white", markersize=9)
         ax.annotate(
-            f"half at {number(half / 1e3)} kB", (half, rate / 2e9), xytext=(9, -4), textcoords="offset points",
-            fontsize=9, color=color, bbox=HALO,
+            f"half at {number(half / 1e3)} kB", (half, rate / 2e9), xytext=(-8, 7) if odd else (9, -9),
+            textcoords="offset points", ha="right" if odd else "left", fontsize=9, color=color, bbox=HALO,
         )  # fmt: skip
-        ax.text(sizes[-1], rate / 1e9 * 1.12, name, ha="right", va="bottom", fontsize=9, weight="bold", color=color)
+        ax.annotate(
+            name, (sizes[-1], rate / 1e9), xytext=(0, -5 if index == 2 else 5), textcoords="offset points", ha="right",
+            va="top" if index == 2 else "bottom", fontsize=9, weight="bold", color=color,
+        )  # fmt: skip
     ax.set(xscale="log", yscale="log", xlabel="size of the message, byte", ylabel="bandwidth attained, GB/s")
     ax.set(xlim=(sizes[0], sizes[-1]), ylim=(0.03, 1500))
     return ax
@@ -127,12 +131,12 @@ def ring_time(ax: Axes, message: Quantity, bandwidths: Mapping[str, Quantity], r
         ax.plot(where, times, marker, linestyle=dash, color=color, markeredgecolor="white", markersize=8)
         ax.axhline(limit, color=color, linewidth=1, linestyle=(0, (1, 2)))
         ax.annotate(
-            f"{name}: limit {number(limit)} ms", (0, limit), xytext=(0, 4), textcoords="offset points", fontsize=9,
-            color=color,
+            f"{name}: limit {number(limit)} ms", (where[-1], limit), xytext=(0, 4), textcoords="offset points",
+            ha="right", fontsize=9, color=color,
         )  # fmt: skip
         for at, time in zip(where, times, strict=True):
             ax.annotate(
-                number(time), (at, time), xytext=(0, -14), textcoords="offset points", ha="center", fontsize=9,
+                f"{time:.2f}", (at, time), xytext=(0, -14), textcoords="offset points", ha="center", fontsize=9,
                 color=color,
             )  # fmt: skip
     ax.set_xticks(where, [f"{count}" for count in ranks])

@@ -37,7 +37,7 @@ def journey_time(ax: Axes, result: JourneyResult) -> Axes:
     total = result.time.m_as("us")
     fills = (("OrangeLine", "//"), ("note", ".."), ("VioletLine", "xx"), ("BlueLine", ""), ("GreenLine", "\\\\"))
     start = 0.0
-    for row, ((name, time), (color, hatch)) in enumerate(zip(result.parts.items(), fills, strict=True)):
+    for row, (time, (color, hatch)) in enumerate(zip(result.parts.values(), fills, strict=True)):
         length = time.m_as("us")
         ax.barh(row, length, left=start, height=0.66, color=COLORS[color], hatch=hatch, edgecolor="white")
         text = f"{number(length)} µs, {percent(length / total, 2)}"
@@ -116,14 +116,15 @@ def price_by_passes(ax: Axes, result: JourneyResult) -> Axes:
     bottom, top = prices.min() / 2.5, prices.max() * 2.5
     for level in (10, 100, 1000):
         ax.plot([left, right], [level / left, level / right], ":", color=COLORS["axis"], linewidth=1)
-        at = max(level / top * 1.35, left * 1.1)
-        ax.annotate(f"{level:,} pJ", (at, level / at), fontsize=9, color=COLORS["note"], rotation=-27, bbox=HALO)
+        at = min(right / 3, level / bottom / 4)
+        ax.annotate(f"{level:,} pJ in all", (at, level / at), fontsize=9, color=COLORS["note"], ha="center", bbox=HALO)
     ax.plot(passes, prices, "o-", color=COLORS["BlueLine"], markersize=9, markeredgecolor="white", linewidth=1.2)
     for leg, x, y in zip(legs, passes, prices, strict=True):
-        end = x > np.sqrt(left * right)
+        same = [one for one in legs if one.passes == leg.passes]
+        before = x > np.sqrt(left * right) and leg is same[-1]
         ax.annotate(
-            _name(leg.name), (x, y), xytext=(-10 if end else 10, 0), textcoords="offset points", va="center",
-            ha="right" if end else "left", fontsize=9, weight="bold", color=COLORS["BlueLine"], bbox=HALO,
+            _name(leg.name), (x, y), xytext=(-11 if before else 11, 0), textcoords="offset points", va="center",
+            ha="right" if before else "left", fontsize=9, weight="bold", color=COLORS["BlueLine"], bbox=HALO,
         )  # fmt: skip
     ax.set(xscale="log", yscale="log", xlim=(left, right), ylim=(bottom, top))
     ax.set(xlabel="times that each byte of the request passes", ylabel="price of a byte, pJ")

@@ -47,7 +47,7 @@ def ring_steps(ax: Axes, ranks: int = 4) -> Axes:
     -------
     Axes
         One grid a round, with a column for each rank and a row for each block; the number says how many ranks
-        contributed to what is held there. Complete sums are hatched.
+        contributed to what is held there.
     """
     count = checked_count("ring_steps", "ranks", ranks)
     states = _states(count)
@@ -62,7 +62,7 @@ def ring_steps(ax: Axes, ranks: int = 4) -> Axes:
             full = len(parts) == count
             color = "Green" if full else "Orange" if len(parts) > 1 else "Blue"
             box(ax, (left + rank, floor + count - 1 - block), (1, 1), str(len(parts)), color,
-                hatch="..." if full else "", role="full" if full else "part", letters=10)  # fmt: skip
+                role="full" if full else "part", letters=10)  # fmt: skip
     note(ax, 0, -high + count - 0.6, "all-gather:\nfull sums\ngo round", fontsize=10)
     note(ax, 0, -high + 0.5, "columns: ranks\nrows: blocks", fontsize=9)
     ax.set(xlim=(-0.1, count * step), ylim=(-high - 0.2, count + 0.9))

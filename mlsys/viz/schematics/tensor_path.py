@@ -57,7 +57,7 @@ def tensor_path(ax: Axes, result: JourneyResult) -> Axes:
     for leg, (low, high) in zip(
         result.legs[-2:], ((bottom + 0.72, floors[1]), (floors[1] + 0.72, floors[0])), strict=True
     ):
-        arrow(ax, (3.6, low), (3.6, high), COLORS["GreenLine"], role="outward", width=1.6)
+        arrow(ax, (4.15, low), (4.15, high), COLORS["GreenLine"], role="outward", width=1.6)
         if leg is result.legs[-2]:
             note(ax, 4.7, bottom + 0.36, f"result: {_size(leg.request)} out", fontsize=10, color=COLORS["GreenLine"])
     ax.set(xlim=(-0.1, 9.6), ylim=(bottom - 0.15, 0.9))
