@@ -95,7 +95,8 @@ class JourneyResult:
     energy
         ``"movement"`` and ``"arithmetic"``, J.
     figures
-        Bytes of the request, the weights and the result, useful and padded operations, total energy.
+        Bytes of the request, the weights and the result; multiplications that each value of the request takes part in;
+        useful and padded operations; total energy.
     """
 
     device: str
@@ -279,13 +280,12 @@ def request_journey(
                 *_amounts(moved, heavy, passes, latency, (moved + heavy) / bandwidth, priced(outer)),
             )
         )
-    times = tiles * padded / count
     computing = flops / (machine.require("rate") * share)
     legs.append(
         Leg(
             registers.name,
             "matrix units",
-            *_amounts(request * times, weights, times, 0.0, computing, priced(registers)),
+            *_amounts(request * tiles, weights, float(tiles), 0.0, computing, priced(registers)),
         )
     )
     away = priced(registers, l2, far)
@@ -316,6 +316,7 @@ def request_journey(
                 "request": Q_(request, "byte"),
                 "weights": Q_(weights, "byte"),
                 "result": Q_(result, "byte"),
+                "uses": Q_(float(height), ""),
                 "operations": Q_(2.0 * count * width * height, "FLOP"),
                 "padded operations": Q_(float(flops), "FLOP"),
                 "energy": Q_(moved_energy + arithmetic, "J"),

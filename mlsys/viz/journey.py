@@ -95,7 +95,7 @@ def journey_energy(ax: Axes, result: JourneyResult) -> Axes:
 
 @chart
 def price_by_passes(ax: Axes, result: JourneyResult) -> Axes:
-    """Draw the price of a byte against how often each byte of the request passes, for each hop inwards.
+    """Draw the price of a byte against how often each byte of the request passes, for each hop and the arithmetic.
 
     Parameters
     ----------
@@ -110,20 +110,21 @@ def price_by_passes(ax: Axes, result: JourneyResult) -> Axes:
         Logarithmic axes; along a dotted line a byte of the request costs the same energy in all.
     """
     legs = result.legs[:-2]
-    passes = np.array([leg.passes for leg in legs])
-    prices = np.array([leg.price.m_as("pJ/byte") for leg in legs])
-    left, right = passes.min() / 1.8, passes.max() * 2.5
-    bottom, top = prices.min() / 2.5, prices.max() * 2.5
-    for level in (10, 100, 1000):
+    uses = result.figures["uses"].m_as("")
+    each = (result.energy["arithmetic"] / result.figures["request"]).m_as("pJ/byte") / uses
+    names = [*(_name(leg.name) for leg in legs), "arithmetic"]
+    passes = np.array([*(leg.passes for leg in legs), uses])
+    prices = np.array([*(leg.price.m_as("pJ/byte") for leg in legs), each])
+    left, right = passes.min() / 1.8, passes.max() * 6
+    bottom, top = prices.min() / 3, prices.max() * 2.5
+    for level, at in ((10, 3), (100, 8), (1000, 20)):
         ax.plot([left, right], [level / left, level / right], ":", color=COLORS["axis"], linewidth=1)
-        at = min(right / 3, level / bottom / 4)
         ax.annotate(f"{level:,} pJ in all", (at, level / at), fontsize=9, color=COLORS["note"], ha="center", bbox=HALO)
     ax.plot(passes, prices, "o-", color=COLORS["BlueLine"], markersize=9, markeredgecolor="white", linewidth=1.2)
-    for leg, x, y in zip(legs, passes, prices, strict=True):
-        same = [one for one in legs if one.passes == leg.passes]
-        before = x > np.sqrt(left * right) and leg is same[-1]
+    for index, (name, x, y) in enumerate(zip(names, passes, prices, strict=True)):
+        before = x > np.sqrt(left * right) and index % 2 == 1
         ax.annotate(
-            _name(leg.name), (x, y), xytext=(-11 if before else 11, 0), textcoords="offset points", va="center",
+            name, (x, y), xytext=(-11 if before else 11, 0), textcoords="offset points", va="center",
             ha="right" if before else "left", fontsize=9, weight="bold", color=COLORS["BlueLine"], bbox=HALO,
         )  # fmt: skip
     ax.set(xscale="log", yscale="log", xlim=(left, right), ylim=(bottom, top))
