@@ -69,11 +69,11 @@ def bandwidth_taper(ax: Axes, systems: Sequence[System]) -> Axes:
             )  # fmt: skip
             ticks.append((start + row, name))
         for row, (outer, inner) in enumerate(pairwise(rates)):
-            ax.text(9e4, start + row + 0.5, f"÷ {number(outer / inner, 3)}", ha="right", va="center", fontsize=10,
+            ax.text(2.6e5, start + row + 0.5, f"÷ {number(outer / inner, 3)}", ha="right", va="center", fontsize=10,
                     color=COLORS["RedLine"])  # fmt: skip
         top = start + len(levels)
     ax.set_yticks([at for at, _ in ticks], [name for _, name in ticks])
-    ax.set(xscale="log", xlim=(1, 1e5), ylim=(top - 0.3, -1.4), xlabel="bandwidth of one chip in one direction, GB/s")
+    ax.set(xscale="log", xlim=(1, 3e5), ylim=(top - 0.3, -1.4), xlabel="bandwidth of one chip in one direction, GB/s")
     ax.grid(False, axis="y")
     return ax
 

@@ -117,9 +117,9 @@ def price_by_passes(ax: Axes, result: JourneyResult) -> Axes:
     prices = np.array([*(leg.price.m_as("pJ/byte") for leg in legs), each])
     left, right = passes.min() / 1.8, passes.max() * 6
     bottom, top = prices.min() / 3, prices.max() * 2.5
-    for level, at in ((10, 3), (100, 8), (1000, 20)):
+    for level, at in ((10, 2), (100, 6), (1000, 12)):
         ax.plot([left, right], [level / left, level / right], ":", color=COLORS["axis"], linewidth=1)
-        ax.annotate(f"{level:,} pJ in all", (at, level / at), fontsize=9, color=COLORS["note"], ha="center", bbox=HALO)
+        ax.annotate(f"{level:,} pJ in all", (at, level / at), fontsize=9, color=COLORS["note"], va="bottom")
     ax.plot(passes, prices, "o-", color=COLORS["BlueLine"], markersize=9, markeredgecolor="white", linewidth=1.2)
     for index, (name, x, y) in enumerate(zip(names, passes, prices, strict=True)):
         before = x > np.sqrt(left * right) and index % 2 == 1
