@@ -124,7 +124,7 @@ def ring_time(ax: Axes, message: Quantity, bandwidths: Mapping[str, Quantity], r
     ranks
         Numbers of chips, ascending.
     """
-    where = np.arange(len(ranks))
+    where = list(range(len(ranks)))
     for (name, rate), color, dash, marker in zip(bandwidths.items(), CYCLE, DASHES, MARKERS, strict=False):
         times = [ring_all_reduce_time(message, count, Q_(0, "s"), rate).m_as("ms") for count in ranks]
         limit = (2 * message / rate).m_as("ms")
