@@ -187,6 +187,22 @@ def test_a_ring_over_nodes_uses_the_cards_of_all_its_chips() -> None:
     assert many.gather(gigabyte) == pytest.approx(31 / 32 * gigabyte / (0.8 * 400e9), rel=0.01)
 
 
+@pytest.mark.parametrize("chips", [2, 4, 8])
+def test_chips_of_a_mesh_have_one_link_for_each_other(chips: int) -> None:
+    """Eight MI300X have seven links of 64 GB/s each: a pair uses one of them, and so does a message."""
+    some = group(systems["MI300X_platform"], chips, 1)
+    assert some.gather(1e9) == pytest.approx((chips - 1) / chips * 1e9 / (0.8 * 64e9 * (chips - 1)), rel=0.01)
+    assert some.send(1e9) == pytest.approx(1e9 / (0.8 * 64e9), rel=0.01)
+
+
+@pytest.mark.parametrize("options", [{"recompute": "full"}, {"zero": 3}])
+def test_a_last_stage_may_hold_the_classifier_alone(options: dict[str, object]) -> None:
+    """The 32 layers with embedding and classifier make 34 stages; the logits make the last, without a layer, fullest."""
+    memory = step(Layout(pp=34), **options).memory
+    assert memory["weights"].m_as("byte") == pytest.approx(2 * LLAMA.vocabulary * LLAMA.hidden)
+    assert memory["activations"].magnitude == memory["buffers"].magnitude == 0
+
+
 def test_stages_hold_all_layers_and_differ_by_one() -> None:
     for layers in range(1, 100):
         for stages in range(1, layers + 1):

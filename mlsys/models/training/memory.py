@@ -155,11 +155,12 @@ def stage_memory(partition: Partition, stage: int) -> dict[str, float]:
     activations = live * sum(count * kept(layer, options.recompute) for layer, count in layers)
     if options.recompute == "full":
         # One layer at a time holds all of its activations while its backward pass runs.
-        activations += max(kept(layer, "none") for layer, _ in layers)
+        activations += max((kept(layer, "none") for layer, _ in layers), default=0.0)
     buffers = 0.0
     if options.zero == 3:
         # The layer at work and the next one are gathered.
-        buffers = 2 * max(sum(partition.shards[layer]) for layer, _ in layers) * options.states.weight
+        largest = max((sum(partition.shards[layer]) for layer, _ in layers), default=0.0)
+        buffers = 2 * largest * options.states.weight
     last = stage == layout.pp - 1
     return {
         **partition.stage_shards(stage).bytes(options.zero, options.states),

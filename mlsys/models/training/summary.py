@@ -55,7 +55,9 @@ def assumptions(partition: Partition) -> tuple[str, ...]:
     }
     recompute = {
         "none": "nothing is recomputed",
-        "selective": "attention scores are recomputed",
+        "selective": "attention scores are recomputed"
+        if options.recomputes_scores
+        else "fused attention stores no scores, so that selective recomputation changes nothing",
         "full": "each layer's forward pass is recomputed",
     }
     rest = "the measured rate of this chip" if chip.measured else "an assumed share of peak"
