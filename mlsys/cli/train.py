@@ -9,7 +9,7 @@ import click
 
 from mlsys.choices import AttentionKernel, GradientFormat, Optimizer, Overlap, Recompute
 from mlsys.cli.common import one_form, print_csv, print_record, say, say_overrides, speak_plainly
-from mlsys.cli.parameters import QuantityType, Whole, complete_device, complete_model
+from mlsys.cli.parameters import QuantityType, Whole, complete_model, complete_system
 
 _AXES = ("tp", "pp", "ep", "dp", "cp")
 _POWERS = {"": 1.0, "k": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
@@ -47,14 +47,6 @@ class LayoutType(click.ParamType):
                 )
             sizes[axis] = int(number)
         return sizes
-
-
-def complete_system(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of systems and devices that begin so, for the shell to complete."""
-    from mlsys.hardware import systems
-
-    names = [name for name in systems.ids if name.lower().startswith(incomplete.lower())]
-    return [*names, *complete_device(ctx, param, incomplete)]
 
 
 @click.command()
