@@ -12,6 +12,7 @@ from mlsys.mapping.parallel import Layout
 from mlsys.models.training.chip import activation_bytes
 from mlsys.models.training.memory import Recipe, recipe
 from mlsys.models.training.schedule import check_schedule
+from mlsys.models.training.stages import enough_layers
 from mlsys.precision import precision_name
 from mlsys.unit_checks import checked_choice, checked_count
 from mlsys.workloads.zoo.decoder import Decoder
@@ -104,7 +105,7 @@ def checked_options(
             "Choose smaller sizes, or more nodes"
         )
     layers = len(model.layer_list)
-    if layout.pp * chunks > layers and (layers + 2) % (layout.pp * chunks):
+    if not enough_layers(layers, layout.pp, chunks):
         raise ArgumentError(
             f"{_WHERE}(): `layout.pp` × `chunks` must be at most the {layers} layers of {model.name}, "
             f"got {layout.pp} × {chunks}. Write e.g. pp={max(1, layers // chunks)}"
