@@ -269,6 +269,14 @@ def test_a_torus_has_only_some_slices() -> None:
         mlsys.size("llama-3-8b", "DGX_H100", replicas=9)
 
 
+@pytest.mark.parametrize("on", [None, "DGX_H100"])
+def test_layouts_that_are_not_modelled_or_make_no_sense_are_refused(on: str | None) -> None:
+    with pytest.raises(ArgumentError, match="without context parallelism"):
+        mlsys.size("llama-3-8b", on, layout=Layout(tp=2, cp=2))
+    with pytest.raises(ArgumentError, match="`tp` must be a whole number"):
+        mlsys.size("llama-3-8b", on, tp=0, pp=1, ep=1)
+
+
 # Output tokens per second of an instance whose queue never empties, FP8 weights and cache: TensorRT-LLM 1.0,
 # NVIDIA/TensorRT-LLM@00f37686, docs/source/performance/perf-overview.md (Apache-2.0).
 PUBLISHED = [

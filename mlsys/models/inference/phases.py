@@ -13,7 +13,7 @@ from mlsys.mapping.parallel import Layout
 from mlsys.models.inference.exchange import exchange_seconds, send_seconds
 from mlsys.models.inference.formats import Formats, cache_precision
 from mlsys.models.inference.passes import PassTime, Timer, timer_of
-from mlsys.models.inference.shard import shard_of
+from mlsys.models.inference.shard import refuse_context_parallelism, shard_of
 from mlsys.provenance import remembered
 from mlsys.units import ureg
 from mlsys.workloads.operator import DECODE, PREFILL, Network, Operator
@@ -73,6 +73,11 @@ class InferenceModel:
         Most tokens of a prompt that one pass processes.
     software
         Name of the software; None for what usually runs such passes on such a chip.
+
+    Raises
+    ------
+    ArgumentError
+        If the layout has context parallelism.
     """
 
     system: System
@@ -81,6 +86,9 @@ class InferenceModel:
     formats: Formats
     chunk: int = 8192
     software: str | None = None
+
+    def __post_init__(self) -> None:
+        refuse_context_parallelism(self.layout)
 
     def decode_step(self, batch: int, context: int) -> PhaseTime:
         """Return the time between two tokens of a sequence, while ``batch`` sequences are decoded.
