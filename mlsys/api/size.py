@@ -108,7 +108,7 @@ def size(
     UnknownNameError
         If there is no such model, system, number format or software.
     ArgumentError
-        If an argument does not go with the model or the system.
+        If an argument does not go with the model or the system, or needs a system and none is given.
 
     Examples
     --------
@@ -122,6 +122,10 @@ def size(
         from mlsys.hardware import as_system
 
         system = as_system(on, nodes)
+    else:
+        _refuse_without_system(
+            option, nodes=nodes, phase=phase, precision=precision, software=software, rent=rent, grid=grid
+        )
     request = replace(
         _request(
             "size", tokens_of(decoder, sequence, prompt, output, option), weight_format, kv_format, precision, usable,
@@ -160,6 +164,15 @@ def _request(
         windows=windows,
         software=software,
     )
+
+
+def _refuse_without_system(option: str, **given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ArgumentError(
+                f"size(): {_named(option, name)} needs a system. Give {_named(option, 'on')}, such as 'DGX_H100', or "
+                "leave it out"
+            )
 
 
 def _check_rent(where: str, rent: Quantity | None) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -275,6 +276,13 @@ def test_layouts_that_are_not_modelled_or_make_no_sense_are_refused(on: str | No
         mlsys.size("llama-3-8b", on, layout=Layout(tp=2, cp=2))
     with pytest.raises(ArgumentError, match="`tp` must be a whole number"):
         mlsys.size("llama-3-8b", on, tp=0, pp=1, ep=1)
+
+
+@pytest.mark.parametrize("given", [{"nodes": 2}, {"grid": "France"}, {"precision": "fp8"}, {"phase": "decode"}])
+def test_what_needs_a_system_is_refused_without_one(given: dict[str, Any]) -> None:
+    (name,) = given
+    with pytest.raises(ArgumentError, match=f"`{name}` needs a system"):
+        mlsys.size("llama-3-8b", **given)
 
 
 # Output tokens per second of an instance whose queue never empties, FP8 weights and cache: TensorRT-LLM 1.0,
