@@ -255,12 +255,21 @@ def gco2e_per_million_tokens(
     where = "gco2e_per_million_tokens"
     checked_number(where, "token_rate", token_rate, positive("token/s"), {})
     busy = checked_number(where, "busy", busy, efficiency(), {})
-    in_use = lifetime * busy if busy < 1 else lifetime
     hour = footprint(
-        machine, _HOUR, grid=grid, year=year, power=power, pue=pue, lifetime=in_use, method=method, made=made
+        machine,
+        _HOUR,
+        grid=grid,
+        year=year,
+        utilisation=busy,
+        power=power,
+        pue=pue,
+        lifetime=lifetime,
+        method=method,
+        made=made,
     )
-    parts = {name: token_carbon(part / _HOUR, token_rate) for name, part in hour.parts.items()}
-    middle, low, high = (token_carbon(each / _HOUR, token_rate) for each in (hour.total, hour.low, hour.high))
+    average = token_rate * busy if busy < 1 else token_rate
+    parts = {name: token_carbon(part / _HOUR, average) for name, part in hour.parts.items()}
+    middle, low, high = (token_carbon(each / _HOUR, average) for each in (hour.total, hour.low, hour.high))
     return Breakdown(
         where,
         f"a million tokens on {machine.name}",
