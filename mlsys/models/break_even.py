@@ -16,8 +16,6 @@ from mlsys.provenance import Fact
 from mlsys.unit_checks import checked_number, efficiency, nonnegative, positive
 from mlsys.units import Q_, Quantity
 
-_MONTHS = 12  # in a year
-
 
 @dataclass(frozen=True)
 class BreakEven:
@@ -211,5 +209,5 @@ def break_even(
 
 def _months(time: Quantity) -> str:
     """Return a calendar time in months of a twelfth of a year."""
-    months = time.m_as("year") * _MONTHS
+    months = time.m_as("month")
     return f"{months:.1f}" if math.isfinite(months) else "never"

@@ -7,7 +7,7 @@ from mlsys.frozen import FrozenDict
 from mlsys.models.breakdown import Breakdown, shown
 from mlsys.models.embodied import EmbodiedMethod, embodied, fab_carbon_per_area, storage_carbon
 from mlsys.models.grid import grid_intensity
-from mlsys.models.ownership import LIFETIME, checked_pue, power_in_words, power_of
+from mlsys.models.ownership import LIFETIME, checked_pue, load_in_words, power_in_words, power_of, pue_in_words
 from mlsys.models.prices import Machine
 from mlsys.unit_checks import at_least, checked_number, efficiency, nonnegative, positive
 from mlsys.units import Q_, Quantity, total
@@ -174,10 +174,9 @@ def footprint(
         FrozenDict({"energy": energy, "grid intensity": intensity, "making, whole": ends[0]}),
         (
             power_in_words(machine, power),
-            f"under load {float(Q_(utilisation).m):.0%} of the time, and off in the rest",
+            load_in_words(utilisation),
             f"electricity at {shown(intensity)}" + (f" ({_source(intensity)})" if intensity.facts else ""),
-            f"PUE {float(Q_(checked_pue('footprint', pue)).m):g}"
-            + (", the average of a survey" if pue is None else ""),
+            pue_in_words(pue),
             f"in service for {lifetime.m_as('year'):g} years",
             *words,
         ),

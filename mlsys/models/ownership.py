@@ -142,7 +142,7 @@ def total_cost_of_ownership(
         high,
         FrozenDict(kept),
         FrozenDict(figures),
-        (*assumptions, *powered(machine, power, electricity, pue), _loaded(utilisation)),
+        (*assumptions, *powered(machine, power, electricity, pue), load_in_words(utilisation)),
     )
 
 
@@ -222,6 +222,17 @@ def refuse_choice(where: str, given: str, **choices: str | int | None) -> None:
             )
 
 
+def pue_in_words(pue: float | Quantity | None) -> str:
+    """Return how the power usage effectiveness is known.
+
+    Examples
+    --------
+    >>> pue_in_words(1.2), pue_in_words(None)
+    ('PUE 1.2', 'PUE 1.54, the average of a survey')
+    """
+    return f"PUE {float(Q_(checked_pue('cost', pue)).m):g}" + (", the average of a survey" if pue is None else "")
+
+
 def rented(
     where: str,
     machine: Machine | None,
@@ -268,9 +279,17 @@ def powered(
     return (
         power_in_words(machine, power),
         f"electricity at {shown(price)}" + (", industry in the United States" if electricity is None else ""),
-        f"PUE {float(Q_(checked_pue('cost', pue)).m):g}" + (", the average of a survey" if pue is None else ""),
+        pue_in_words(pue),
     )
 
 
-def _loaded(utilisation: float) -> str:
+def load_in_words(utilisation: float | Quantity) -> str:
+    """Return what is assumed of the load of a machine.
+
+    Examples
+    --------
+    >>> load_in_words(0.7)
+    'under load 70% of the time, and off in the rest'
+    """
+    utilisation = float(Q_(utilisation).m)
     return f"under load {utilisation:.0%} of the time, and off in the rest"
