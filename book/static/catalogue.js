@@ -29,7 +29,7 @@ document.addEventListener("DOMContentLoaded", () => {
       sortFunction: (a, b, { valueName, order }) => {
         const [x, y] = [a, b].map((item) => item.values()[valueName].replaceAll(/<[^>]*>|,/g, "").trim());
         const [p, q] = [x, y].map((text) => (text === "—" ? Infinity * (order === "desc" ? -1 : 1) : Number(text)));
-        return Number.isNaN(p) || Number.isNaN(q) ? x.localeCompare(y) : p - q;
+        return Number.isNaN(p) || Number.isNaN(q) ? x.localeCompare(y, undefined, { numeric: true }) : p - q;
       },
     });
     list.on("sortComplete", () =>
