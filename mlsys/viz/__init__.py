@@ -13,7 +13,7 @@ from mlsys.viz.mapping import mapping_landscape, order_counts, words_by_dataflow
 from mlsys.viz.memory import access_energies, bandwidth_by_bytes_in_flight, level_map, ridge_by_year
 from mlsys.viz.numerics import bit_fields, padding_steps, sparse_blocks, value_spacing
 from mlsys.viz.primitives import instruction_counts, square_root_convergence, throughput_ladder
-from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roofs
+from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roof_ceilings, roofs
 from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gantt
 from mlsys.viz.schematics import (
     dram_rows,
@@ -79,6 +79,7 @@ __all__ = [
     "rent_or_buy",
     "request_gantt",
     "ridge_by_year",
+    "roof_ceilings",
     "roofs",
     "row_stationary_grid",
     "scaling_laws",

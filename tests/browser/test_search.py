@@ -37,7 +37,7 @@ EXPECTED = {
     "planning": ["NHWC", "memory planning"],
     "roofline": [
         "roofline", "arithmetic intensity", "operational intensity", "memory bound", "compute-bound", "batch size",
-        "LLM", "token generation", "utilization",
+        "LLM", "token generation", "utilization", "roofline ceiling",
     ],
     "sweep": ["design space exploration"],
     "systolic": ["systolic arrays", "TPU", "im2col"],

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mlsys import viz
+from mlsys import Hardware, viz
 from mlsys.units import Q_
 
 
@@ -38,3 +38,12 @@ def test_error_falls_below_the_line_at_the_step_that_the_model_names(ax):
     viz.square_root_convergence(ax, np.linspace(1, 16, 300), {"bits": 4})
     steps, errors = ax.lines[0].get_data()
     assert next(step for step, error in zip(steps, errors, strict=True) if error < ax.lines[1].get_ydata()[0]) == 3
+
+
+def test_ceilings_lie_below_the_roof_and_end_where_they_meet(ax):
+    a100 = Hardware.Cloud.A100
+    viz.roof_ceilings(ax, a100, {"half as fast": a100.peak("fp16") / 2}, {"a quarter": a100.memory_bw / 4})
+    roof, flat, slope = (line.get_data() for line in (ax.lines[0], *ax.lines[-2:]))
+    assert list(flat[1]) == [156, 156] and slope[1][1] == 156
+    assert np.allclose(np.interp(flat[0][0], roof[0], roof[1]), 156)
+    assert np.allclose(slope[0][1] / flat[0][0], 4)
