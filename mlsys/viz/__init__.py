@@ -15,17 +15,20 @@ from mlsys.viz.mapping import mapping_landscape, order_counts, words_by_dataflow
 from mlsys.viz.memory import access_energies, bandwidth_by_bytes_in_flight, level_map, ridge_by_year
 from mlsys.viz.mistakes import error_factors
 from mlsys.viz.numerics import bit_fields, padding_steps, sparse_blocks, value_spacing
-from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roofs
+from mlsys.viz.primitives import instruction_counts, square_root_convergence, throughput_ladder
+from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roof_ceilings, roofs
 from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gantt
 from mlsys.viz.schematics import (
     copy_paths,
     dram_rows,
+    execution_models,
     launches,
     loop_nest,
     ring_steps,
     row_stationary_grid,
     system_map,
     tensor_path,
+    warp_divergence,
     warp_sectors,
 )
 from mlsys.viz.serving import latency_by_load, request_gantt
@@ -58,7 +61,9 @@ __all__ = [
     "energy_per_mac_levels",
     "energy_split",
     "error_factors",
+    "execution_models",
     "growth_lines",
+    "instruction_counts",
     "intensity_by_batch",
     "intensity_shift",
     "journey_energy",
@@ -89,6 +94,7 @@ __all__ = [
     "ridge_by_year",
     "ring_steps",
     "ring_time",
+    "roof_ceilings",
     "roofs",
     "row_stationary_grid",
     "scaling_laws",
@@ -99,9 +105,11 @@ __all__ = [
     "speedup_by_chain",
     "speedup_map",
     "speedup_scatter",
+    "square_root_convergence",
     "stream_gantt",
     "system_map",
     "tensor_path",
+    "throughput_ladder",
     "tile_cache_map",
     "tiles_by_footprint",
     "time_bars",
@@ -112,6 +120,7 @@ __all__ = [
     "training_memory",
     "utilisation_teeth",
     "value_spacing",
+    "warp_divergence",
     "warp_sectors",
     "words_by_dataflow",
 ]

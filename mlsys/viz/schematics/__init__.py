@@ -2,6 +2,7 @@
 
 from mlsys.viz.schematics.copy_paths import copy_paths
 from mlsys.viz.schematics.dram_row import dram_rows
+from mlsys.viz.schematics.execution import execution_models, warp_divergence
 from mlsys.viz.schematics.launches import launches
 from mlsys.viz.schematics.loop_nest import loop_nest
 from mlsys.viz.schematics.ring_steps import ring_steps
@@ -13,11 +14,13 @@ from mlsys.viz.schematics.warp_sectors import warp_sectors
 __all__ = [
     "copy_paths",
     "dram_rows",
+    "execution_models",
     "launches",
     "loop_nest",
     "ring_steps",
     "row_stationary_grid",
     "system_map",
     "tensor_path",
+    "warp_divergence",
     "warp_sectors",
 ]
