@@ -99,6 +99,7 @@ from mlsys.formulas.parallelism import (
     zero_communication_bytes,
 )
 from mlsys.formulas.queueing import (
+    batch_fill_wait,
     erlang_c,
     md1_wait,
     mg1_wait,
@@ -150,6 +151,7 @@ __all__ = [
     "attention_bytes",
     "attention_macs",
     "bandwidth_per_price",
+    "batch_fill_wait",
     "break_even_time",
     "break_even_utilisation",
     "bruck_all_to_all_time",
