@@ -14,8 +14,18 @@ from mlsys.viz.memory import access_energies, bandwidth_by_bytes_in_flight, leve
 from mlsys.viz.numerics import bit_fields, padding_steps, sparse_blocks, value_spacing
 from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roofs
 from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gantt
-from mlsys.viz.schematics import dram_rows, launches, loop_nest, row_stationary_grid, system_map, warp_sectors
-from mlsys.viz.serving import latency_by_load, request_gantt
+from mlsys.viz.schematics import (
+    batch_slots,
+    cache_blocks,
+    dram_rows,
+    launches,
+    loop_nest,
+    padded_rows,
+    row_stationary_grid,
+    system_map,
+    warp_sectors,
+)
+from mlsys.viz.serving import goodput_by_load, latency_by_load, latency_distribution, request_gantt, waits_by_load
 from mlsys.viz.style import COLORS, apply_style, setup_plot
 from mlsys.viz.sweep import cost_front, rate_map
 from mlsys.viz.systolic import array_frame, energy_per_mac_levels, utilisation_teeth
@@ -30,22 +40,26 @@ __all__ = [
     "apply_style",
     "array_frame",
     "bandwidth_by_bytes_in_flight",
+    "batch_slots",
     "bit_fields",
     "bus_bandwidth",
     "bytes_by_level",
     "bytes_by_onchip",
     "bytes_by_pattern",
+    "cache_blocks",
     "copy_timeline",
     "cost_front",
     "device_map",
     "dram_rows",
     "energy_per_mac_levels",
     "energy_split",
+    "goodput_by_load",
     "growth_lines",
     "intensity_by_batch",
     "intensity_shift",
     "kernel_bars",
     "latency_by_load",
+    "latency_distribution",
     "latency_energy",
     "launches",
     "layer_panels",
@@ -60,6 +74,7 @@ __all__ = [
     "memory_map",
     "memory_passes",
     "order_counts",
+    "padded_rows",
     "padding_steps",
     "pass_waterfall",
     "pipeline_timeline",
@@ -89,6 +104,7 @@ __all__ = [
     "training_memory",
     "utilisation_teeth",
     "value_spacing",
+    "waits_by_load",
     "warp_sectors",
     "words_by_dataflow",
 ]

@@ -1,5 +1,6 @@
 """Schematics of mechanisms, drawn from the models that count them."""
 
+from mlsys.viz.schematics.batching import batch_slots, cache_blocks, padded_rows
 from mlsys.viz.schematics.dram_row import dram_rows
 from mlsys.viz.schematics.launches import launches
 from mlsys.viz.schematics.loop_nest import loop_nest
@@ -7,4 +8,14 @@ from mlsys.viz.schematics.row_stationary import row_stationary_grid
 from mlsys.viz.schematics.system_map import system_map
 from mlsys.viz.schematics.warp_sectors import warp_sectors
 
-__all__ = ["dram_rows", "launches", "loop_nest", "row_stationary_grid", "system_map", "warp_sectors"]
+__all__ = [
+    "batch_slots",
+    "cache_blocks",
+    "dram_rows",
+    "launches",
+    "loop_nest",
+    "padded_rows",
+    "row_stationary_grid",
+    "system_map",
+    "warp_sectors",
+]
