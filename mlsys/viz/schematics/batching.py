@@ -48,7 +48,8 @@ def padded_rows(ax: Axes, lengths: Sequence[int], buckets: Sequence[int]) -> Axe
         if bucket > length:
             box(ax, (length, row + 0.14), (bucket - length, 0.72), filled=False, hatch=_HATCH, role="padding")
     for size in sizes:
-        ax.plot([size, size], [-0.1, len(lengths) + 0.1], color=COLORS["RedLine"], linestyle="--", linewidth=1.2)
+        ax.plot([size, size], [-0.1, len(lengths) + 0.1], color=COLORS["RedLine"], linestyle="--", linewidth=1.2,
+                zorder=0)  # fmt: skip
         note(ax, size, -0.45, f"{size}", ha="center", color=COLORS["RedLine"])
     note(ax, 0, len(lengths) + 0.5, f"padding: {waste:.1%} of what is computed")
     ax.set(xlim=(-0.02 * sizes[-1], 1.06 * sizes[-1]), ylim=(len(lengths) + 0.9, -0.9))
