@@ -30,6 +30,7 @@ from mlsys.formulas.carbon import (
     operational_carbon,
     token_carbon,
 )
+from mlsys.formulas.duty_cycle import battery_power, duty_cycled_power
 from mlsys.formulas.economics import (
     annuity,
     bandwidth_per_price,
@@ -152,6 +153,7 @@ __all__ = [
     "attention_macs",
     "bandwidth_per_price",
     "batch_fill_wait",
+    "battery_power",
     "break_even_time",
     "break_even_utilisation",
     "bruck_all_to_all_time",
@@ -175,6 +177,7 @@ __all__ = [
     "direct_exchange_time",
     "double_buffered_time",
     "doubling_time",
+    "duty_cycled_power",
     "dynamic_power",
     "dynamic_speedup",
     "electricity_rate",
