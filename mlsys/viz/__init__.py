@@ -31,7 +31,7 @@ from mlsys.viz.schematics import (
     warp_divergence,
     warp_sectors,
 )
-from mlsys.viz.serving import latency_by_load, request_gantt
+from mlsys.viz.serving import goodput_by_load, latency_by_load, latency_distribution, request_gantt, waits_by_load
 from mlsys.viz.style import COLORS, apply_style, setup_plot
 from mlsys.viz.sweep import cost_front, rate_map
 from mlsys.viz.systolic import array_frame, energy_per_mac_levels, utilisation_teeth
@@ -48,11 +48,13 @@ __all__ = [
     "attained_bandwidth",
     "bandwidth_by_bytes_in_flight",
     "bandwidth_taper",
+    "batch_slots",
     "bit_fields",
     "bus_bandwidth",
     "bytes_by_level",
     "bytes_by_onchip",
     "bytes_by_pattern",
+    "cache_blocks",
     "copy_paths",
     "copy_timeline",
     "cost_front",
@@ -62,6 +64,7 @@ __all__ = [
     "energy_split",
     "error_factors",
     "execution_models",
+    "goodput_by_load",
     "growth_lines",
     "instruction_counts",
     "intensity_by_batch",
@@ -70,6 +73,7 @@ __all__ = [
     "journey_time",
     "kernel_bars",
     "latency_by_load",
+    "latency_distribution",
     "latency_energy",
     "launches",
     "layer_panels",
@@ -84,6 +88,7 @@ __all__ = [
     "memory_map",
     "memory_passes",
     "order_counts",
+    "padded_rows",
     "padding_steps",
     "pass_waterfall",
     "pipeline_timeline",
@@ -120,6 +125,7 @@ __all__ = [
     "training_memory",
     "utilisation_teeth",
     "value_spacing",
+    "waits_by_load",
     "warp_divergence",
     "warp_sectors",
     "words_by_dataflow",
