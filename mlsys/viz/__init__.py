@@ -12,9 +12,19 @@ from mlsys.viz.layout import layout_strip
 from mlsys.viz.mapping import mapping_landscape, order_counts, words_by_dataflow
 from mlsys.viz.memory import access_energies, bandwidth_by_bytes_in_flight, level_map, ridge_by_year
 from mlsys.viz.numerics import bit_fields, padding_steps, sparse_blocks, value_spacing
-from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roofs
+from mlsys.viz.primitives import instruction_counts, square_root_convergence, throughput_ladder
+from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roof_ceilings, roofs
 from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gantt
-from mlsys.viz.schematics import dram_rows, launches, loop_nest, row_stationary_grid, system_map, warp_sectors
+from mlsys.viz.schematics import (
+    dram_rows,
+    execution_models,
+    launches,
+    loop_nest,
+    row_stationary_grid,
+    system_map,
+    warp_divergence,
+    warp_sectors,
+)
 from mlsys.viz.serving import latency_by_load, request_gantt
 from mlsys.viz.style import COLORS, apply_style, setup_plot
 from mlsys.viz.sweep import cost_front, rate_map
@@ -41,7 +51,9 @@ __all__ = [
     "dram_rows",
     "energy_per_mac_levels",
     "energy_split",
+    "execution_models",
     "growth_lines",
+    "instruction_counts",
     "intensity_by_batch",
     "intensity_shift",
     "kernel_bars",
@@ -67,6 +79,7 @@ __all__ = [
     "rent_or_buy",
     "request_gantt",
     "ridge_by_year",
+    "roof_ceilings",
     "roofs",
     "row_stationary_grid",
     "scaling_laws",
@@ -77,8 +90,10 @@ __all__ = [
     "speedup_by_chain",
     "speedup_map",
     "speedup_scatter",
+    "square_root_convergence",
     "stream_gantt",
     "system_map",
+    "throughput_ladder",
     "tile_cache_map",
     "tiles_by_footprint",
     "time_bars",
@@ -89,6 +104,7 @@ __all__ = [
     "training_memory",
     "utilisation_teeth",
     "value_spacing",
+    "warp_divergence",
     "warp_sectors",
     "words_by_dataflow",
 ]

@@ -1,10 +1,20 @@
 """Schematics of mechanisms, drawn from the models that count them."""
 
 from mlsys.viz.schematics.dram_row import dram_rows
+from mlsys.viz.schematics.execution import execution_models, warp_divergence
 from mlsys.viz.schematics.launches import launches
 from mlsys.viz.schematics.loop_nest import loop_nest
 from mlsys.viz.schematics.row_stationary import row_stationary_grid
 from mlsys.viz.schematics.system_map import system_map
 from mlsys.viz.schematics.warp_sectors import warp_sectors
 
-__all__ = ["dram_rows", "launches", "loop_nest", "row_stationary_grid", "system_map", "warp_sectors"]
+__all__ = [
+    "dram_rows",
+    "execution_models",
+    "launches",
+    "loop_nest",
+    "row_stationary_grid",
+    "system_map",
+    "warp_divergence",
+    "warp_sectors",
+]
