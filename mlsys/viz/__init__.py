@@ -13,6 +13,7 @@ from mlsys.viz.layers import layer_panels, layers_under_roof, shares_by_kind, ti
 from mlsys.viz.layout import layout_strip
 from mlsys.viz.mapping import mapping_landscape, order_counts, words_by_dataflow
 from mlsys.viz.memory import access_energies, bandwidth_by_bytes_in_flight, level_map, ridge_by_year
+from mlsys.viz.mistakes import error_factors
 from mlsys.viz.numerics import bit_fields, padding_steps, sparse_blocks, value_spacing
 from mlsys.viz.primitives import instruction_counts, square_root_convergence, throughput_ladder
 from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roof_ceilings, roofs
@@ -65,6 +66,7 @@ __all__ = [
     "energy_per_mac_levels",
     "energy_split",
     "execution_models",
+    "error_factors",
     "growth_lines",
     "instruction_counts",
     "intensity_by_batch",

@@ -21,6 +21,7 @@ EXPECTED = {
     "edge": ["quantization", "quantisation", "sparsity", "pruning", "INT8", "TinyML", "microcontroller", "NPU", "DVFS"],
     "energy": ["TDP", "energy-delay product", "joules", "energy efficiency", "energy per operation"],
     "explain": ["profiling", "MLPerf Tiny"],
+    "fallacies": ["misconceptions", "lock-in"],
     "fusion": ["kernel fusion", "operator fusion", "FlashAttention", "flash attention"],
     "interconnect": [
         "all-reduce", "allreduce", "all reduce", "NVLink", "PCIe", "pinned memory", "unified memory", "InfiniBand",
@@ -37,6 +38,7 @@ EXPECTED = {
         "memory bandwidth", "MLA",
     ],
     "network": ["ResNet-50", "resnet50", "kernel launch", "launch overhead"],
+    "numbers_everyone_repeats": ["common mistakes"],
     "placement": ["pipeline parallelism"],
     "planning": ["NHWC", "memory planning"],
     "roofline": [
