@@ -2,7 +2,7 @@
 
 from mlsys.viz.amdahl import scaling_laws, speedup_map, time_bars
 from mlsys.viz.architecture import bytes_by_level, bytes_by_onchip, energy_split, latency_energy, tiles_by_footprint
-from mlsys.viz.collectives import bus_bandwidth, copy_timeline
+from mlsys.viz.collectives import all_reduce_times, bus_bandwidth, copy_timeline
 from mlsys.viz.compiler import kernel_bars, pass_waterfall, speedup_scatter
 from mlsys.viz.economics import rent_or_buy, tornado_bars
 from mlsys.viz.fusion import bytes_by_pattern, intensity_shift, memory_passes, speedup_by_chain
@@ -14,19 +14,29 @@ from mlsys.viz.memory import access_energies, bandwidth_by_bytes_in_flight, leve
 from mlsys.viz.numerics import bit_fields, padding_steps, sparse_blocks, value_spacing
 from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roofs
 from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gantt
-from mlsys.viz.schematics import dram_rows, launches, loop_nest, row_stationary_grid, system_map, warp_sectors
+from mlsys.viz.schematics import (
+    dram_rows,
+    launches,
+    loop_nest,
+    message_rounds,
+    parallel_split,
+    row_stationary_grid,
+    system_map,
+    warp_sectors,
+)
 from mlsys.viz.serving import latency_by_load, request_gantt
 from mlsys.viz.style import COLORS, apply_style, setup_plot
 from mlsys.viz.sweep import cost_front, rate_map
 from mlsys.viz.systolic import array_frame, energy_per_mac_levels, utilisation_teeth
 from mlsys.viz.systolic_player import SystolicAnimation
 from mlsys.viz.tiling import sectors_by_stride, tile_cache_map, traffic_by_tile
-from mlsys.viz.training import pipeline_timeline, training_memory
+from mlsys.viz.training import gradient_buckets, pipeline_timeline, scaling_panels, step_parts, training_memory
 
 __all__ = [
     "COLORS",
     "SystolicAnimation",
     "access_energies",
+    "all_reduce_times",
     "apply_style",
     "array_frame",
     "bandwidth_by_bytes_in_flight",
@@ -41,6 +51,7 @@ __all__ = [
     "dram_rows",
     "energy_per_mac_levels",
     "energy_split",
+    "gradient_buckets",
     "growth_lines",
     "intensity_by_batch",
     "intensity_shift",
@@ -59,8 +70,10 @@ __all__ = [
     "memory_figure",
     "memory_map",
     "memory_passes",
+    "message_rounds",
     "order_counts",
     "padding_steps",
+    "parallel_split",
     "pass_waterfall",
     "pipeline_timeline",
     "rate_map",
@@ -70,6 +83,7 @@ __all__ = [
     "roofs",
     "row_stationary_grid",
     "scaling_laws",
+    "scaling_panels",
     "sectors_by_stride",
     "setup_plot",
     "shares_by_kind",
@@ -77,6 +91,7 @@ __all__ = [
     "speedup_by_chain",
     "speedup_map",
     "speedup_scatter",
+    "step_parts",
     "stream_gantt",
     "system_map",
     "tile_cache_map",
