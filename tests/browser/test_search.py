@@ -21,18 +21,21 @@ EXPECTED = {
     "energy": ["TDP", "energy-delay product", "joules", "energy efficiency", "energy per operation"],
     "explain": ["profiling", "MLPerf Tiny"],
     "fusion": ["kernel fusion", "operator fusion", "FlashAttention", "flash attention"],
+    "many_chips": [
+        "data parallelism", "FSDP", "ZeRO", "tensor parallelism", "pipeline parallelism", "MFU", "distributed training",
+    ],
     "mapping": ["loop nest", "Timeloop", "loop order"],
     "specialisation": ["dark silicon", "Dennard", "Moore's law", "coprocessor"],
     "carbon": ["carbon footprint", "CO2", "PUE", "embodied carbon"],
     "economics": ["cost per token", "TCO", "break-even", "rent"],
-    "feasibility": ["does it fit", "VRAM", "context length", "TTFT", "tensor parallelism"],
+    "feasibility": ["does it fit", "VRAM", "context length", "TTFT"],
     "number_formats": ["FP8", "bfloat16", "E4M3", "MXFP4", "structured sparsity", "mixed precision"],
     "memory_wall": [
         "KV cache", "kv-cache", "key-value cache", "HBM", "DRAM", "SRAM", "warps", "coalescing", "prefetching",
         "memory bandwidth", "MLA",
     ],
     "network": ["ResNet-50", "resnet50", "kernel launch", "launch overhead"],
-    "placement": ["pipeline parallelism"],
+    "placement": ["heterogeneous computing"],
     "planning": ["NHWC", "memory planning"],
     "roofline": [
         "roofline", "arithmetic intensity", "operational intensity", "memory bound", "compute-bound", "batch size",

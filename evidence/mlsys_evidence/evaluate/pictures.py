@@ -226,7 +226,7 @@ SOFTWARE_NAMES = {
     "bloom": "BLOOM, 2022",
     "mpt": "llm-foundry, 2023",
     "mlperf": "MLPerf Training",
-    "megatron core": "Megatron-Bridge, 2025",
+    "megatron core": "Megatron-Bridge",
 }
 """Titles of the kinds of :func:`mlsys_evidence.evaluate.training_runs.shipped_runs`."""
 
