@@ -2,7 +2,7 @@
 
 from mlsys.viz.amdahl import scaling_laws, speedup_map, time_bars
 from mlsys.viz.architecture import bytes_by_level, bytes_by_onchip, energy_split, latency_energy, tiles_by_footprint
-from mlsys.viz.collectives import bus_bandwidth, copy_timeline
+from mlsys.viz.collectives import all_reduce_times, bus_bandwidth, copy_timeline
 from mlsys.viz.compiler import kernel_bars, pass_waterfall, speedup_scatter
 from mlsys.viz.economics import rent_or_buy, tornado_bars
 from mlsys.viz.fusion import bytes_by_pattern, intensity_shift, memory_passes, speedup_by_chain
@@ -19,21 +19,18 @@ from mlsys.viz.primitives import instruction_counts, square_root_convergence, th
 from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roof_ceilings, roofs
 from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gantt
 from mlsys.viz.schematics import (
+    copy_paths,
     dram_rows,
     execution_models,
     launches,
     loop_nest,
-    row_stationary_grid,
-    system_map,
-    warp_divergence,
-    copy_paths,
-    dram_rows,
-    launches,
-    loop_nest,
+    message_rounds,
+    parallel_split,
     ring_steps,
     row_stationary_grid,
     system_map,
     tensor_path,
+    warp_divergence,
     warp_sectors,
 )
 from mlsys.viz.serving import latency_by_load, request_gantt
@@ -42,12 +39,13 @@ from mlsys.viz.sweep import cost_front, rate_map
 from mlsys.viz.systolic import array_frame, energy_per_mac_levels, utilisation_teeth
 from mlsys.viz.systolic_player import SystolicAnimation
 from mlsys.viz.tiling import sectors_by_stride, tile_cache_map, traffic_by_tile
-from mlsys.viz.training import pipeline_timeline, training_memory
+from mlsys.viz.training import gradient_buckets, pipeline_timeline, scaling_panels, step_parts, training_memory
 
 __all__ = [
     "COLORS",
     "SystolicAnimation",
     "access_energies",
+    "all_reduce_times",
     "apply_style",
     "array_frame",
     "attained_bandwidth",
@@ -65,8 +63,9 @@ __all__ = [
     "dram_rows",
     "energy_per_mac_levels",
     "energy_split",
-    "execution_models",
     "error_factors",
+    "execution_models",
+    "gradient_buckets",
     "growth_lines",
     "instruction_counts",
     "intensity_by_batch",
@@ -88,8 +87,10 @@ __all__ = [
     "memory_figure",
     "memory_map",
     "memory_passes",
+    "message_rounds",
     "order_counts",
     "padding_steps",
+    "parallel_split",
     "pass_waterfall",
     "pipeline_timeline",
     "price_by_passes",
@@ -97,12 +98,13 @@ __all__ = [
     "rent_or_buy",
     "request_gantt",
     "ridge_by_year",
-    "roof_ceilings",
     "ring_steps",
     "ring_time",
+    "roof_ceilings",
     "roofs",
     "row_stationary_grid",
     "scaling_laws",
+    "scaling_panels",
     "sectors_by_stride",
     "setup_plot",
     "shares_by_kind",
@@ -111,10 +113,11 @@ __all__ = [
     "speedup_map",
     "speedup_scatter",
     "square_root_convergence",
+    "step_parts",
     "stream_gantt",
     "system_map",
-    "throughput_ladder",
     "tensor_path",
+    "throughput_ladder",
     "tile_cache_map",
     "tiles_by_footprint",
     "time_bars",
