@@ -243,6 +243,7 @@ CALLS: dict[str, dict[str, object]] = {
     "token_cost": dict(rent=Q_(2, "USD/hour"), token_rate=Q_(680, "token/s"), utilisation=0.5),
     "requests_in_system": dict(arrival_rate=Q_(2.5, "1/s"), time_in_system=Q_(25, "s")),
     "offered_utilisation": dict(arrival_rate=Q_(8, "1/s"), service_time=Q_(0.2, "s"), servers=2),
+    "batch_fill_wait": dict(batch=32, arrival_rate=Q_(100, "1/s")),
     "mm1_wait": dict(service_time=Q_(1, "s"), utilisation=0.9),
     "md1_wait": dict(service_time=Q_(1, "s"), utilisation=0.9),
     "mg1_wait": dict(service_time=Q_(1, "s"), utilisation=0.9, squared_variation=4.0),

@@ -110,6 +110,7 @@ from mlsys.formulas.primitives import (
     warps_to_hide_latency,
 )
 from mlsys.formulas.queueing import (
+    batch_fill_wait,
     erlang_c,
     md1_wait,
     mg1_wait,
@@ -162,6 +163,7 @@ __all__ = [
     "attention_bytes",
     "attention_macs",
     "bandwidth_per_price",
+    "batch_fill_wait",
     "break_even_time",
     "break_even_utilisation",
     "bruck_all_to_all_time",

@@ -34,6 +34,17 @@ from mlsys.viz.schematics import (
     warp_sectors,
 )
 from mlsys.viz.serving import latency_by_load, request_gantt
+    batch_slots,
+    cache_blocks,
+    dram_rows,
+    launches,
+    loop_nest,
+    padded_rows,
+    row_stationary_grid,
+    system_map,
+    warp_sectors,
+)
+from mlsys.viz.serving import goodput_by_load, latency_by_load, latency_distribution, request_gantt, waits_by_load
 from mlsys.viz.style import COLORS, apply_style, setup_plot
 from mlsys.viz.sweep import cost_front, rate_map
 from mlsys.viz.systolic import array_frame, energy_per_mac_levels, utilisation_teeth
@@ -51,12 +62,14 @@ __all__ = [
     "attained_bandwidth",
     "bandwidth_by_bytes_in_flight",
     "bandwidth_taper",
+    "batch_slots",
     "bit_fields",
     "bus_bandwidth",
     "bytes_by_level",
     "bytes_by_onchip",
     "bytes_by_pattern",
     "copy_paths",
+    "cache_blocks",
     "copy_timeline",
     "cost_front",
     "device_map",
@@ -66,6 +79,7 @@ __all__ = [
     "error_factors",
     "execution_models",
     "gradient_buckets",
+    "goodput_by_load",
     "growth_lines",
     "instruction_counts",
     "intensity_by_batch",
@@ -74,6 +88,7 @@ __all__ = [
     "journey_time",
     "kernel_bars",
     "latency_by_load",
+    "latency_distribution",
     "latency_energy",
     "launches",
     "layer_panels",
@@ -89,6 +104,7 @@ __all__ = [
     "memory_passes",
     "message_rounds",
     "order_counts",
+    "padded_rows",
     "padding_steps",
     "parallel_split",
     "pass_waterfall",
@@ -129,6 +145,7 @@ __all__ = [
     "utilisation_teeth",
     "value_spacing",
     "warp_divergence",
+    "waits_by_load",
     "warp_sectors",
     "words_by_dataflow",
 ]
