@@ -19,29 +19,21 @@ from mlsys.viz.primitives import instruction_counts, square_root_convergence, th
 from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roof_ceilings, roofs
 from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gantt
 from mlsys.viz.schematics import (
+    batch_slots,
+    cache_blocks,
     copy_paths,
     dram_rows,
     execution_models,
     launches,
     loop_nest,
     message_rounds,
+    padded_rows,
     parallel_split,
     ring_steps,
     row_stationary_grid,
     system_map,
     tensor_path,
     warp_divergence,
-    warp_sectors,
-)
-from mlsys.viz.serving import latency_by_load, request_gantt
-    batch_slots,
-    cache_blocks,
-    dram_rows,
-    launches,
-    loop_nest,
-    padded_rows,
-    row_stationary_grid,
-    system_map,
     warp_sectors,
 )
 from mlsys.viz.serving import goodput_by_load, latency_by_load, latency_distribution, request_gantt, waits_by_load
@@ -68,8 +60,8 @@ __all__ = [
     "bytes_by_level",
     "bytes_by_onchip",
     "bytes_by_pattern",
-    "copy_paths",
     "cache_blocks",
+    "copy_paths",
     "copy_timeline",
     "cost_front",
     "device_map",
@@ -78,8 +70,8 @@ __all__ = [
     "energy_split",
     "error_factors",
     "execution_models",
-    "gradient_buckets",
     "goodput_by_load",
+    "gradient_buckets",
     "growth_lines",
     "instruction_counts",
     "intensity_by_batch",
@@ -144,8 +136,8 @@ __all__ = [
     "training_memory",
     "utilisation_teeth",
     "value_spacing",
-    "warp_divergence",
     "waits_by_load",
+    "warp_divergence",
     "warp_sectors",
     "words_by_dataflow",
 ]

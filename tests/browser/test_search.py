@@ -42,7 +42,6 @@ EXPECTED = {
     ],
     "network": ["ResNet-50", "resnet50", "kernel launch", "launch overhead"],
     "numbers_everyone_repeats": ["common mistakes"],
-    "placement": ["pipeline parallelism"],
     "placement": ["heterogeneous computing"],
     "planning": ["NHWC", "memory planning"],
     "roofline": [
