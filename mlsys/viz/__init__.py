@@ -4,7 +4,7 @@ from mlsys.viz.amdahl import scaling_laws, speedup_map, time_bars
 from mlsys.viz.architecture import bytes_by_level, bytes_by_onchip, energy_split, latency_energy, tiles_by_footprint
 from mlsys.viz.collectives import all_reduce_times, bus_bandwidth, copy_timeline
 from mlsys.viz.compiler import kernel_bars, pass_waterfall, speedup_scatter
-from mlsys.viz.economics import rent_or_buy, tornado_bars
+from mlsys.viz.economics import cost_by_batch, parts_by_place, rent_or_buy, tornado_bars, value_for_money
 from mlsys.viz.fusion import bytes_by_pattern, intensity_shift, memory_passes, speedup_by_chain
 from mlsys.viz.history import growth_lines, timeline
 from mlsys.viz.interconnect import attained_bandwidth, bandwidth_taper, ring_time
@@ -63,6 +63,7 @@ __all__ = [
     "cache_blocks",
     "copy_paths",
     "copy_timeline",
+    "cost_by_batch",
     "cost_front",
     "device_map",
     "dram_rows",
@@ -99,6 +100,7 @@ __all__ = [
     "padded_rows",
     "padding_steps",
     "parallel_split",
+    "parts_by_place",
     "pass_waterfall",
     "pipeline_timeline",
     "price_by_passes",
@@ -135,6 +137,7 @@ __all__ = [
     "traffic_by_tile",
     "training_memory",
     "utilisation_teeth",
+    "value_for_money",
     "value_spacing",
     "waits_by_load",
     "warp_divergence",
