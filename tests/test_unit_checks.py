@@ -243,6 +243,8 @@ CALLS: dict[str, dict[str, object]] = {
     "token_cost": dict(rent=Q_(2, "USD/hour"), token_rate=Q_(680, "token/s"), utilisation=0.5),
     "requests_in_system": dict(arrival_rate=Q_(2.5, "1/s"), time_in_system=Q_(25, "s")),
     "offered_utilisation": dict(arrival_rate=Q_(8, "1/s"), service_time=Q_(0.2, "s"), servers=2),
+    "battery_power": dict(charge=Q_(225, "mA*hour"), voltage=Q_(3, "V"), lifetime=Q_(365, "day")),
+    "duty_cycled_power": dict(energy=Q_(1, "J"), time=Q_(1, "s"), period=Q_(10, "s"), sleep_power=Q_(1, "mW")),
     "batch_fill_wait": dict(batch=32, arrival_rate=Q_(100, "1/s")),
     "mm1_wait": dict(service_time=Q_(1, "s"), utilisation=0.9),
     "md1_wait": dict(service_time=Q_(1, "s"), utilisation=0.9),
@@ -253,6 +255,7 @@ CALLS: dict[str, dict[str, object]] = {
 }
 # Where two arguments must fit each other, one at which every value of the other fits.
 GENTLE = {
+    "duty_cycled_power": {"time": Q_(0, "s")},
     "conv2d_bytes": {"groups": 1},
     "conv2d_macs": {"groups": 1},
     "required_parallel_fraction": {"target_speedup": 1},

@@ -45,6 +45,7 @@ from mlsys.formulas.collectives import (
     tree_all_reduce_time,
     tree_broadcast_time,
 )
+from mlsys.formulas.duty_cycle import battery_power, duty_cycled_power
 from mlsys.formulas.economics import (
     annuity,
     bandwidth_per_price,
@@ -164,6 +165,7 @@ __all__ = [
     "attention_macs",
     "bandwidth_per_price",
     "batch_fill_wait",
+    "battery_power",
     "break_even_time",
     "break_even_utilisation",
     "bruck_all_to_all_time",
@@ -188,6 +190,7 @@ __all__ = [
     "divergence_probability",
     "double_buffered_time",
     "doubling_time",
+    "duty_cycled_power",
     "dynamic_power",
     "dynamic_speedup",
     "electricity_rate",
