@@ -41,7 +41,8 @@ def inverse_sqrt_guess(values: ArrayLike, guess: SquareRootGuess = "bits") -> ND
         return 1 / x
     if guess == "exponent":  # 2/3 makes the errors at both ends of the binades alike after one step
         _, power = np.frexp(x)
-        return np.ldexp(2 / 3, -((power - 1) // 2))
+        halved: NDArray[np.float64] = np.ldexp(2 / 3, -((power - 1) // 2))
+        return halved
     shifted = _MAGIC - (x.astype(np.float32).view(np.int32) >> 1)
     return shifted.astype(np.int32).view(np.float32).astype(np.float64)
 

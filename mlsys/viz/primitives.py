@@ -116,6 +116,8 @@ def square_root_convergence(ax: Axes, values: ArrayLike, methods: Mapping[Square
         Logarithmic; a line that falls ever more steeply doubles its correct digits with each step. The dashed line is
         the rounding error of FP32.
     """
+    from matplotlib.ticker import MaxNLocator
+
     names = {"bits": "Newton, guess from the bits", "exponent": "Newton, guess from the exponent",
              "value": "Heron, from the value itself"}  # fmt: skip
     floor = 1e-13
@@ -127,6 +129,6 @@ def square_root_convergence(ax: Axes, values: ArrayLike, methods: Mapping[Square
     ax.set(yscale="log", xlabel="steps", ylabel="largest relative error", xlim=(-0.4, None))
     ax.annotate("rounding error of FP32", (0.56, _UNIT_ROUNDOFF), xycoords=("axes fraction", "data"), xytext=(0, -4),
                 textcoords="offset points", ha="center", va="top", fontsize=9, color=COLORS["RedLine"])  # fmt: skip
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.legend(fontsize=9, loc="upper right")
     return ax
