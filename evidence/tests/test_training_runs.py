@@ -5,6 +5,7 @@ import re
 import pytest
 
 from mlsys.models.training.result import FASTER, SLOWER
+from mlsys_evidence.evaluate.pictures import training_run_dots
 from mlsys_evidence.evaluate.training_runs import Run, medians, rows_of, shipped_runs, step_seconds
 
 # Runs beyond 30 %, and why. The model knows no allocator and no kernels of a format of which nobody published a rate.
@@ -47,6 +48,15 @@ def test_four_runs_in_five_lie_in_the_range_of_the_result() -> None:
 def test_no_run_is_far_off_without_a_reason(run: Run) -> None:
     error = max(run.ratio, 1 / run.ratio)
     assert error < (1.45 if run.id in FAR else 1.30), f"{run.ratio:.2f} of {run.measured:.1f} s"
+
+
+def test_the_figure_has_a_dot_for_each_estimated_run() -> None:
+    from matplotlib.figure import Figure
+
+    ax = Figure().add_subplot()
+    training_run_dots(ax, shipped_runs())
+    dots = [x for marks in ax.collections for x, _ in marks.get_offsets()]
+    assert sorted(dots) == pytest.approx(sorted(run.ratio for run in estimated()))
 
 
 def test_rates_are_read_by_the_convention_of_their_source() -> None:

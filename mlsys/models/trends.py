@@ -13,6 +13,7 @@ from mlsys.errors import ArgumentError
 from mlsys.faults import short
 from mlsys.formulas import doubling_time
 from mlsys.provenance import read
+from mlsys.unit_checks import checked_choice
 from mlsys.units import Q_, Quantity
 
 __all__ = ["Growth", "Milestone", "decimal_year", "fit_growth", "milestones", "training_compute"]
@@ -59,16 +60,31 @@ class Growth:
         return Q_(self.level * self.per_year ** (year - self.middle), self.unit)
 
 
-def training_compute() -> tuple[Quotation, ...]:
+def training_compute(subject: str | None = None) -> tuple[Quotation, ...]:
     """Return the operations of published trainings, FLOP, oldest first; ``kind`` is how sure the source is.
+
+    Parameters
+    ----------
+    subject
+        Model whose training is returned; by default all.
+
+    Raises
+    ------
+    UnknownNameError
+        If no training of that model is recorded.
 
     Examples
     --------
     >>> last = training_compute()[-1]
     >>> last.subject, last.kind, f"{last.value:.2g~}"
     ('Llama 3.1 405B', 'confident', '3.8e+25 FLOP')
+    >>> [f"{run.value:.3g~}" for run in training_compute("GPT-3")]
+    ['3.14e+23 FLOP']
     """
-    return tuple(replace(each, value=read(each.value)) for each in recorded())
+    names = [each.subject for each in recorded()]
+    if subject is not None:
+        checked_choice("training_compute", "subject", subject, names)
+    return tuple(replace(each, value=read(each.value)) for each in recorded() if subject in (None, each.subject))
 
 
 def decimal_year(date: str) -> float:

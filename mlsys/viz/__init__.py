@@ -2,9 +2,9 @@
 
 from mlsys.viz.amdahl import scaling_laws, speedup_map, time_bars
 from mlsys.viz.architecture import bytes_by_level, bytes_by_onchip, energy_split, latency_energy, tiles_by_footprint
-from mlsys.viz.collectives import bus_bandwidth, copy_timeline
+from mlsys.viz.collectives import all_reduce_times, bus_bandwidth, copy_timeline
 from mlsys.viz.compiler import kernel_bars, pass_waterfall, speedup_scatter
-from mlsys.viz.economics import rent_or_buy, tornado_bars
+from mlsys.viz.economics import cost_by_batch, parts_by_place, rent_or_buy, tornado_bars, value_for_money
 from mlsys.viz.fusion import bytes_by_pattern, intensity_shift, memory_passes, speedup_by_chain
 from mlsys.viz.history import growth_lines, timeline
 from mlsys.viz.interconnect import attained_bandwidth, bandwidth_taper, ring_time
@@ -19,11 +19,16 @@ from mlsys.viz.primitives import instruction_counts, square_root_convergence, th
 from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roof_ceilings, roofs
 from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gantt
 from mlsys.viz.schematics import (
+    batch_slots,
+    cache_blocks,
     copy_paths,
     dram_rows,
     execution_models,
     launches,
     loop_nest,
+    message_rounds,
+    padded_rows,
+    parallel_split,
     ring_steps,
     row_stationary_grid,
     system_map,
@@ -37,12 +42,13 @@ from mlsys.viz.sweep import cost_front, rate_map
 from mlsys.viz.systolic import array_frame, energy_per_mac_levels, utilisation_teeth
 from mlsys.viz.systolic_player import SystolicAnimation
 from mlsys.viz.tiling import sectors_by_stride, tile_cache_map, traffic_by_tile
-from mlsys.viz.training import pipeline_timeline, training_memory
+from mlsys.viz.training import gradient_buckets, pipeline_timeline, scaling_panels, step_parts, training_memory
 
 __all__ = [
     "COLORS",
     "SystolicAnimation",
     "access_energies",
+    "all_reduce_times",
     "apply_style",
     "array_frame",
     "attained_bandwidth",
@@ -57,6 +63,7 @@ __all__ = [
     "cache_blocks",
     "copy_paths",
     "copy_timeline",
+    "cost_by_batch",
     "cost_front",
     "device_map",
     "dram_rows",
@@ -65,6 +72,7 @@ __all__ = [
     "error_factors",
     "execution_models",
     "goodput_by_load",
+    "gradient_buckets",
     "growth_lines",
     "instruction_counts",
     "intensity_by_batch",
@@ -87,9 +95,12 @@ __all__ = [
     "memory_figure",
     "memory_map",
     "memory_passes",
+    "message_rounds",
     "order_counts",
     "padded_rows",
     "padding_steps",
+    "parallel_split",
+    "parts_by_place",
     "pass_waterfall",
     "pipeline_timeline",
     "price_by_passes",
@@ -103,6 +114,7 @@ __all__ = [
     "roofs",
     "row_stationary_grid",
     "scaling_laws",
+    "scaling_panels",
     "sectors_by_stride",
     "setup_plot",
     "shares_by_kind",
@@ -111,6 +123,7 @@ __all__ = [
     "speedup_map",
     "speedup_scatter",
     "square_root_convergence",
+    "step_parts",
     "stream_gantt",
     "system_map",
     "tensor_path",
@@ -124,6 +137,7 @@ __all__ = [
     "traffic_by_tile",
     "training_memory",
     "utilisation_teeth",
+    "value_for_money",
     "value_spacing",
     "waits_by_load",
     "warp_divergence",

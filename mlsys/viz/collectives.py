@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlsys.choices import Collective
+from mlsys.formulas import rabenseifner_all_reduce_time, ring_all_reduce_time, tree_all_reduce_time
 from mlsys.hardware.system import System
 from mlsys.models.collectives import collective_candidates, traffic_factor
 from mlsys.models.overlap import OverlapResult
@@ -69,6 +70,33 @@ def bus_bandwidth(
     ax.set(xscale="log", xlabel="size, byte", ylabel="bus bandwidth, GB/s", xlim=(sizes[0], sizes[-1]))
     ax.set_ylim(0, max(ax.get_ylim()[1], rate * 1.15))
     ax.legend(loc="upper left", bbox_to_anchor=(0.0, 0.86), fontsize=9)
+    return ax
+
+
+@chart
+def all_reduce_times(ax: Axes, ranks: int, latency: Quantity, bandwidth: Quantity) -> Axes:
+    """Draw the time of an all-reduce against its size, for a ring, a tree and recursive halving.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    ranks
+        Number of chips.
+    latency, bandwidth
+        Of one message, in one direction.
+    """
+    sizes = np.logspace(3, 10, 141)
+    laws = (
+        ("tree", tree_all_reduce_time, "OrangeLine", "--"),
+        ("ring", ring_all_reduce_time, "BlueLine", "-"),
+        ("recursive halving", rabenseifner_all_reduce_time, "GreenLine", "-."),
+    )
+    for name, law, color, dash in laws:
+        seconds = law.bare(sizes, ranks, latency.m_as("s"), bandwidth.m_as("byte/s"), 0.0)
+        ax.plot(sizes, seconds * 1e3, color=COLORS[color], linestyle=dash, label=name)
+    ax.set(xscale="log", yscale="log", xlabel="size, byte", ylabel="time, ms", xlim=(sizes[0], sizes[-1]))
+    ax.legend(loc="upper left", fontsize=9)
     return ax
 
 

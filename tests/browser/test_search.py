@@ -27,11 +27,14 @@ EXPECTED = {
         "all-reduce", "allreduce", "all reduce", "NVLink", "PCIe", "pinned memory", "unified memory", "InfiniBand",
     ],
     "life_of_a_tensor": ["life of a tensor", "load-to-use latency"],
+    "many_chips": [
+        "data parallelism", "FSDP", "ZeRO", "tensor parallelism", "pipeline parallelism", "MFU", "distributed training",
+    ],
     "mapping": ["loop nest", "Timeloop", "loop order"],
     "specialisation": ["dark silicon", "Dennard", "Moore's law", "coprocessor"],
     "carbon": ["carbon footprint", "CO2", "PUE", "embodied carbon"],
     "economics": ["cost per token", "TCO", "break-even", "rent"],
-    "feasibility": ["does it fit", "VRAM", "context length", "TTFT", "tensor parallelism"],
+    "feasibility": ["does it fit", "VRAM", "context length", "TTFT"],
     "number_formats": ["FP8", "bfloat16", "E4M3", "MXFP4", "structured sparsity", "mixed precision"],
     "memory_wall": [
         "KV cache", "kv-cache", "key-value cache", "HBM", "DRAM", "SRAM", "warps", "coalescing", "prefetching",
@@ -39,7 +42,7 @@ EXPECTED = {
     ],
     "network": ["ResNet-50", "resnet50", "kernel launch", "launch overhead"],
     "numbers_everyone_repeats": ["common mistakes"],
-    "placement": ["pipeline parallelism"],
+    "placement": ["heterogeneous computing"],
     "planning": ["NHWC", "memory planning"],
     "roofline": [
         "roofline", "arithmetic intensity", "operational intensity", "memory bound", "compute-bound", "batch size",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlsys.files import together
+from mlsys.models.training.result import FASTER, SLOWER
 from mlsys.viz.shown import chart, drawn
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, save_figure, setup_plot
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from mlsys_evidence import Examined, Prediction, Score, Validation
+    from mlsys_evidence.evaluate.training_runs import Run
 
 CLASSES = ("datacenter GPU", "consumer GPU", "edge SoC", "CPU", "NPU", "TPU-like", "MCU")
 
@@ -217,3 +219,46 @@ def save_all(validation: Validation, folder: Path) -> list[Path]:
             paths.append(save_figure(fig, folder / f"{kind.replace(' ', '-')}.png", files, folders=True))
             plt.close(fig)
     return paths
+
+
+SOFTWARE_NAMES = {
+    "megatron 2021": "Megatron-LM, 2021",
+    "bloom": "BLOOM, 2022",
+    "mpt": "llm-foundry, 2023",
+    "mlperf": "MLPerf Training",
+    "megatron core": "Megatron-Bridge",
+}
+"""Titles of the kinds of :func:`mlsys_evidence.evaluate.training_runs.shipped_runs`."""
+
+
+@chart
+def training_run_dots(ax: Axes, runs: Sequence[Run]) -> Axes:
+    """Draw predicted over measured step time of published training runs, a row for each kind of software.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    runs
+        Runs of :func:`~mlsys_evidence.evaluate.training_runs.shipped_runs`; those without an estimate are left out.
+
+    Returns
+    -------
+    Axes
+        The band is the range that a training step states; upright marks are medians of the ratio.
+    """
+    done = [run for run in runs if run.step is not None]
+    kinds = [kind for kind in SOFTWARE_NAMES if any(run.kind == kind for run in done)]
+    ax.axvspan(1 / SLOWER, 1 / FASTER, color=COLORS["GreenL"], alpha=0.6, zorder=1, linewidth=0)
+    ax.axvline(1, color=COLORS["primary"], linewidth=1, zorder=2)
+    for row, kind in enumerate(kinds):
+        ratios = sorted(run.ratio for run in done if run.kind == kind)
+        spread = np.linspace(-0.25, 0.25, len(ratios)) if len(ratios) > 1 else np.zeros(1)
+        ax.scatter(ratios, row + spread, s=26, marker=MARKERS[row], color=CYCLE[row % len(CYCLE)], edgecolor="white",
+                   linewidth=0.5, zorder=3)  # fmt: skip
+        middle = float(np.median(ratios))
+        ax.plot([middle, middle], [row - 0.36, row + 0.36], color=COLORS["primary"], linewidth=2.2, zorder=4)
+    ax.set_yticks(range(len(kinds)), [SOFTWARE_NAMES[kind] for kind in kinds])
+    ax.set(xlabel="predicted / measured time of a step", ylim=(len(kinds) - 0.5, -0.5))
+    ax.grid(axis="y", visible=False)
+    return ax

@@ -6,6 +6,8 @@ from mlsys.viz.schematics.dram_row import dram_rows
 from mlsys.viz.schematics.execution import execution_models, warp_divergence
 from mlsys.viz.schematics.launches import launches
 from mlsys.viz.schematics.loop_nest import loop_nest
+from mlsys.viz.schematics.message_rounds import message_rounds
+from mlsys.viz.schematics.parallel_split import parallel_split
 from mlsys.viz.schematics.ring_steps import ring_steps
 from mlsys.viz.schematics.row_stationary import row_stationary_grid
 from mlsys.viz.schematics.system_map import system_map
@@ -20,7 +22,9 @@ __all__ = [
     "execution_models",
     "launches",
     "loop_nest",
+    "message_rounds",
     "padded_rows",
+    "parallel_split",
     "ring_steps",
     "row_stationary_grid",
     "system_map",
