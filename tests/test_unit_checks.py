@@ -33,6 +33,13 @@ CALLS: dict[str, dict[str, object]] = {
     "aligned_elements": {"element_size": Q_(2, "byte"), "alignment": Q_(16, "byte")},
     "amdahl_ceiling": {"parallel_fraction": 0.9},
     "compressed_gemm_intensity": {"m": 4, "n": 4, "k": 4, "element_size": Q_(2, "byte"), "stored_fraction": 0.5},
+    "arithmetic_peak": dict(units=432, macs_per_cycle=Q_(256, "MAC/cycle"), clock=Q_(1.41e9, "cycle/s")),
+    "divergence_probability": {"taken": 0.5, "lanes": 32},
+    "im2col_expansion": {"kernel": 3, "stride": 2},
+    "reduction_levels": {"elements": 512},
+    "register_limited_warps": {"register_file": Q_(256, "KiB"), "registers": 255, "lanes": 32},
+    "vector_instructions": {"elements": 512, "lanes": 8},
+    "warps_to_hide_latency": {"latency": Q_(4, "cycle"), "issued_per_cycle": 4, "independent": 4},
     "padded_efficiency": {"size": 500, "tile": 64},
     "padded_size": {"size": 500, "tile": 64},
     "amdahl_speedup": {"parallel_fraction": 0.9, "accelerator_speedup": 10},
@@ -236,6 +243,9 @@ CALLS: dict[str, dict[str, object]] = {
     "token_cost": dict(rent=Q_(2, "USD/hour"), token_rate=Q_(680, "token/s"), utilisation=0.5),
     "requests_in_system": dict(arrival_rate=Q_(2.5, "1/s"), time_in_system=Q_(25, "s")),
     "offered_utilisation": dict(arrival_rate=Q_(8, "1/s"), service_time=Q_(0.2, "s"), servers=2),
+    "battery_power": dict(charge=Q_(225, "mA*hour"), voltage=Q_(3, "V"), lifetime=Q_(365, "day")),
+    "duty_cycled_power": dict(energy=Q_(1, "J"), time=Q_(1, "s"), period=Q_(10, "s"), sleep_power=Q_(1, "mW")),
+    "batch_fill_wait": dict(batch=32, arrival_rate=Q_(100, "1/s")),
     "mm1_wait": dict(service_time=Q_(1, "s"), utilisation=0.9),
     "md1_wait": dict(service_time=Q_(1, "s"), utilisation=0.9),
     "mg1_wait": dict(service_time=Q_(1, "s"), utilisation=0.9, squared_variation=4.0),
@@ -245,6 +255,7 @@ CALLS: dict[str, dict[str, object]] = {
 }
 # Where two arguments must fit each other, one at which every value of the other fits.
 GENTLE = {
+    "duty_cycled_power": {"time": Q_(0, "s")},
     "conv2d_bytes": {"groups": 1},
     "conv2d_macs": {"groups": 1},
     "required_parallel_fraction": {"target_speedup": 1},

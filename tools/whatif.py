@@ -43,7 +43,7 @@ class Affected:
         Why the page cannot be computed with the changed facts, or "".
     """
 
-    moved: dict[str, tuple[str, str]] = field(default_factory=dict)
+    moved: dict[str, tuple[str, ...]] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     error: str = ""
 
@@ -138,7 +138,11 @@ def compared(page: Path, notebook: Any, folder: Path) -> Affected:
     after = folder / page.relative_to(ROOT).with_suffix(".ipynb")
     after.parent.mkdir(parents=True, exist_ok=True)
     write(notebook, after)  # type: ignore[no-untyped-call]
-    moves = diff(_claims(page.with_suffix(".ipynb")), _claims(after))
+    old, new = _claims(page.with_suffix(".ipynb")), _claims(after)
+    texts = {
+        move.name: tuple(each.get((move.page, move.name), {}).get("text", "—") for each in (old, new))
+        for move in diff(old, new)
+    }
     failed = [
         found
         for cell in notebook.cells
@@ -146,7 +150,7 @@ def compared(page: Path, notebook: Any, folder: Path) -> Affected:
         if output.output_type == "stream"
         for found in _FAILED.findall(output.text)
     ]
-    return Affected({move.name: (move.before or "—", move.after or "—") for move in moves}, failed)
+    return Affected(texts, failed)
 
 
 def _claims(notebook: Path) -> Ledger:

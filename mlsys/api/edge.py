@@ -256,7 +256,8 @@ class EnergySplit:
             "best_clock_mhz": self.best.scale * self.top.m_as("MHz"),
             "points": [
                 {"clock_mhz": power.clock.m_as("MHz"), "time_ms": power.time.m_as("ms"),
-                 "energy_mj": power.energy.m_as("mJ"), "power_mw": power.power.m_as("mW")} for power in self.points
+                 "energy_mj": power.energy.m_as("mJ"), "power_mw": power.power.m_as("mW"),
+                 "energy_delay_mj_s": power.energy_delay.m_as("mJ*s")} for power in self.points
             ],
         }  # fmt: skip
 

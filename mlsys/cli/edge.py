@@ -212,7 +212,8 @@ def clock_command(points: tuple[str, ...], as_json: bool) -> None:
         leak = (split.static * point.time).to("mJ")
         say(
             f"{point.clock.to('MHz'):.4g~P}: {point.time.to('ms'):.4g~P}, {point.energy.to('mJ'):.4g~P}, "
-            f"{point.power:.3g~P}; static {leak:.3g~P}, {float(leak / point.energy):.0%}"
+            f"{point.power:.3g~P}, energy × time {point.energy_delay:.3g~P}; "
+            f"static {leak:.3g~P}, {float(leak / point.energy):.0%}"
         )
     say(f"least energy among these: {best.scale * top.to('MHz'):.4g~P}, {law.energy(best):.4g~P}")
 

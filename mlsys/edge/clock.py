@@ -179,6 +179,12 @@ class PowerPoint:
         power: Quantity = (self.energy / self.time).to("mW")
         return power
 
+    @property
+    def energy_delay(self) -> Quantity:
+        """Energy-delay product of the inference."""
+        product: Quantity = (self.energy * self.time).to("mJ*s")
+        return product
+
 
 @dataclass(frozen=True)
 class SplitEnergy:

@@ -1,4 +1,4 @@
-"""Queues: Little's law, utilisation, waiting times of M/M/1, M/D/1, M/G/1 and M/M/c, and padding of batches.
+"""Queues: Little's law, utilisation, waiting times of M/M/1, M/D/1, M/G/1 and M/M/c, filling and padding of batches.
 
 References
 ----------
@@ -257,6 +257,34 @@ def mm1_sojourn_percentile(service_time: float, utilisation: float, share: float
     """
     means: float = -np.log1p(-share)
     return means * service_time / (1 - utilisation)
+
+
+@quantity_function("s", batch=count(), arrival_rate=positive("1/s"))
+def batch_fill_wait(batch: int, arrival_rate: float) -> float:
+    r"""Return the mean time that requests wait for their batch to fill, :math:`(b - 1) / (2 \lambda)`.
+
+    The first of *b* requests waits for :math:`b - 1` arrivals, the last for none. Arrivals are steady, and a server is
+    free when the batch is full.
+
+    Parameters
+    ----------
+    batch
+        Requests *b* of a batch.
+    arrival_rate
+        Mean arrival rate, 1/s.
+
+    Returns
+    -------
+    Quantity
+        Seconds, before any wait for the server and without the service itself.
+
+    Examples
+    --------
+    >>> from mlsys.units import Q_
+    >>> print(batch_fill_wait(32, Q_(100, "1/s")).to("ms").round(6))
+    155 ms
+    """
+    return (batch - 1) / (2 * arrival_rate)
 
 
 def padding_waste(lengths: Iterable[int], buckets: Iterable[int]) -> float:

@@ -4,7 +4,7 @@ from mlsys.viz.amdahl import scaling_laws, speedup_map, time_bars
 from mlsys.viz.architecture import bytes_by_level, bytes_by_onchip, energy_split, latency_energy, tiles_by_footprint
 from mlsys.viz.collectives import all_reduce_times, bus_bandwidth, copy_timeline
 from mlsys.viz.compiler import kernel_bars, pass_waterfall, speedup_scatter
-from mlsys.viz.economics import rent_or_buy, tornado_bars
+from mlsys.viz.economics import cost_by_batch, parts_by_place, rent_or_buy, tornado_bars, value_for_money
 from mlsys.viz.fusion import bytes_by_pattern, intensity_shift, memory_passes, speedup_by_chain
 from mlsys.viz.history import growth_lines, timeline
 from mlsys.viz.interconnect import attained_bandwidth, bandwidth_taper, ring_time
@@ -15,22 +15,28 @@ from mlsys.viz.mapping import mapping_landscape, order_counts, words_by_dataflow
 from mlsys.viz.memory import access_energies, bandwidth_by_bytes_in_flight, level_map, ridge_by_year
 from mlsys.viz.mistakes import error_factors
 from mlsys.viz.numerics import bit_fields, padding_steps, sparse_blocks, value_spacing
-from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roofs
+from mlsys.viz.primitives import instruction_counts, square_root_convergence, throughput_ladder
+from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roof_ceilings, roofs
 from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gantt
 from mlsys.viz.schematics import (
+    batch_slots,
+    cache_blocks,
     copy_paths,
     dram_rows,
+    execution_models,
     launches,
     loop_nest,
     message_rounds,
+    padded_rows,
     parallel_split,
     ring_steps,
     row_stationary_grid,
     system_map,
     tensor_path,
+    warp_divergence,
     warp_sectors,
 )
-from mlsys.viz.serving import latency_by_load, request_gantt
+from mlsys.viz.serving import goodput_by_load, latency_by_load, latency_distribution, request_gantt, waits_by_load
 from mlsys.viz.style import COLORS, apply_style, setup_plot
 from mlsys.viz.sweep import cost_front, rate_map
 from mlsys.viz.systolic import array_frame, energy_per_mac_levels, utilisation_teeth
@@ -48,27 +54,34 @@ __all__ = [
     "attained_bandwidth",
     "bandwidth_by_bytes_in_flight",
     "bandwidth_taper",
+    "batch_slots",
     "bit_fields",
     "bus_bandwidth",
     "bytes_by_level",
     "bytes_by_onchip",
     "bytes_by_pattern",
+    "cache_blocks",
     "copy_paths",
     "copy_timeline",
+    "cost_by_batch",
     "cost_front",
     "device_map",
     "dram_rows",
     "energy_per_mac_levels",
     "energy_split",
     "error_factors",
+    "execution_models",
+    "goodput_by_load",
     "gradient_buckets",
     "growth_lines",
+    "instruction_counts",
     "intensity_by_batch",
     "intensity_shift",
     "journey_energy",
     "journey_time",
     "kernel_bars",
     "latency_by_load",
+    "latency_distribution",
     "latency_energy",
     "launches",
     "layer_panels",
@@ -84,8 +97,10 @@ __all__ = [
     "memory_passes",
     "message_rounds",
     "order_counts",
+    "padded_rows",
     "padding_steps",
     "parallel_split",
+    "parts_by_place",
     "pass_waterfall",
     "pipeline_timeline",
     "price_by_passes",
@@ -95,6 +110,7 @@ __all__ = [
     "ridge_by_year",
     "ring_steps",
     "ring_time",
+    "roof_ceilings",
     "roofs",
     "row_stationary_grid",
     "scaling_laws",
@@ -106,10 +122,12 @@ __all__ = [
     "speedup_by_chain",
     "speedup_map",
     "speedup_scatter",
+    "square_root_convergence",
     "step_parts",
     "stream_gantt",
     "system_map",
     "tensor_path",
+    "throughput_ladder",
     "tile_cache_map",
     "tiles_by_footprint",
     "time_bars",
@@ -119,7 +137,10 @@ __all__ = [
     "traffic_by_tile",
     "training_memory",
     "utilisation_teeth",
+    "value_for_money",
     "value_spacing",
+    "waits_by_load",
+    "warp_divergence",
     "warp_sectors",
     "words_by_dataflow",
 ]

@@ -1,4 +1,4 @@
-"""Figures of money and carbon: the tornado of assumptions, and buying against renting."""
+"""Figures of money and carbon: assumptions, buying against renting, what money buys, and the parts of a footprint."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from mlsys.errors import ArgumentError
 from mlsys.models.break_even import BreakEven
 from mlsys.models.tornado import Tornado
-from mlsys.units import Q_
-from mlsys.viz.shown import drawn
-from mlsys.viz.style import COLORS
+from mlsys.units import Q_, Quantity
+from mlsys.viz.shown import chart, drawn
+from mlsys.viz.style import COLORS, CYCLE, DASHES, MARKERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -132,4 +132,102 @@ def rent_or_buy(ax: Axes, answers: Sequence[BreakEven], months: float = 48) -> A
     ax.set_xlabel("time, months")
     ax.set_ylabel(f"paid so far, {unit}")
     ax.legend(fontsize=9, loc="upper left")
+    return ax
+
+
+@chart
+def value_for_money(ax: Axes, bought: Mapping[str, Mapping[str, Quantity]]) -> Axes:
+    """Draw what a unit of money buys from one machine to the next, as multiples of the first.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    bought
+        For each thing that is bought, such as arithmetic, its amount for the same money by machine; all name the same
+        machines in the same order.
+
+    Returns
+    -------
+    Axes
+        A bar for each machine and thing, labelled with its multiple.
+    """
+    width = 0.8 / len(bought)
+    for index, (thing, amounts) in enumerate(bought.items()):
+        first, *_ = amounts.values()
+        heights = [(amount / first).m_as("") for amount in amounts.values()]
+        places = np.arange(len(heights)) + (index - (len(bought) - 1) / 2) * width
+        bars = ax.bar(
+            places, heights, 0.9 * width, color=CYCLE[index], label=thing, hatch="/" * index, edgecolor="white"
+        )
+        ax.bar_label(bars, [f"{height:.2f}×" for height in heights], fontsize=9, padding=2)
+        ax.set_xticks(range(len(heights)), list(amounts))
+    ax.set(ylabel=f"for the same money, × {next(iter(amounts))}")
+    ax.margins(y=0.15)
+    ax.legend(loc="upper left", fontsize=9)
+    ax.grid(axis="x", visible=False)
+    return ax
+
+
+@chart
+def cost_by_batch(ax: Axes, costs: Mapping[str, Mapping[int, Quantity]]) -> Axes:
+    """Draw the cost of a token over the batch, a line for each machine.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    costs
+        For each machine, the cost of a million tokens by batch.
+
+    Returns
+    -------
+    Axes
+        Both axes are logarithmic.
+    """
+    for index, (machine, by_batch) in enumerate(costs.items()):
+        dollars = [cost.m_as("USD/Mtoken") for cost in by_batch.values()]
+        ax.plot(
+            list(by_batch), dollars, color=CYCLE[index], linestyle=DASHES[index], marker=MARKERS[index], markersize=4,
+            label=machine,
+        )  # fmt: skip
+    ax.set(xscale="log", yscale="log", xlabel="sequences at once", ylabel="USD for a million tokens")
+    ax.legend(loc="lower left", fontsize=9)
+    return ax
+
+
+@chart
+def parts_by_place(ax: Axes, places: Mapping[str, Mapping[str, Quantity]], unit: str, *, label: str = "") -> Axes:
+    """Draw the parts of an amount in several places as marks on one logarithmic axis.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    places
+        For each place, its parts by name; all places have the same parts.
+    unit
+        Unit of the axis.
+    label
+        Words before it.
+
+    Returns
+    -------
+    Axes
+        A row for each place with a mark for each part, joined by a line.
+    """
+    for row, parts in enumerate(places.values()):
+        amounts = [amount.m_as(unit) for amount in parts.values()]
+        ax.plot([min(amounts), max(amounts)], [row, row], color=COLORS["grid"], linewidth=2, zorder=1)
+        for index, (name, amount) in enumerate(zip(parts, amounts, strict=True)):
+            ax.plot(amount, row, MARKERS[index], color=CYCLE[index], markersize=9, label=name if row == 0 else None)
+            ax.annotate(
+                f"{amount:,.0f}", (amount, row), xytext=(0, 9), textcoords="offset points", ha="center", fontsize=9
+            )
+    ax.set(xscale="log", xlabel=f"{label}, {unit}" if label else unit)
+    ax.set_yticks(range(len(places)), list(places))
+    ax.invert_yaxis()
+    ax.margins(x=0.15, y=0.35)
+    ax.legend(loc="lower right", fontsize=9)
+    ax.grid(axis="y", visible=False)
     return ax

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mlsys.formulas import duty_cycled_power
+from mlsys.units import Q_, Quantity
 from mlsys.viz.shown import chart, drawn
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style, setup_plot
 
@@ -164,6 +166,46 @@ def clock_curves(ax: Axes, law: ClockLaw, voltages: Mapping[str, Callable[[float
     ax.set_ylabel("energy of one inference, mJ")
     ax.legend(fontsize=9)
     return apply_style(ax)
+
+
+@drawn
+def duty_cycle(ax: Axes, energy: Quantity, time: Quantity, period: Quantity, sleep_power: Quantity) -> Axes:
+    """Draw the power of work that repeats, two periods of it, and its mean.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    energy, time
+        Energy and duration of the work.
+    period
+        Time from one beginning to the next.
+    sleep_power
+        Power between.
+
+    Returns
+    -------
+    Axes
+        Power in mW on a logarithmic axis. Work that is shorter than a twenty-fifth of the period is drawn that wide.
+    """
+    work, sleep = float((energy / time).m_as("mW")), float(sleep_power.m_as("mW"))
+    mean = float(duty_cycled_power(energy, time, period, sleep_power).m_as("mW"))
+    span = float(period.m_as("s"))
+    wide = max(float(time.m_as("s")), span / 25)
+    ax.step([0, wide, span, span + wide, 2 * span], [work, sleep, work, sleep, sleep], where="post",
+            color=COLORS["BlueLine"])  # fmt: skip
+    ax.axhline(mean, color=COLORS["OrangeLine"], linestyle="--")
+    for power, text, color, at in (
+        (work, "works", "BlueLine", wide),
+        (sleep, "sleeps", "BlueLine", span / 4),
+        (mean, "mean", "OrangeLine", span / 2),
+    ):
+        ax.annotate(f"{text}: {Q_(power, 'mW').to_compact():.3g~P}", (at, power), (5, 5), textcoords="offset points",
+                    color=COLORS[color])  # fmt: skip
+    ax.set_yscale("log")
+    ax.set(ylim=(sleep / 3, 4 * work), xlim=(-0.02 * span, 2 * span), xlabel="time, s", ylabel="power, mW")
+    ax.yaxis.set_major_formatter("{x:g}")
+    return ax
 
 
 @drawn

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from mlsys.planner.placement.thermal import heating
 from mlsys.viz.shown import chart, drawn
 from mlsys.viz.style import COLORS, CYCLE
 
@@ -13,6 +17,47 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from mlsys.planner.placement import PlanResult
+
+
+@drawn
+def thermal_step(
+    ax: Axes, powers: Sequence[float], *, resistance: float, capacity: float, ambient: float, limit: float
+) -> Axes:
+    """Draw how warm a chip becomes after it starts to work at constant power.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    powers
+        Powers, W, a curve each.
+    resistance, capacity
+        Thermal resistance, K/W, and heat capacity, J/K.
+    ambient, limit
+        Temperature at rest and highest temperature, °C.
+
+    Returns
+    -------
+    Axes
+        Over four time constants. A mark stands where a curve reaches the limit, with the time that it took.
+    """
+    constant = resistance * capacity
+    at = np.linspace(0, 4 * constant, 200)
+    for power, color in zip(powers, CYCLE, strict=False):
+        warm = [ambient + heating(power, time, resistance=resistance, capacity=capacity) for time in at]
+        ax.plot(at, warm, color=color)
+        ax.annotate(f"{power:g} W", (at[-1], warm[-1]), (4, 0), textcoords="offset points", va="center", color=color)
+        rise = power * resistance
+        if rise > limit - ambient:
+            reached = -constant * math.log1p(-(limit - ambient) / rise)
+            ax.plot(reached, limit, "o", color=color, markeredgecolor="white", zorder=3)
+            ax.annotate(f"{reached:.0f} s", (reached, limit), (-4, 5), textcoords="offset points", ha="right",
+                        color=color)  # fmt: skip
+    ax.axhline(limit, color=COLORS["RedLine"], linestyle="--", linewidth=1.2)
+    ax.annotate(f"limit {limit:g} °C", (0, limit), (4, -4), textcoords="offset points", va="top", fontsize=9,
+                color=COLORS["RedLine"])  # fmt: skip
+    ax.set(xlim=(0, 4.35 * constant), xlabel="time at constant power, s", ylabel="temperature, °C")
+    return ax
 
 
 @chart

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +11,7 @@ from mlsys.formulas import attainable_performance, gemm_intensity
 from mlsys.hardware.device import Device
 from mlsys.models.result import Result
 from mlsys.precision import element_size
+from mlsys.units import Quantity
 from mlsys.viz.shown import chart
 from mlsys.viz.style import COLORS, CYCLE, DASHES, HALO, MARKERS
 from mlsys.viz.words import device_name, number
@@ -126,6 +127,55 @@ def roofs(
     if ax.get_legend_handles_labels()[1]:
         plate = {"frameon": True, "facecolor": "white", "edgecolor": "none"}  # ridges pass behind it
         ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.42), fontsize=9, **plate)
+    return ax
+
+
+@chart
+def roof_ceilings(
+    ax: Axes, device: Device, rates: Mapping[str, Quantity], bandwidths: Mapping[str, Quantity],
+    precision: str = "fp16", intensities: tuple[float, float] = (0.1, 10_000),
+) -> Axes:  # fmt: skip
+    """Draw the roof of a device, and lower ones for programs that leave something out.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    device
+        Device with a peak in ``precision``.
+    rates
+        Peaks below the roof's, by what the program does without.
+    bandwidths
+        Bandwidths below the roof's, by what the program does without.
+    precision
+        Precision of the roof.
+    intensities
+        Range of the horizontal axis, FLOP/byte.
+
+    Returns
+    -------
+    Axes
+        Horizontal ceilings are dashed, sloping ones dotted, up to the lowest of the others; each carries its name.
+    """
+    left, right = intensities
+    peak, fastest = device.peak(precision).m_as("TFLOP/s"), device.memory_bw.m_as("TB/s")
+    slopes = {name: each.m_as("TB/s") for name, each in bandwidths.items()}
+    lowest = min((rate.m_as("TFLOP/s") for rate in rates.values()), default=peak)
+    ax.set(
+        xscale="log", yscale="log", xlim=intensities, ylim=(min(slopes.values(), default=fastest) * left / 2, 4 * peak)
+    )
+    Roof(ax).show(device, precision)
+    for index, (name, rate) in enumerate(rates.items(), start=1):
+        height, color = rate.m_as("TFLOP/s"), CYCLE[index % len(CYCLE)]
+        ax.plot([height / fastest, right], [height, height], color=color, linestyle="--", linewidth=1.6)
+        ax.text(right / 1.1, height / 1.12, f"{name}: {number(height)} TFLOP/s", color=color, fontsize=9, ha="right",
+                va="top")  # fmt: skip
+    for index, (name, slope) in enumerate(slopes.items(), start=1 + len(rates)):
+        color, at = CYCLE[index % len(CYCLE)], left * 3
+        ax.plot([left, lowest / slope], [slope * left, lowest], color=color, linestyle=":", linewidth=1.8)
+        ax.annotate(f"{name}: {number(1000 * slope)} GB/s", (at * 2, slope * at * 2), xytext=(8, -4),
+                    textcoords="offset points", color=color, fontsize=9, va="top")  # fmt: skip
+    ax.set(xlabel="arithmetic intensity, FLOP/byte", ylabel=f"attainable, TFLOP/s ({precision}, dense)")
     return ax
 
 

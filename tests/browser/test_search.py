@@ -16,6 +16,7 @@ EXPECTED = {
     "amdahl": ["Amdahl", "amdahls law", "serial fraction", "Gustafson", "strong scaling"],
     "catalogue": ["GPU", "GPUs", "A100", "H100"],
     "compiler": ["torch.compile", "TensorRT", "auto-tuning", "TVM"],
+    "compute_primitives": ["SIMD", "SIMT", "warp divergence", "occupancy", "SFU", "vectorization", "AMX", "rsqrt"],
     "dataflow": ["weight stationary", "row-stationary", "Eyeriss"],
     "edge": ["quantization", "quantisation", "sparsity", "pruning", "INT8", "TinyML", "microcontroller", "NPU", "DVFS"],
     "energy": ["TDP", "energy-delay product", "joules", "energy efficiency", "energy per operation"],
@@ -45,7 +46,7 @@ EXPECTED = {
     "planning": ["NHWC", "memory planning"],
     "roofline": [
         "roofline", "arithmetic intensity", "operational intensity", "memory bound", "compute-bound", "batch size",
-        "LLM", "token generation", "utilization",
+        "LLM", "token generation", "utilization", "roofline ceiling",
     ],
     "sweep": ["design space exploration"],
     "systolic": ["systolic arrays", "TPU", "im2col"],

@@ -115,4 +115,5 @@ def test_clock_command() -> None:
     assert done.exit_code == 0, done.output
     assert "static 37.5 mW, dynamic 12.56 mJ" in done.output
     assert "least energy among these: 168 MHz" in done.output
+    assert "energy × time 7.32 mJ·s" in done.output  # 24 mJ for 305 ms
     assert CliRunner().invoke(main, ["edge", "clock", *points[:2]]).exit_code == 1

@@ -7,6 +7,7 @@ import pytest
 
 from mlsys.errors import ArgumentError
 from mlsys.formulas import (
+    batch_fill_wait,
     erlang_c,
     md1_wait,
     mg1_wait,
@@ -17,7 +18,15 @@ from mlsys.formulas import (
     padding_waste,
     requests_in_system,
 )
-from mlsys.models.serving import Requests, ServerSettings, TabulatedSteps, simulate
+from mlsys.models.serving import (
+    OutputLengths,
+    ServerSettings,
+    TabulatedSteps,
+    batch_means,
+    poisson_requests,
+    simulate,
+    static_batching,
+)
 from mlsys.units import Q_
 
 ONE = Q_(1, "s")
@@ -83,43 +92,47 @@ def test_queues_without_a_steady_state_are_refused() -> None:
 _TOKENS = 2000  # mean length of an output: a service time is a whole number of iterations of 1/2000 s
 
 
-def _iteration() -> TabulatedSteps:
-    """Return a server whose slots are independent: an iteration takes 1/2000 s, and prompts take no time."""
-    axis, table = np.array([0.0, 64.0]), np.full((2, 2, 2), 1 / _TOKENS)
-    table[:, 0] = 1e-12
-    return TabulatedSteps(axis, np.array([0.0, 1.0]), axis, table)
-
-
-def _served(load: float, slots: int, number: int, seed: int, *, equal: bool) -> tuple[float, float, np.ndarray]:
-    draws = np.random.default_rng(seed)
-    lengths = np.full(number, _TOKENS) if equal else np.ceil(draws.exponential(_TOKENS, number))
-    arrivals = np.cumsum(draws.exponential(1 / (load * slots), number))
-    requests = Requests(arrivals, np.ones(number), lengths + 1)
-    steps = _iteration()
-    if slots > 1:  # the same time for any batch of one or more
-        table = np.repeat(steps.seconds[:, 1:], 3, axis=1)
-        table[:, 0] = 1e-12
-        steps = TabulatedSteps(steps.prefill, np.array([0.0, 1.0, 64.0]), steps.context, table)
+def _served(load: float, slots: int, seed: int, outputs: OutputLengths) -> tuple[float, float, np.ndarray]:
+    requests = poisson_requests(Q_(load * slots, "1/s"), 1, _TOKENS, count=200_000, outputs=outputs, seed=seed)
+    steps = TabulatedSteps.constant(ONE / _TOKENS)
     run = simulate(requests, steps, ServerSettings(slots, 64, 10**7, 16, watermark=0.0))
-    waits = run.queue_time
-    batches = waits[: number // 50 * 50].reshape(50, -1).mean(axis=1)  # batch means: waits are correlated
-    return float(waits.mean()), float(batches.std(ddof=1) / math.sqrt(50)), run.latency
+    return *batch_means(run.queue_time), run.latency
 
 
 @pytest.mark.parametrize("load", [0.5, 0.8])
 def test_a_server_of_one_slot_is_md1_for_equal_outputs_and_mm1_for_exponential_ones(load: float) -> None:
-    for equal, formula in ((True, md1_wait), (False, mm1_wait)):
-        mean, error, latency = _served(load, 1, 200_000, 11, equal=equal)
+    for outputs, formula in (("equal", md1_wait), ("geometric", mm1_wait)):
+        mean, error, latency = _served(load, 1, 11, outputs)
         assert mean == pytest.approx(formula(ONE, load).m_as("s"), abs=3 * error + 1e-3)
         assert error < 0.1 * mean
-        if not equal:
+        if outputs == "geometric":
             p99 = mm1_sojourn_percentile(ONE, load, 0.99).m_as("s")
-            assert np.percentile(latency, 99) == pytest.approx(p99, rel=0.06)
+            above, spread = batch_means(latency > p99)
+            assert above == pytest.approx(0.01, abs=3 * spread)
 
 
 @pytest.mark.parametrize(("slots", "load"), [(2, 0.8), (8, 0.9)])
 def test_a_server_of_several_slots_is_mmc(slots: int, load: float) -> None:
-    mean, error, _ = _served(load, slots, 200_000, 12, equal=False)
+    mean, error, _ = _served(load, slots, 12, "geometric")
     # A slot that falls free is taken at the next iteration: half an iteration later on average.
     assert mean == pytest.approx(mmc_wait(ONE, load, slots).m_as("s"), abs=3 * error + 1 / _TOKENS)
     assert error < 0.1 * mean
+
+
+def test_a_batch_fills_as_long_as_the_formula_says() -> None:
+    """Static batching that waits for whole batches of 16, on a server that takes no time."""
+    requests = poisson_requests(Q_(100, "1/s"), 1, 1, count=64_000, seed=3)
+    run = static_batching(requests, TabulatedSteps.constant(Q_(1, "ns")), batch=16, buckets=[1], patience=1e6)
+    mean, error = batch_means(run.queue_time)
+    assert run.batches == 4000
+    assert mean == pytest.approx(batch_fill_wait(16, Q_(100, "1/s")).m_as("s"), abs=3 * error)
+    assert error < 0.02 * mean
+
+
+def test_batch_means_see_a_correlation_that_the_plain_error_does_not() -> None:
+    """A series in which each draw stands a hundred times in a row has a hundredth of its length."""
+    draws = np.random.default_rng(1).normal(size=5000)
+    for series in (draws, np.repeat(draws, 100)):
+        assert batch_means(series)[1] == pytest.approx(1 / math.sqrt(5000), rel=0.3)
+    with pytest.raises(ArgumentError, match="50 values"):
+        batch_means(draws[:49])

@@ -68,3 +68,28 @@ def test_bills_cross_where_the_model_says(ax) -> None:
     assert paid == pytest.approx(answer.owning_until(answer.time).m_as("kUSD"))
     with pytest.raises(ArgumentError, match="at least one"):
         viz.rent_or_buy(ax, [])
+
+
+def test_value_for_money_is_in_multiples_of_the_first_machine(ax) -> None:
+    arithmetic = {"old": Q_(2.0, "TFLOP/s/kUSD"), "new": Q_(5.0, "TFLOP/s/kUSD")}
+    bandwidth = {"old": Q_(100.0, "GB/s/kUSD"), "new": Q_(0.09, "TB/s/kUSD")}  # another unit, less of it
+    viz.value_for_money(ax, {"arithmetic": arithmetic, "bandwidth": bandwidth})
+    assert [bar.get_height() for bar in ax.patches] == pytest.approx([1, 2.5, 1, 0.9])
+    assert [text.get_text() for text in ax.texts] == ["1.00×", "2.50×", "1.00×", "0.90×"]
+
+
+def test_costs_fall_over_the_batch_as_they_are_given(ax) -> None:
+    viz.cost_by_batch(ax, {"card": {1: Q_(2.0, "USD/Mtoken"), 10: Q_(0.2, "USD/Mtoken"), 100: Q_(50, "USD/Gtoken")}})
+    (line,) = ax.lines
+    assert list(line.get_xdata()) == [1, 10, 100]
+    assert list(line.get_ydata()) == pytest.approx([2, 0.2, 0.05])
+
+
+def test_parts_of_a_footprint_stand_at_their_amounts(ax) -> None:
+    here = {"running": Q_(2.0, "tCO2e"), "making": Q_(100.0, "kgCO2e")}
+    there = {"running": Q_(300.0, "kgCO2e"), "making": Q_(100.0, "kgCO2e")}
+    viz.parts_by_place(ax, {"here": here, "there": there}, "kgCO2e", label="emissions")
+    marks = [line for line in ax.lines if line.get_marker() != "None"]
+    assert [float(mark.get_xdata()[0]) for mark in marks] == pytest.approx([2000, 100, 300, 100])
+    assert [float(mark.get_ydata()[0]) for mark in marks] == [0, 0, 1, 1]
+    assert ax.get_xlabel() == "emissions, kgCO2e"

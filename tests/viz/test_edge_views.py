@@ -6,7 +6,10 @@ import pytest
 from mlsys.edge.layers import layer_stats
 from mlsys.edge.stored import packed, stored_run
 from mlsys.errors import UnknownNameError
-from mlsys.viz.edge import edge_figures, layer_memory, mac_bars
+from mlsys.planner.placement import heating
+from mlsys.units import Q_
+from mlsys.viz.edge import duty_cycle, edge_figures, layer_memory, mac_bars
+from mlsys.viz.placement import thermal_step
 from mlsys.viz.views.edge import CUTS, EdgeScene
 from mlsys.workloads import load
 
@@ -76,3 +79,18 @@ def test_stored_run_is_whole():
     dynamic = next(measurement for measurement in run.measured if measurement.precision == "int8-dynamic")
     assert dynamic.weight_bytes == 34_920, "packed weights are counted"
     assert {CUTS[name][0] for name in CUTS} == {measurement.method for measurement in run.measured}
+
+
+def test_a_duty_cycle_shows_work_sleep_and_their_mean(ax) -> None:
+    duty_cycle(ax, Q_(20, "mJ"), Q_(0.1, "s"), Q_(10, "s"), Q_(1, "mW"))
+    trace, mean = ax.lines
+    assert list(trace.get_ydata()) == pytest.approx([200, 1, 200, 1, 1])
+    assert mean.get_ydata()[0] == pytest.approx((20 + 1 * 9.9) / 10)
+
+
+def test_a_thermal_step_marks_when_the_limit_is_reached(ax) -> None:
+    thermal_step(ax, [0.5, 2.0], resistance=20, capacity=3, ambient=25, limit=42)
+    (mark,) = [line for line in ax.lines if line.get_marker() == "o"]
+    assert 25 + heating(2.0, float(mark.get_xdata()[0]), resistance=20, capacity=3) == pytest.approx(42)
+    for curve, power in zip([line for line in ax.lines if len(line.get_xdata()) > 10], (0.5, 2.0), strict=True):
+        assert curve.get_ydata()[-1] == pytest.approx(25 + 20 * power * (1 - 2.718281828**-4), rel=1e-6)

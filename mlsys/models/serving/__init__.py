@@ -2,21 +2,23 @@
 
 from mlsys.models.serving.answer import ServingResult
 from mlsys.models.serving.objectives import Objectives
-from mlsys.models.serving.requests import Requests, offline_requests, poisson_requests
+from mlsys.models.serving.requests import OutputLengths, Requests, offline_requests, poisson_requests
 from mlsys.models.serving.settings import ServerSettings
-from mlsys.models.serving.simulate import ServingRun, simulate
+from mlsys.models.serving.simulate import ServingRun, batch_means, simulate
 from mlsys.models.serving.static import StaticRun, static_batching
 from mlsys.models.serving.steps import TabulatedSteps
 from mlsys.models.serving.traces import read_trace
 
 __all__ = [
     "Objectives",
+    "OutputLengths",
     "Requests",
     "ServerSettings",
     "ServingResult",
     "ServingRun",
     "StaticRun",
     "TabulatedSteps",
+    "batch_means",
     "offline_requests",
     "poisson_requests",
     "read_trace",

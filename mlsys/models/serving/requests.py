@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from mlsys.errors import ArgumentError
-from mlsys.unit_checks import checked_count, checked_number, positive
+from mlsys.unit_checks import checked_choice, checked_count, checked_number, positive
 from mlsys.units import Quantity
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+OutputLengths = Literal["equal", "geometric"]
+"""Distribution of output lengths: all equal, or geometric, the exponential distribution among whole numbers."""
 
 MOST_REQUESTS = 20_000_000
 """Largest number of requests in one simulation."""
@@ -130,25 +133,29 @@ def poisson_requests(
     *,
     seconds: Quantity | None = None,
     count: int | None = None,
+    outputs: OutputLengths = "equal",
     seed: int = 0,
 ) -> Requests:
-    """Return requests of equal lengths that arrive as a Poisson process.
+    """Return requests that arrive as a Poisson process.
 
     Parameters
     ----------
     rate
         Mean arrival rate, 1/s.
     prompt, output
-        Tokens of each prompt and each output.
+        Tokens of each prompt, and of each output or of the mean one.
     seconds, count
         Time during which requests arrive, s, or their number; one of the two.
+    outputs
+        ``"equal"`` output lengths, or ``"geometric"`` ones of the same mean.
     seed
         Seed of the random numbers; the same seed gives the same requests.
 
     Raises
     ------
-    ArgumentError, ArgumentUnitError
-        If a number is not positive, or none or both of ``seconds`` and ``count`` are given; if no request arrives.
+    ArgumentError, ArgumentUnitError, UnknownNameError
+        If a number is not positive, or none or both of ``seconds`` and ``count`` are given; if no request arrives, or
+        there is no such distribution.
 
     Examples
     --------
@@ -162,12 +169,14 @@ def poisson_requests(
     prompt, output = checked_count(where, "prompt", prompt), checked_count(where, "output", output)
     if (seconds is None) == (count is None):
         raise ArgumentError(f"{where}(): give `seconds` or `count`, one of the two")
+    checked_choice(where, "outputs", outputs, get_args(OutputLengths))
     draws = np.random.default_rng(checked_seed(where, seed))
-    name = f"Poisson arrivals at {per_second:g} requests/s, {prompt} + {output} tokens, seed {seed}"
+    mean = " on average" if outputs == "geometric" else ""
+    name = f"Poisson arrivals at {per_second:g} requests/s, {prompt} + {output} tokens{mean}, seed {seed}"
     if count is not None:
         number = _allowed(where, checked_count(where, "count", count))
         times = np.cumsum(draws.exponential(1 / per_second, number))
-        return _alike(times, prompt, output, name)
+        return Requests(times, np.full(number, prompt), _outputs(draws, outputs, output, number), name)
     span = float(checked_number(where, "seconds", seconds, positive("s"), {}))
     _allowed(where, per_second * span)
     number = int(draws.poisson(per_second * span))
@@ -175,7 +184,13 @@ def poisson_requests(
         raise ArgumentError(
             f"{where}(): no request arrives in {span:g} s at {per_second:g}/s. Write a longer time or a higher rate"
         )
-    return _alike(np.sort(draws.uniform(0.0, span, number)), prompt, output, name)
+    times = np.sort(draws.uniform(0.0, span, number))
+    return Requests(times, np.full(number, prompt), _outputs(draws, outputs, output, number), name)
+
+
+def _outputs(draws: np.random.Generator, kind: OutputLengths, mean: int, number: int) -> Ints:
+    """Return output lengths, drawn after the arrival times, which are therefore the same for each kind."""
+    return draws.geometric(1 / mean, number) if kind == "geometric" else np.full(number, mean)
 
 
 def offline_requests(count: int, prompt: int, output: int) -> Requests:
@@ -187,7 +202,8 @@ def offline_requests(count: int, prompt: int, output: int) -> Requests:
     [0.0, 0.0, 0.0]
     """
     number = _allowed("offline_requests", checked_count("offline_requests", "count", count))
-    return _alike(np.zeros(number), prompt, output, f"{number} requests at once, {prompt} + {output} tokens")
+    name = f"{number} requests at once, {prompt} + {output} tokens"
+    return Requests(np.zeros(number), np.full(number, prompt), np.full(number, output), name)
 
 
 def checked_seed(where: str, seed: object) -> int:
@@ -215,8 +231,3 @@ def _allowed(where: str, number: float) -> int:
             "Write a shorter time or a lower rate"
         )
     return int(number)
-
-
-def _alike(times: Floats, prompt: int, output: int, name: str) -> Requests:
-    number = len(times)
-    return Requests(times, np.full(number, prompt), np.full(number, output), name)

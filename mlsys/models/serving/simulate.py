@@ -13,6 +13,7 @@ from mlsys.models.serving import kernel
 from mlsys.models.serving.requests import Floats, Ints, Requests
 from mlsys.models.serving.settings import ServerSettings
 from mlsys.models.serving.steps import StepSeconds, TabulatedSteps
+from mlsys.unit_checks import checked_count
 
 Progress = Callable[[float], None]
 """Called with the share of the requests that has arrived."""
@@ -210,3 +211,36 @@ def tabulated(requests: Requests, step: StepSeconds | TabulatedSteps, settings: 
     prefill = settings.token_budget if settings.chunked_prefill else max(settings.token_budget, longest)
     batch = min(settings.max_batch, len(requests))
     return TabulatedSteps.of(step, prefill, batch, min(settings.tokens, batch * longest) + batch)
+
+
+def batch_means(values: Floats, batches: int = 50) -> tuple[float, float]:
+    """Return the mean of a correlated series and its standard error, by the method of batch means.
+
+    Waits of neighbouring requests resemble each other, so the spread of single values understates the error of their
+    mean; means of long stretches are nearly independent.
+
+    Parameters
+    ----------
+    values
+        The series in order, such as :attr:`ServingRun.queue_time`.
+    batches
+        Stretches of equal length that it is cut into; what is left over at its end counts in the mean alone.
+
+    Raises
+    ------
+    ArgumentError
+        If there are fewer values than stretches.
+
+    Examples
+    --------
+    >>> batch_means(np.array([1.0, 1.0, 1.0, 3.0, 3.0, 3.0]), batches=2)
+    (2.0, 1.0)
+    """
+    number = checked_count("batch_means", "batches", batches)
+    if number < 2 or len(values) < number:
+        raise ArgumentError(
+            f"batch_means(): give at least {max(number, 2)} values and two batches, got {len(values)} values and "
+            f"{number} batches"
+        )
+    means = values[: len(values) // number * number].reshape(number, -1).mean(axis=1)
+    return float(values.mean()), float(means.std(ddof=1) / np.sqrt(number))

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from mlsys.compiled import njit
 from mlsys.errors import ArgumentError
+from mlsys.unit_checks import checked_number, positive
+from mlsys.units import Quantity
 
 StepSeconds = Callable[[int, int, int], float]
 """``step_seconds(prefill_tokens, decode_batch, context_tokens)``, the time of one iteration in seconds."""
@@ -99,6 +101,34 @@ class TabulatedSteps:
                         table[i, j, k] = step(int(tokens), int(batch), int(context) if batch else 0)
         prefill, batches, contexts = (np.asarray(axis) for axis in axes)
         return cls(prefill, batches, contexts, table, pair_seconds)
+
+    @classmethod
+    def constant(cls, time: Quantity) -> TabulatedSteps:
+        """Return a step function that takes the same time for every iteration.
+
+        Slots are then independent: a request of *n* output tokens takes *n* iterations, whoever shares them, and a
+        server of one slot is a queue with that service time.
+
+        Parameters
+        ----------
+        time
+            Time of an iteration, s.
+
+        Raises
+        ------
+        ArgumentError, ArgumentUnitError
+            If it is not a positive time.
+
+        Examples
+        --------
+        >>> from mlsys.units import Q_
+        >>> steps = TabulatedSteps.constant(Q_(20, "ms"))
+        >>> steps(512, 0, 0), steps(0, 8, 4000)
+        (0.02, 0.02)
+        """
+        seconds = float(checked_number("TabulatedSteps.constant", "time", time, positive("s"), {}))
+        axis = np.array([0.0, 1.0])
+        return cls(axis, axis, axis, np.full((2, 2, 2), seconds))
 
     def __call__(self, prefill_tokens: int, decode_batch: int, context_tokens: int) -> float:
         """Return the time of an iteration, s, without that of attention within prompts."""

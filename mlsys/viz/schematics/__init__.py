@@ -1,7 +1,9 @@
 """Schematics of mechanisms, drawn from the models that count them."""
 
+from mlsys.viz.schematics.batching import batch_slots, cache_blocks, padded_rows
 from mlsys.viz.schematics.copy_paths import copy_paths
 from mlsys.viz.schematics.dram_row import dram_rows
+from mlsys.viz.schematics.execution import execution_models, warp_divergence
 from mlsys.viz.schematics.launches import launches
 from mlsys.viz.schematics.loop_nest import loop_nest
 from mlsys.viz.schematics.message_rounds import message_rounds
@@ -13,15 +15,20 @@ from mlsys.viz.schematics.tensor_path import tensor_path
 from mlsys.viz.schematics.warp_sectors import warp_sectors
 
 __all__ = [
+    "batch_slots",
+    "cache_blocks",
     "copy_paths",
     "dram_rows",
+    "execution_models",
     "launches",
     "loop_nest",
     "message_rounds",
+    "padded_rows",
     "parallel_split",
     "ring_steps",
     "row_stationary_grid",
     "system_map",
     "tensor_path",
+    "warp_divergence",
     "warp_sectors",
 ]
