@@ -147,7 +147,7 @@ def step_parts(ax: Axes, steps: Sequence[TrainingStep], labels: Sequence[str]) -
         if times.any():
             ax.barh(rows, times, left=left, height=0.6, color=COLORS[color], edgecolor="white", hatch=hatch, label=name)
             left += times
-    for row, step in zip(rows, steps, strict=True):
+    for row, step in enumerate(steps):
         ax.text(left[row] + longest / 100, row, f"MFU {step.figures['MFU'].magnitude:.0%}", va="center", fontsize=9)
     ax.set_yticks(rows, labels)
     ax.invert_yaxis()
