@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup book pdf page test mutants portable torture labs notebooks goldens captures lint bench colab clean
+.PHONY: help setup book pdf page test mutants portable torture labs slides notebooks goldens captures lint bench colab clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -49,6 +49,9 @@ torture: setup ## Run the whole corpus of bad inputs, stop 50 sweeps roughly, fu
 
 labs: setup ## Open the labs in JupyterLab
 	@$(BIN)/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/labs $(if $(filter 0,$(shell id -u)),--allow-root)
+
+slides: setup ## Make slides of each chapter from its notebook, as HTML and, where Chromium is, as PDF
+	@$(PYTHON) tools/slides.py
 
 notebooks: setup ## Regenerate every .ipynb, with outputs, from its .md
 	@$(PYTHON) tools/notebooks.py
