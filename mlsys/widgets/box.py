@@ -6,8 +6,8 @@ from typing import Any
 
 import ipywidgets
 
+from mlsys.labs.questions import AnswerError, ChoiceQuestion, NumberQuestion, Question
 from mlsys.widgets.parts import button, spoken_note
-from mlsys.widgets.questions import AnswerError, ChoiceQuestion, NumberQuestion, Question
 
 MISSES = 2
 """Wrong answers after which the solution is shown automatically."""
@@ -58,7 +58,7 @@ class QuestionBox:
         self.reveal_button.on_click(lambda _: self.reveal())
         self.feedback = ipywidgets.HTML("")
         label = f"<strong>{html.escape(number)}</strong> " if number else ""
-        prompt = ipywidgets.HTML(f"<p>{label}{html.escape(question.prompt)}</p>")
+        prompt = ipywidgets.HTML(f"<p>{label}{html.escape(question.text)}</p>")
         prompt.add_class("mlsys-prompt")
         buttons = ipywidgets.HBox([self.button, self.reveal_button], layout={"flex_flow": "row wrap"})
         self.view = ipywidgets.VBox([prompt, self.field, buttons, self.feedback])

@@ -10,21 +10,24 @@ from typing import Any
 import ipywidgets
 
 from mlsys.errors import UnknownNameError
+from mlsys.labs import lab_content
+from mlsys.labs.draw import Draw
+from mlsys.labs.questions import AnswerError
+from mlsys.labs.wrapup import WrapUp
 from mlsys.viz.live import LiveFigure, image_tag
 from mlsys.viz.views.view import SHARPNESS, View
 from mlsys.widgets import parts, static
 from mlsys.widgets.access import SCRIPT
 from mlsys.widgets.box import QuestionBox, answer_field
 from mlsys.widgets.progress import Progress, place_here
-from mlsys.widgets.questions import AnswerError, Question
 from mlsys.widgets.state import VERSION, LabStateError, check_state, read_state, write_state
-from mlsys.widgets.wrapup import WrapUp, WrapUpBox
+from mlsys.widgets.wrapup import WrapUpBox
 
 
 class Lab:
     """A lab: the reader predicts, then explores a figure with sliders, then answers questions.
 
-    A subclass defines the questions, the controls and the scene; it contains no physics.
+    A subclass defines the controls and the scene; questions and answers are in ``mlsys.labs``.
     Until a prediction is locked the figure is empty, the sliders are disabled, and nothing
     that is shown reveals the answer.
 
@@ -34,11 +37,11 @@ class Lab:
         Name of the lab (and of its state file), heading, and purpose.
     scene
         Class of the scene; its ``update`` takes the values of the controls.
-    scenario
-        Values of the controls for the predicted situation, set when the prediction is locked.
     frames
         Controls that work in the built book, where no kernel runs, each with the values
         that it takes there.
+    scenario
+        Values of the controls for the predicted situation, set when the prediction is locked.
     view
         The current view; None before the prediction is locked.
     """
@@ -47,13 +50,15 @@ class Lab:
     title: str
     purpose: str
     scene: Callable[[], Any]
-    scenario: Mapping[str, Any]
     frames: Mapping[str, tuple[Any, ...]]
 
-    def __init__(self) -> None:
-        self.prediction = self._prediction()
+    def __init__(self, student: str = "") -> None:
+        self.draw = Draw(self.id.removeprefix("lab-"), student)
+        self.content = lab_content(self.draw.lab)
+        self.prediction = self.content.prediction(self.draw)
+        self.scenario = self.content.scenario(self.draw)
         self.controls = {control.name: control for control in self._controls()}
-        self.questions = {question.name: question for question in self._questions()}
+        self.questions = {question.id: question for question in self.content.asked(self.draw)}
         self.locked = False
         self._predicted: Any = None
         self._quiet = False
@@ -69,13 +74,7 @@ class Lab:
 
     # --- what a subclass says ------------------------------------------------------
 
-    def _prediction(self) -> Question:
-        raise NotImplementedError
-
     def _controls(self) -> tuple[parts.Control, ...]:
-        raise NotImplementedError
-
-    def _questions(self) -> tuple[Question, ...]:
         raise NotImplementedError
 
     def _arguments(self) -> dict[str, Any]:
@@ -83,7 +82,7 @@ class Lab:
         return {name: control.value for name, control in self.controls.items()}
 
     def _wrap_up(self) -> WrapUp:
-        raise NotImplementedError
+        return self.content.wrap_up(self.draw)
 
     # --- building ------------------------------------------------------------------
 
@@ -94,7 +93,7 @@ class Lab:
         self.lock_button.add_class("mlsys-lock")
         self.comparison = ipywidgets.HTML("")
         self.comparison.add_class("mlsys-comparison")
-        prompt = parts.text(f"<p>{html.escape(self.prediction.prompt)}</p>")
+        prompt = parts.text(f"<p>{html.escape(self.prediction.text)}</p>")
         prompt.add_class("mlsys-prompt")
         predict = ipywidgets.VBox([prompt, self.field, self.lock_button, self.comparison])
         predict.add_class("mlsys-predict")
@@ -103,7 +102,7 @@ class Lab:
         self.summary = ipywidgets.HTML()
         self.summary.add_class("mlsys-summary")
         in_app = [question for question in self.questions.values() if question.in_app]
-        numbers = {question.name: f"{index}." for index, question in enumerate(in_app, start=1)}
+        numbers = {question.id: f"{index}." for index, question in enumerate(in_app, start=1)}
         self.boxes = {name: QuestionBox(q, numbers.get(name, ""), self._answered) for name, q in self.questions.items()}
         self.hint = ipywidgets.HTML()
         self.wrap = WrapUpBox(self._wrap_up)
@@ -122,7 +121,7 @@ class Lab:
                 self.picture,
                 self.summary,
                 parts.heading("Check"),
-                *(self.boxes[question.name].view for question in in_app),
+                *(self.boxes[question.id].view for question in in_app),
                 *self._more(),
                 self._keeping(),
             ]

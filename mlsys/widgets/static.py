@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from mlsys.escaping import markdown_text
 from mlsys.inputs import shipped_text
+from mlsys.labs.questions import SLIP, ChoiceQuestion, NumberQuestion, Question
 from mlsys.viz.live import image_tag
 from mlsys.widgets.frames import frames_of
 from mlsys.widgets.parts import STYLE
-from mlsys.widgets.questions import SLIP, ChoiceQuestion, NumberQuestion, Question
 from mlsys.widgets.wrapup import wrap_up_page
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def lab_page(lab: Lab) -> str:
     picture = image_tag(lab.png, lab.alt, *lab.size)
     asked = "".join(f'<li class="mlsys-asked">{_question(question)}</li>' for question in _asked(lab))
     body = (
-        f'<div class="mlsys-predicted"><p><em>Predict.</em> {html.escape(lab.prediction.prompt)}</p>'
+        f'<div class="mlsys-predicted"><p><em>Predict.</em> {html.escape(lab.prediction.text)}</p>'
         f"{_listed(lab.prediction)}</div>"
         f'<figure style="margin:1em 0"><div class="mlsys-stack">{picture}</div></figure>'
         f"<p><em>Check.</em></p><ol>{asked}</ol>"
@@ -65,9 +65,9 @@ def lab_page(lab: Lab) -> str:
 
 def lab_text(lab: Lab) -> str:
     """Return a lab as Markdown, for print."""
-    lines = [f"*Predict.* {markdown_text(lab.prediction.prompt)}", *_bullets(lab.prediction), "*Check.*"]
+    lines = [f"*Predict.* {markdown_text(lab.prediction.text)}", *_bullets(lab.prediction), "*Check.*"]
     for index, question in enumerate(_asked(lab), start=1):
-        lines += [f"{index}. {markdown_text(question.prompt)}", *_bullets(question, indent="   ")]
+        lines += [f"{index}. {markdown_text(question.text)}", *_bullets(question, indent="   ")]
     return "\n\n".join(lines)
 
 
@@ -76,12 +76,12 @@ def question_page(question: Question) -> tuple[str, str]:
     asked = f'<div class="mlsys-asked">{_question(question)}</div>'
     if in_book():
         markup = (
-            f'<div class="mlsys-lab-static" data-mlsys-question="{question.name}">'
+            f'<div class="mlsys-lab-static" data-mlsys-question="{question.id}">'
             f"{asked}{_packed(_marks(question))}</div>{_SCRIPT}"
         )
     else:
         markup = f'<div class="mlsys-lab-static">{asked}<p><strong>{TO_ANSWER}</strong></p></div>'
-    return markup, "\n\n".join([markdown_text(question.prompt), *_bullets(question)])
+    return markup, "\n\n".join([markdown_text(question.text), *_bullets(question)])
 
 
 def wrap_up_pages(lab: Lab) -> tuple[str, str]:
@@ -103,7 +103,7 @@ def _packed(data: Any) -> str:
 def _marks(question: Question) -> dict[str, Any]:
     """Return the data that the script needs to check a question."""
     marks: dict[str, Any] = {
-        "name": question.name,
+        "name": question.id,
         "solution": question.solution,
         "right": question.right_answer(),
     }
@@ -130,7 +130,7 @@ def _asked(lab: Lab) -> list[Question]:
 
 
 def _question(question: Question) -> str:
-    return f"<p>{html.escape(question.prompt)}</p>{_listed(question)}"
+    return f"<p>{html.escape(question.text)}</p>{_listed(question)}"
 
 
 def _listed(question: Question) -> str:

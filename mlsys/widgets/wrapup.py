@@ -2,35 +2,11 @@
 
 import html
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import ipywidgets
 
+from mlsys.labs.wrapup import WrapUp
 from mlsys.widgets.parts import button, style_sheet
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One result of a lab.
-
-    Attributes
-    ----------
-    text
-        The finding, with its numbers.
-    code
-        Lines that compute it; the last one is an expression.
-    """
-
-    text: str
-    code: str = ""
-
-
-@dataclass(frozen=True)
-class WrapUp:
-    """The wrap-up of a lab: findings and lessons."""
-
-    findings: tuple[Finding, ...]
-    lessons: tuple[str, ...]
 
 
 def wrap_up_page(wrap: WrapUp) -> str:

@@ -10,10 +10,10 @@ import pytest
 pytest.importorskip("ipywidgets")
 
 from mlsys import widgets
+from mlsys.labs.questions import NOTHING, ChoiceQuestion, NumberQuestion
 from mlsys.viz.views.view import number
 from mlsys.widgets.frames import frames_of
 from mlsys.widgets.parts import GROUPS, offered
-from mlsys.widgets.questions import NOTHING, ChoiceQuestion, NumberQuestion
 from mlsys.widgets.static import lab_page, lab_text, question_page, wrap_up_pages
 
 KINDS = tuple(
@@ -92,7 +92,7 @@ def test_before_the_prediction_no_solution_is_shown(lab):
 
 def test_a_predicted_number_stands_nowhere_before(lab):
     """What the solution of the prediction tells anew may be read nowhere in the closed lab."""
-    solution = numbers(lab.prediction.solution) - numbers(lab.prediction.prompt) - numbers(str(lab.prediction.listed()))
+    solution = numbers(lab.prediction.solution) - numbers(lab.prediction.text) - numbers(str(lab.prediction.listed()))
     telling = {each for each in solution if len(each) > 2}
     stripped = re.sub(r'src="data:[^"]*"|<style>.*?</style>', "", shown(lab), flags=re.S)
     assert telling and not telling & numbers(html.unescape(stripped)), telling & numbers(stripped)
@@ -161,7 +161,7 @@ def test_each_wrong_option_has_a_hint_of_its_own(lab):
 
 def test_hints_do_not_tell_the_solution(lab):
     for question in lab.questions.values():
-        known = numbers(question.prompt) | numbers(" ".join(question.listed()))
+        known = numbers(question.text) | numbers(" ".join(question.listed()))
         told = numbers(question.solution) - known
         right = question.right_answer()
         hints = [c.hint for c in getattr(question, "choices", ()) if not c.right]
@@ -177,7 +177,7 @@ def test_slips_are_wrong_answers(lab):
     for question in lab.questions.values():
         for value, text in getattr(question, "slips", ()):
             right, said_ = question.judge(value)
-            assert not right and text in said_, (question.name, value)
+            assert not right and text in said_, (question.id, value)
 
 
 def test_nothing_is_wrong_now_and_then(lab):
@@ -199,16 +199,16 @@ def test_no_solution_begins_with_its_verdict(lab):
 def test_every_check_can_be_set(opened):
     for question in opened.questions.values():
         for name, value in question.setting.items():
-            assert opened.controls[name].accepts(value), (question.name, name, value)
+            assert opened.controls[name].accepts(value), (question.id, name, value)
         opened._set(question.setting)
-        assert "No picture" not in opened.picture.value, question.name
+        assert "No picture" not in opened.picture.value, question.id
         assert {name: opened.value(name) for name in question.setting} == dict(question.setting)
     shown_in_picture = [q for q in opened.questions.values() if q.in_app and q.setting]
     assert len(shown_in_picture) >= 3
 
 
 def test_what_stays_unset_can_be_answered_without_the_picture():
-    unset = {q.name for kind in KINDS for q in made_once(kind).questions.values() if q.in_app and not q.setting}
+    unset = {q.id for kind in KINDS for q in made_once(kind).questions.values() if q.in_app and not q.setting}
     assert unset == {"waiting"}
 
 
@@ -317,8 +317,8 @@ def test_the_first_miss_brings_a_hint_and_the_second_the_solution(opened):
             box.field.value = given
             box.button.click()
             words = said(box.feedback)
-            assert words.startswith(told), (box.question.name, words)
-            assert (box.question.solution in words) == (told != "Not yet."), (box.question.name, words)
+            assert words.startswith(told), (box.question.id, words)
+            assert (box.question.solution in words) == (told != "Not yet."), (box.question.id, words)
         assert box.right and box.tries == 3 and "Right. Right" not in words
 
 

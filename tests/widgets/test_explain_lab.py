@@ -11,10 +11,10 @@ pytest.importorskip("ipywidgets")
 
 from mlsys.explain import stored_logs
 from mlsys.explain.summary import summary
+from mlsys.labs.questions import NumberQuestion
 from mlsys.viz.views.explain import ExplainScene, measured, measurements
 from mlsys.widgets import ExplainLab
 from mlsys.widgets.explain import told_here
-from mlsys.widgets.questions import NumberQuestion
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def lab() -> ExplainLab:
 
 
 def question(lab: ExplainLab, name: str):  # type: ignore[no-untyped-def]
-    return next(item for item in lab._questions() if item.name == name)
+    return next(item for item in lab.questions.values() if item.id == name)
 
 
 def median(name: str) -> float:

@@ -11,10 +11,10 @@ import pytest
 
 pytest.importorskip("ipywidgets")
 
+from mlsys.labs.questions import Choice, ChoiceQuestion, NumberQuestion
 from mlsys.widgets import AmdahlLab, LabStateError, RooflineLab
 from mlsys.widgets.box import QuestionBox
 from mlsys.widgets.parts import offered
-from mlsys.widgets.questions import Choice, ChoiceQuestion, NumberQuestion
 from mlsys.widgets.state import VERSION, read_state
 from mlsys.widgets.static import INVITATION
 
@@ -422,7 +422,7 @@ def test_the_mimebundle_falls_back_to_a_picture_with_words(lab):
     page = bundle["text/html"]
     assert f'alt="{html.escape(lab.alt)}"' in page and INVITATION in page
     assert INVITATION in bundle["text/plain"] and lab.title in bundle["text/plain"]
-    assert all(html.escape(question.prompt) in page for question in lab.questions.values() if question.in_app)
+    assert all(html.escape(question.text) in page for question in lab.questions.values() if question.in_app)
     assert "<script" not in page
 
 
@@ -452,9 +452,9 @@ def test_show_and_ask_display_live_and_static_forms(lab, monkeypatch):
     lab.ask(list(lab.boxes)[-1])
     app, script, question = shown
     assert "image/png" in app and "<script>" in script["text/html"]
-    assert lab.prediction.prompt in script["text/markdown"]
+    assert lab.prediction.text in script["text/markdown"]
     assert "check your answer" in question["text/html"]
-    assert list(lab.questions.values())[-1].prompt in question["text/markdown"]
+    assert list(lab.questions.values())[-1].text in question["text/markdown"]
 
 
 def test_a_key_twice_in_a_state_is_refused(tmp_path):

@@ -4,9 +4,9 @@ import pytest
 
 pytest.importorskip("ipywidgets")
 
+from mlsys.labs.questions import NumberQuestion
 from mlsys.provenance import perturbed
 from mlsys.widgets import MemoryLab, TilingLab
-from mlsys.widgets.questions import NumberQuestion
 
 GUESS = {MemoryLab: "About 8", TilingLab: "Past 18"}
 

@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("ipywidgets")
 
+from mlsys.labs.typed import AnswerError, read_number
 from mlsys.widgets import AmdahlLab
 from mlsys.widgets.progress import Progress, place_here
-from mlsys.widgets.typed import AnswerError, read_number
 
 FILE = f"{AmdahlLab.id}.state.json"
 

@@ -6,9 +6,9 @@ import pytest
 pytest.importorskip("ipywidgets")
 
 from mlsys.edge.stored import stored_run
+from mlsys.labs.questions import ChoiceQuestion, NumberQuestion
 from mlsys.viz.views.edge import chosen
 from mlsys.widgets import ShrinkLab
-from mlsys.widgets.questions import ChoiceQuestion, NumberQuestion
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_operations_that_are_left(lab: ShrinkLab) -> None:
     left = 8 * 9 * 784 + 16 * 8 * 9 * 196 + 784 * 10
     whole = 16 * 9 * 784 + 32 * 16 * 9 * 196 + 1568 * 10
     assert asked.judge(100 * left / whole)[0]
-    assert "112,896" in asked.prompt
+    assert "112,896" in asked.text
     assert not asked.judge(50)[0]
 
 

@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("ipywidgets")
 
+from mlsys.labs.questions import ChoiceQuestion
 from mlsys.models.systolic import count_systolic
 from mlsys.widgets import SystolicLab
 from mlsys.widgets.parts import offered
-from mlsys.widgets.questions import ChoiceQuestion
 
 
 @pytest.fixture

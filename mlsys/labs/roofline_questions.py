@@ -2,11 +2,11 @@
 
 from mlsys import Hardware
 from mlsys.formulas import utilisation_ceiling
+from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.models import roofline
 from mlsys.units import Q_
 from mlsys.viz.views import layer
 from mlsys.viz.views.view import number, percent, times
-from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.workloads import zoo
 
 WIDTH, PRECISION = 2048, "fp16"
