@@ -21,6 +21,7 @@ from mlsys.cli.devices import check, device, devices
 from mlsys.cli.edge import edge
 from mlsys.cli.explain import explain
 from mlsys.cli.flops import flops
+from mlsys.cli.grade import grade
 from mlsys.cli.installed import InstalledCommands
 from mlsys.cli.mapper import mapper
 from mlsys.cli.memory import memory
@@ -71,6 +72,7 @@ for command in (
     compile_bench,
     edge,
     explain,
+    grade,
     mapper,
     memory,
     plan,
