@@ -26,6 +26,7 @@ from mlsys.cli.installed import InstalledCommands
 from mlsys.cli.mapper import mapper
 from mlsys.cli.memory import memory
 from mlsys.cli.plan import plan
+from mlsys.cli.questions import questions
 from mlsys.cli.serve_sim import serve_sim
 from mlsys.cli.size import size
 from mlsys.cli.sweep import sweep
@@ -76,6 +77,7 @@ for command in (
     mapper,
     memory,
     plan,
+    questions,
     serve_sim,
     size,
     sweep,

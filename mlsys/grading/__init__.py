@@ -4,6 +4,7 @@ The files are not trusted. Notebooks are read and never run, links are not follo
 scores are recomputed from the answers.
 """
 
+from mlsys.grading.bank import Variant, bank, moodle_xml, plain_text, qti_zip
 from mlsys.grading.exports import canvas_csv, files_csv, items_csv, moodle_csv
 from mlsys.grading.gradebook import Alike, Gradebook, QuestionStatistics, Row, grade
 from mlsys.grading.report import pages
@@ -22,12 +23,17 @@ __all__ = [
     "QuestionStatistics",
     "Roster",
     "Row",
+    "Variant",
+    "bank",
     "canvas_csv",
     "files_csv",
     "grade",
     "items_csv",
     "moodle_csv",
+    "moodle_xml",
     "pages",
+    "plain_text",
+    "qti_zip",
     "read_key",
     "read_roster",
 ]
