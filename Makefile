@@ -18,10 +18,10 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml evidence/pyproject.tom
 	@bash tools/setup.sh $(VENV)
 	@touch $@
 
-book: setup ## Run every page and build the HTML book
-	@$(PYTHON) tools/book.py html
-
 SOLUTIONS ?= yes
+
+book: setup ## Run every page and build the HTML book; without solutions: make book SOLUTIONS=no
+	@$(PYTHON) tools/book.py html --solutions $(SOLUTIONS)
 
 pdf: setup ## Build the PDF book (needs xelatex); without solutions: make pdf SOLUTIONS=no
 	@$(PYTHON) tools/book.py pdf --solutions $(SOLUTIONS)

@@ -44,9 +44,7 @@ def test_a_deck_has_every_figure_of_its_chapter_and_only_its_words(path: Path) -
 def test_a_solution_below_an_error_to_find_is_left_out() -> None:
     from nbformat import v4
 
-    text = (
-        "> *Find the error.*\n> “Twice the bits.”\n\n<details><summary>Solution</summary>\n\nHalf.\n</details>"
-    )
+    text = "> *Find the error.*\n> “Twice the bits.”\n\n<details><summary>Solution</summary>\n\nHalf.\n</details>"
     cells = [
         "# Bits: how many?\n\nA story.\n\n> **Predict first**\n>\n> How many?",
         "## One\n\nIt has 16 bits.",
