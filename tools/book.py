@@ -349,7 +349,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     start = time.perf_counter()
     prepare_environment()
     os.environ["MLSYS_BOOK"] = "html"  # in the book labs work without a kernel; the PDF uses their text
-    os.environ["MLSYS_FIGURES"] = "vector"  # the PDF uses vector figures, HTML their PNG
+    os.environ["MLSYS_FIGURES"] = "vector"  # HTML uses the SVG of a figure, the PDF its PDF
     builders: dict[str, Callable[[], Path]] = {
         "html": build_html if options.solutions == "yes" else build_unsolved_html,
         "test": build_test_book,
