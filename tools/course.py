@@ -1,0 +1,152 @@
+"""The course as a Sphinx extension: book/course.yaml as tables of outcomes and times, and as plans.
+
+``.. course:: chapters``, ``.. course:: labs``, ``.. course:: prerequisites`` and ``.. course:: plan term`` render it.
+Times of chapters are computed from their text, so that they follow when a page grows.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes  # type: ignore[import-untyped]
+from docutils.statemachine import StringList  # type: ignore[import-untyped]
+from sphinx.util.docutils import SphinxDirective
+
+from mlsys.inputs import yaml_of
+from pages import ROOT
+
+__all__ = ["COURSE", "Times", "read_course", "setup", "times_of"]
+
+COURSE = ROOT / "book" / "course.yaml"
+_SOLUTION = re.compile(
+    r"^(`{3,})\{solution-start\}.*?^`{3,}\{solution-end\}\n`{3,}|^(`{3,})\{solution\}.*?^\2$", re.M | re.S
+)
+_FENCE = re.compile(r"^(`{3,})\{(?:code-cell|index|bibliography)\}.*?^\1$", re.M | re.S)
+_EXERCISE = re.compile(r"^`{3,}\{exercise\}\s*(★+)", re.M)
+_TO = 5
+
+
+@dataclass(frozen=True)
+class Times:
+    """Minutes that a chapter takes: to read, and to do all its exercises."""
+
+    reading: int
+    exercises: int
+
+
+def read_course(path: Path = COURSE) -> dict[str, Any]:
+    """Return the content of the course file."""
+    found: dict[str, Any] = yaml_of(path.read_text(encoding="utf-8"))
+    return found
+
+
+def times_of(text: str, rates: Mapping[str, Any]) -> Times:
+    """Return the minutes of a chapter, rounded to five.
+
+    Parameters
+    ----------
+    text
+        Its source.
+    rates
+        Of the course file: words a minute, minutes for a figure, minutes for an exercise by stars.
+
+    Examples
+    --------
+    >>> rates = {"words_per_minute": 100, "minutes_per_figure": 1, "minutes_per_exercise": {1: 5, 2: 10, 3: 20}}
+    >>> times_of("word " * 1000 + chr(10) + "```{exercise} ★★ How far?" + chr(10) + "```", rates)
+    Times(reading=10, exercises=10)
+    """
+    taught = _FENCE.sub("", _SOLUTION.sub("", text).partition("\n## Your turn")[0].partition("\n---\n")[2] or text)
+    words = len(re.findall(r"\w+(?:[’'-]\w+)*", taught))
+    figures = len(re.findall(r"^  figure:$|^```\{figure\}", text, re.M))
+    stars = [len(each) for each in _EXERCISE.findall(text)]
+    reading = words / rates["words_per_minute"] + figures * rates["minutes_per_figure"]
+    return Times(_rounded(reading), _rounded(sum(rates["minutes_per_exercise"][count] for count in stars)))
+
+
+def _rounded(minutes: float) -> int:
+    return _TO * max(round(minutes / _TO), 1)
+
+
+def _chapter_times(course: Mapping[str, Any], name: str) -> Times:
+    return times_of((ROOT / "book" / f"{name}.md").read_text(encoding="utf-8"), course["rates"])
+
+
+def chapter_rows(course: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield a line for each chapter: page, outcomes, what it needs, minutes of reading and of exercises."""
+    for name, told in course["chapters"].items():
+        times = _chapter_times(course, name)
+        needs = ", ".join(f":doc:`{_short(each)} </book/{each}>`" for each in told["needs"]) or "–"
+        yield f":doc:`/book/{name}`", _list(told["outcomes"]), needs, str(times.reading), str(times.exercises)
+
+
+def lab_rows(course: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield a line for each lab: page, outcomes, its chapter, minutes."""
+    for name, told in course["labs"].items():
+        chapter = f":doc:`{_short(told['after'])} </book/{told['after']}>`"
+        yield f":doc:`/labs/{name}`", _list(told["outcomes"]), chapter, str(told["minutes"])
+
+
+def plan_rows(course: Mapping[str, Any], plan: str) -> Iterator[tuple[str, ...]]:
+    """Yield a line for each session of a plan: number, topic, chapters, lab, what to assign, minutes at home."""
+    for number, session in enumerate(course["plans"][plan]["sessions"], start=1):
+        chapters = ", ".join(f":doc:`{_short(each)} </book/{each}>`" for each in session["teach"])
+        reading = sum(_chapter_times(course, each).reading for each in session["teach"])
+        lab = session.get("lab")
+        at_home = reading + (course["labs"][lab]["minutes"] if lab else 0)
+        shown = f":doc:`{int(lab[:2])} </labs/{lab}>`" if lab else "–"
+        assign = session["assign"].replace("`", "``")
+        yield str(number), f"{session['title']}: {chapters}", shown, assign, str(session["minutes"]), str(at_home)
+
+
+def _list(entries: list[str]) -> str:
+    return "; ".join(entries)
+
+
+def _short(name: str) -> str:
+    return name.replace("_", " ")
+
+
+HEADS = {
+    "chapters": ("Chapter", "After it you can", "Needs", "Reading, min", "Exercises, min"),
+    "labs": ("Lab", "After it you can", "Chapter", "Time, min"),
+    "plan": ("", "Session", "Lab", "Assign", "In class, min", "Reading and lab, min"),
+}
+WIDTHS = {"chapters": (24, 44, 16, 8, 8), "labs": (28, 44, 18, 10), "plan": (5, 36, 8, 35, 8, 8)}
+
+
+class Course(SphinxDirective):
+    """Render a part of the course file."""
+
+    required_arguments = 1
+    optional_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return the table, or the list of prerequisites."""
+        self.env.note_dependency(str(COURSE))
+        course, kind = read_course(), self.arguments[0]
+        if kind == "prerequisites":
+            lines = [f"* {each}." for each in course["prerequisites"]]
+        elif kind == "plan":
+            plan = course["plans"][self.arguments[1]]
+            lines = [f"For {plan['audience']}.", "", *_table(kind, list(plan_rows(course, self.arguments[1])))]
+        else:
+            lines = _table(kind, list((chapter_rows if kind == "chapters" else lab_rows)(course)))
+        held = nodes.Element()
+        self.state.nested_parse(StringList(lines, source=str(COURSE)), self.content_offset, held)
+        return list(held.children)
+
+
+def _table(kind: str, rows: list[tuple[str, ...]]) -> list[str]:
+    lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {' '.join(map(str, WIDTHS[kind]))}", ""]
+    for row in [HEADS[kind], *rows]:
+        lines += [f"   {'* -' if nth == 0 else '  -'} {cell}" for nth, cell in enumerate(row)]
+    return lines
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Register the directive."""
+    app.add_directive("course", Course)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
