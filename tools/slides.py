@@ -126,7 +126,8 @@ def _opening(source: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
 
 def _sections(cells: Sequence[Any]) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     """Yield each section with its sentences and figures, in order."""
-    heading, part = "", []
+    heading = ""
+    part: list[tuple[str, Any]] = []
     for number, cell in enumerate(cells):
         if cell.cell_type == "code":
             figure = (cell.metadata.get("mystnb") or {}).get("figure")
