@@ -48,7 +48,6 @@ def _array(draw: Draw) -> tuple[int, int, _Array]:
     return side, width, _Array(side, width)
 
 
-
 def prediction(draw: Draw) -> Question:
     """Return the prediction that opens the lab."""
     side, width, array = _array(draw)

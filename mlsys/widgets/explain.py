@@ -54,7 +54,7 @@ class ExplainLab(Lab):
         known = [(name, name) for name in measurements()]
         factors = [(f"{factor:g}×", factor) for factor in FACTORS]
         return (
-            slider("run", "Workload", "Runtime and format", known, explain.SLOW, "What was measured"),
+            choice("run", "Workload", "Runtime and format", known, explain.SLOW, "What was measured"),
             choice("cause", "Mapping", "What becomes faster", list(_CAUSES), "memory", "One cause of the time"),
             slider("factor", "Hardware", "How many times", factors, 1.0, "How much faster that cause becomes"),
         )
