@@ -18,22 +18,22 @@ from mlsys.labs.wrapup import Finding, WrapUp
 from mlsys.units import Q_
 from mlsys.viz.views.view import number, percent, times
 
-PROGRAM, ACCELERATOR = 0.95, 100
 _PORTING = {0.8: 0, 0.85: 1, 0.88: 2, 0.91: 4, 0.93: 6, 0.94: 8, 0.96: 12}  # months by share
 _INTEGRATING = {4: 0, 6: 1, 9: 2, 14: 4, 25: 6, 60: 9}  # months by speedup
 
 
 def prediction(draw: Draw) -> Question:
     """Return the prediction that opens the lab."""
-    host = serial_share(PROGRAM, ACCELERATOR)
+    program, accelerator = _program(draw)
+    host = serial_share(program, accelerator)
     return NumberQuestion(
         "prediction",
-        f"A program spends {percent(PROGRAM)} of its time in a part that an accelerator runs "
-        f"{times(ACCELERATOR)} as fast. The rest stays on the host. How many times as fast is the whole program?",
-        f"The {percent(1 - PROGRAM)} that stays on the host is not accelerated: after the change it takes "
+        f"A program spends {percent(program)} of its time in a part that an accelerator runs "
+        f"{times(accelerator)} as fast. The rest stays on the host. How many times as fast is the whole program?",
+        f"The {percent(1 - program)} that stays on the host is not accelerated: after the change it takes "
         f"{percent(host)} of the run time. "
-        f"Even an accelerator of infinite speed gives {times(amdahl_ceiling(PROGRAM))}.",
-        answer=amdahl_speedup(PROGRAM, ACCELERATOR).m_as(""),
+        f"Even an accelerator of infinite speed gives {times(amdahl_ceiling(program))}.",
+        answer=amdahl_speedup(program, accelerator).m_as(""),
         unit="×",
         tolerance=0.05,
     )
@@ -41,12 +41,24 @@ def prediction(draw: Draw) -> Question:
 
 def scenario(draw: Draw) -> dict[str, object]:
     """Return the values of controls that show the predicted situation."""
-    return {"share": PROGRAM, "speedup": ACCELERATOR}
+    program, accelerator = _program(draw)
+    return {"share": program, "speedup": accelerator}
 
 
 def asked(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    return (_profile(), _upgrade(), _bottleneck(), _waiting(), _sparse_peak(), _banner(), _five())
+    questions = (_profile, _upgrade, _bottleneck, _waiting, _sparse_peak, _banner, _five)
+    return tuple(question(draw) for question in questions)
+
+
+def _program(draw: Draw) -> tuple[float, int]:
+    """Return the accelerated share and the speedup of the lab's program."""
+    return draw.pick("share", (0.91, 0.92, 0.94)), draw.pick("speedup", (45, 70, 85))
+
+
+def _more(draw: Draw) -> float:
+    """Return the share after more of the program was moved."""
+    return round(_program(draw)[0] + 0.02, 2)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:
@@ -79,23 +91,24 @@ def _spent(budget: int, share: float, speedup: int) -> Built:
 
 def wrap_up(draw: Draw) -> WrapUp:
     """Return the findings and lessons of the lab."""
-    faster, more = 10 * ACCELERATOR, 0.97
+    program, accelerator = _program(draw)
+    faster, more = 3 * accelerator, _more(draw)
     chip, host = Hardware.Cloud.H100, Q_(8, "TOP/s")
     dense, sparse = ((chip.peak("int8", kind) / host).to("") for kind in ("dense", "2:4"))
     return WrapUp(
         (
             Finding(
-                f"The program of your prediction runs {times(amdahl_speedup(PROGRAM, ACCELERATOR))} as fast, far "
-                f"below the {times(ACCELERATOR)} of its accelerator, because "
-                f"{percent(serial_share(PROGRAM, ACCELERATOR))} of the new run time is host time. "
-                f"Its ceiling is {times(amdahl_ceiling(PROGRAM))}.",
-                f"from mlsys.formulas import amdahl_speedup\namdahl_speedup({PROGRAM}, {ACCELERATOR})",
+                f"The program of your prediction runs {times(amdahl_speedup(program, accelerator))} as fast, far "
+                f"below the {times(accelerator)} of its accelerator, because "
+                f"{percent(serial_share(program, accelerator))} of the new run time is host time. "
+                f"Its ceiling is {times(amdahl_ceiling(program))}.",
+                f"from mlsys.formulas import amdahl_speedup\namdahl_speedup({program}, {accelerator})",
             ),
             Finding(
-                "There were two ways to spend an engineer's year. An accelerator ten times as fast leads to "
-                f"{times(amdahl_speedup(PROGRAM, faster))}, moving {percent(more)} of the program to "
-                f"{times(amdahl_speedup(more, ACCELERATOR))}.",
-                f"from mlsys.formulas import amdahl_speedup\namdahl_speedup({more}, {ACCELERATOR})",
+                "There were two ways to spend an engineer's year. An accelerator three times as fast leads to "
+                f"{times(amdahl_speedup(program, faster))}, moving {percent(more)} of the program to "
+                f"{times(amdahl_speedup(more, accelerator))}.",
+                f"from mlsys.formulas import amdahl_speedup\namdahl_speedup({more}, {accelerator})",
             ),
             Finding(
                 f"The printed S came from the wrong peak: the dense rate gives {times(dense)}, only the rate with "
@@ -112,16 +125,17 @@ def wrap_up(draw: Draw) -> WrapUp:
     )
 
 
-def _profile() -> Question:
-    target = 8
-    share = 100 * required_parallel_fraction(target, ACCELERATOR).m_as("")
+def _profile(draw: Draw) -> Question:
+    _, accelerator = _program(draw)
+    target = draw.pick("profile", (5.5, 6.5, 7.5, 8.5, 9.5, 11))
+    share = 100 * required_parallel_fraction(target, accelerator).m_as("")
     return NumberQuestion(
         "profile",
-        f"A team installs an accelerator of {times(ACCELERATOR)} and measures {times(target)} end to end. "
+        f"A team installs an accelerator of {times(accelerator)} and measures {times(target)} end to end. "
         "What share of the original time, in percent, runs on the accelerator?",
-        f"p = (1 − 1/{target}) / (1 − 1/{ACCELERATOR}) = {percent(share / 100)}. "
+        f"p = (1 − 1/{target}) / (1 − 1/{accelerator}) = {percent(share / 100)}. "
         "Whoever measures an end-to-end speedup has measured the accelerated share.",
-        setting={"share": 0.88, "speedup": ACCELERATOR},
+        setting={"share": round(share / 100, 2), "speedup": accelerator},
         answer=share,
         unit="%",
         tolerance=0.006,
@@ -129,24 +143,28 @@ def _profile() -> Question:
         hint="Write Amdahl's law with p unknown, 1/speedup = (1 − p) + p/S, and solve it for p.",
         slips=(
             (share / 100, "Percent are asked for, not a share of one."),
-            (target, "That is the measured speedup divided by the accelerator's, and the law is no proportion."),
+            (
+                100 * target / accelerator,
+                "That is the measured speedup divided by the accelerator's, and the law is no proportion.",
+            ),
             (100 * (1 - 1 / target), "Near. The accelerated part takes some time as well; S is not infinite."),
         ),
     )
 
 
-def _upgrade() -> Question:
-    faster, more = 10 * ACCELERATOR, 0.97
-    before = amdahl_speedup(PROGRAM, ACCELERATOR)
-    bought, moved = amdahl_speedup(PROGRAM, faster), amdahl_speedup(more, ACCELERATOR)
+def _upgrade(draw: Draw) -> Question:
+    program, accelerator = _program(draw)
+    faster, more = 3 * accelerator, _more(draw)
+    before = amdahl_speedup(program, accelerator)
+    bought, moved = amdahl_speedup(program, faster), amdahl_speedup(more, accelerator)
     return ChoiceQuestion(
         "upgrade",
-        f"The program of your prediction runs {percent(PROGRAM)} of its time on an accelerator of "
-        f"{times(ACCELERATOR)}. Which change makes the whole program faster?",
+        f"The program of your prediction runs {percent(program)} of its time on an accelerator of "
+        f"{times(accelerator)}. Which change makes the whole program faster?",
         f"From {times(before)}, the faster accelerator leads to {times(bought)} and the larger share to "
-        f"{times(moved)}. The first still runs into its ceiling of {times(amdahl_ceiling(PROGRAM))}; "
+        f"{times(moved)}. The first still runs into its ceiling of {times(amdahl_ceiling(program))}; "
         f"the second raises it to {times(amdahl_ceiling(more))}.",
-        setting={"share": more, "speedup": ACCELERATOR},
+        setting={"share": more, "speedup": accelerator},
         choices=(
             Choice(f"An accelerator of {times(faster)}", "Move the second slider to the right and watch the dashed "
                    "line: does the accelerator move it?", bool(bought > moved)),
@@ -157,25 +175,28 @@ def _upgrade() -> Question:
     )  # fmt: skip
 
 
-def _bottleneck() -> Question:
-    share = 0.98
-    host, boundary = serial_share(share, ACCELERATOR), device_bound_fraction(ACCELERATOR)
+def _bottleneck(draw: Draw) -> Question:
+    _, accelerator = _program(draw)
+    share = draw.pick("bottleneck", (0.965, 0.975, 0.985))
+    host, boundary = serial_share(share, accelerator), device_bound_fraction(accelerator)
     return ChoiceQuestion(
         "bottleneck",
-        f"Set {percent(share)} and {times(ACCELERATOR)}. Nearly everything is accelerated. "
+        f"Set {percent(share)} and {times(accelerator)}. Nearly everything is accelerated. "
         "Which side takes longer now?",
-        f"The host takes {percent(host)} of the new run time. The accelerator would take longer only if the share were "
-        f"above S/(S+1) = {percent(boundary)}.",
-        setting={"share": share, "speedup": ACCELERATOR},
+        f"The host takes {percent(host)} of the new run time. The accelerator takes longer only where the share is "
+        f"above S/(S+1) = {percent(boundary, 3)}.",
+        setting={"share": share, "speedup": accelerator},
         choices=(
             Choice("The accelerator: it does nearly all of the work",
                    "Of the old time; but that part has shrunk. Look at the bar called after.", bool(host < 0.5)),
-            Choice("The host: its small share is not accelerated", right=bool(host > 0.5)),
+            Choice("The host: its small share is not accelerated",
+                   "It is not; but is it still small beside the other part of the bar called after?",
+                   bool(host > 0.5)),
         ),
     )  # fmt: skip
 
 
-def _waiting() -> Question:
+def _waiting(draw: Draw) -> Question:
     return ChoiceQuestion(
         "waiting",
         "While it generates text, a kernel on the accelerator spends nearly all its time waiting for memory. "
@@ -192,21 +213,22 @@ def _waiting() -> Question:
     )
 
 
-def _sparse_peak() -> Question:
+def _sparse_peak(draw: Draw) -> Question:
     """Return the question about a speedup that holds only for the peak with structured sparsity."""
+    program, _ = _program(draw)
     chip, host = Hardware.Cloud.H100, Q_(8, "TFLOP/s")
     dense, sparse = (chip.peak("int8", kind) for kind in ("dense", "2:4"))
     ratios = [(rate / host).m_as("") for rate in (dense, sparse)]
-    totals = [amdahl_speedup(PROGRAM, ratio) for ratio in ratios]
+    totals = [amdahl_speedup(program, ratio) for ratio in ratios]
     claimed = 500
     return ChoiceQuestion(
         "sparse-peak",
         f"A text computes: an H100 does {number(dense)} INT8 TOP/s, the processor beside it "
-        f"{number(host)} TOP/s, so S = {claimed}, and a network with {percent(PROGRAM)} accelerated runs "
-        f"{times(amdahl_speedup(PROGRAM, claimed))} as fast. What is wrong?",
+        f"{number(host)} TOP/s, so S = {claimed}, and a network with {percent(program)} accelerated runs "
+        f"{times(amdahl_speedup(program, claimed))} as fast. What is wrong?",
         f"{number(dense)} TOP/s is the dense rate, and dense over host is {times(ratios[0])}. Only the rate with 2:4 "
         f"sparsity, {number(sparse)} TOP/s, gives {times(ratios[1])}, and this network is not pruned. "
-        f"With {percent(PROGRAM)} accelerated it matters little: {times(totals[0])} instead of {times(totals[1])}.",
+        f"With {percent(program)} accelerated it matters little: {times(totals[0])} instead of {times(totals[1])}.",
         in_app=False,
         choices=(
             Choice("Amdahl's law was applied wrongly", "From S on, the sum is right; look at how S was made."),
@@ -217,14 +239,15 @@ def _sparse_peak() -> Question:
     )
 
 
-def _banner() -> Question:
+def _banner(draw: Draw) -> Question:
     """Return the question about a ceiling that is reported as the result."""
-    speedup = 500
-    total, ceiling = amdahl_speedup(PROGRAM, speedup), amdahl_ceiling(PROGRAM)
+    program, _ = _program(draw)
+    speedup = draw.pick("banner", (350, 420, 610))
+    total, ceiling = amdahl_speedup(program, speedup), amdahl_ceiling(program)
     return ChoiceQuestion(
         "banner",
         f"The same text closes with the headline: “{times(ceiling)} faster with S = {speedup}”. "
-        f"The share is still {percent(PROGRAM)}. What is wrong?",
+        f"The share is still {percent(program)}. What is wrong?",
         f"At S = {speedup} the law gives {times(total)}; {times(ceiling)} is the ceiling, which no finite S reaches.",
         in_app=False,
         choices=(
@@ -235,9 +258,9 @@ def _banner() -> Question:
     )
 
 
-def _five() -> Question:
+def _five(draw: Draw) -> Question:
     """Return the question about a correct statement."""
-    share, top = 0.8, 1000
+    share, top = draw.pick("five", (0.75, 0.84, 0.875)), 1000
     ceiling, near = amdahl_ceiling(share), amdahl_speedup(share, top)
     return ChoiceQuestion(
         "five",
@@ -251,6 +274,6 @@ def _five() -> Question:
                    "slider. How near does it come, and can a faster one take host time away?"),
             Choice("The bound is that of the accelerated part, S", "S has no bound here. Which part of the time is "
                    "left when the accelerated part takes none?"),
-            Choice(NOTHING, right=bool(abs(ceiling.m_as("") - 5) < 1e-9)),
+            Choice(NOTHING, right=bool(near < ceiling)),
         ),
     )  # fmt: skip

@@ -12,6 +12,12 @@ from mlsys.viz.views.view import number, percent, times
 CASE = "resnet50, batch 1"
 _TINY = "mlp, batch 1"
 _BANDS = ((0.0, 0.9), (0.9, 1.3), (1.3, 1.8), (1.8, 2.6), (2.6, math.inf))
+_PAID = (  # networks whose compiling pays, and whether their weights are frozen
+    ("small-cnn, batch 64", True), ("small-cnn, batch 64", False), ("resnet18, batch 1", True),
+    ("resnet18, batch 8", True), ("resnet18, batch 8", False), ("mobilenet-v2, batch 1", True),
+    ("mobilenet-v2, batch 8", True), ("mobilenet-v2, batch 8", False), ("efficientnet-b0, batch 8", True),
+    ("efficientnet-b0, batch 8", False), ("bert-base, batch 1", True), ("vit-b16, batch 1", True),
+)  # fmt: skip
 
 
 def prediction(draw: Draw) -> Question:
@@ -36,7 +42,8 @@ def scenario(draw: Draw) -> dict[str, object]:
 
 def asked(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    return (_tiny(), _fewest(), _break_even(), _product(), _thirds(), _at_run_time(), _noise())
+    questions = (_tiny, _fewest, _break_even, _product, _thirds, _at_run_time, _noise)
+    return tuple(question(draw) for question in questions)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:
@@ -78,7 +85,7 @@ def _band(low: float, high: float) -> str:
     return f"More than {low:g}×" if high == math.inf else f"{low:g}× to {high:g}×"
 
 
-def _tiny() -> Question:
+def _tiny(draw: Draw) -> Question:
     result = stored(_TINY, False)[0]
     entry = result.rates.entry / result.eager.median.m_as("s")
     high = result.speedup.high
@@ -98,7 +105,7 @@ def _tiny() -> Question:
     )  # fmt: skip
 
 
-def _fewest() -> Question:
+def _fewest(draw: Draw) -> Question:
     result = stored(CASE, True)[0]
     assert result.predicted is not None
     fewest = result.predicted.kernels
@@ -119,15 +126,17 @@ def _fewest() -> Question:
     )  # fmt: skip
 
 
-def _break_even() -> Question:
-    result = stored(CASE, True)[0]
+def _break_even(draw: Draw) -> Question:
+    case, frozen = draw.pick("break-even", _PAID)
+    result = stored(case, frozen)[0]
     gain = (result.eager.median - result.compiled.median).m_as("s")
     return NumberQuestion(
         "break-even",
-        f"Set {CASE} with frozen weights. After how many calls has compiling paid?",
+        f"Set {case} with {'frozen weights' if frozen else 'weights as inputs'}. After how many calls has compiling "
+        "paid?",
         f"{number(result.compile_seconds)} s of compiling, divided by {number(gain * 1e3)} ms that each "
         f"call saves, are {number(result.break_even)} calls. A network called less often is better left alone.",
-        setting={"case": CASE, "how": "frozen"},
+        setting={"case": case, "how": "frozen" if frozen else "plain"},
         answer=result.break_even,
         unit="calls",
         tolerance=0.05,
@@ -138,7 +147,7 @@ def _break_even() -> Question:
     )  # fmt: skip
 
 
-def _product() -> Question:
+def _product(draw: Draw) -> Question:
     _, ladder = stored(CASE, True)
     assert ladder is not None
     factors = [factor.value for factor in ladder.factors]
@@ -159,7 +168,7 @@ def _product() -> Question:
     )
 
 
-def _thirds() -> Question:
+def _thirds(draw: Draw) -> Question:
     result = stored(CASE, True)[0]
     launches = result.operators * result.rates.launch
     share = launches / result.eager.median.m_as("s")
@@ -183,7 +192,7 @@ def _thirds() -> Question:
     )  # fmt: skip
 
 
-def _at_run_time() -> Question:
+def _at_run_time(draw: Draw) -> Question:
     return ChoiceQuestion(
         "at-run-time",
         "A text says: “AutoTVM and TensorRT watch the load of the GPU and swap kernels while the network runs.” "
@@ -200,18 +209,19 @@ def _at_run_time() -> Question:
     )  # fmt: skip
 
 
-def _noise() -> Question:
+def _noise(draw: Draw) -> Question:
     """Return the question about a correct statement."""
+    ratio, low, high = draw.pick("noise", ((1.03, 0.96, 1.11), (1.06, 0.94, 1.16), (1.07, 0.93, 1.17)))
     return ChoiceQuestion(
         "noise",
-        "A report says: “Compiled, the network ran 1.04× as fast; the interval of the repeated measurement goes from "
-        "0.97× to 1.12×. We cannot say that compiling helped.” What is wrong?",
+        f"A report says: “Compiled, the network ran {ratio}× as fast; the interval of the repeated measurement goes "
+        f"from {low}× to {high}×. We cannot say that compiling helped.” What is wrong?",
         "The interval holds 1×, so the measurement agrees with no gain and with a small loss as well. More "
         "repeats, or a "
         "quieter machine, could tell.",
         in_app=False,
         choices=(
-            Choice("1.04 is more than 1, so it helped", "Had they measured again, what else could have come out?"),
+            Choice(f"{ratio} is more than 1, so it helped", "Had they measured again, what else could have come out?"),
             Choice("They should report the best of all runs", "The best of two sets of runs has noise as well, and "
                    "hides how much."),
             Choice(NOTHING, right=True),

@@ -1,27 +1,44 @@
 """The lab on dataflows. Every number in a question or an answer is counted here by the model."""
 
-from mlsys.labs.design import Design
+from functools import cache, partial
+
+from mlsys.choices import Stationary
+from mlsys.labs.design import Built, Design, Knob
 from mlsys.labs.draw import Draw
 from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.labs.wrapup import Finding, WrapUp
-from mlsys.mapping import DATAFLOWS, conv_space
-from mlsys.models.dataflow import order_words
+from mlsys.mapping import DATAFLOWS, conv_space, dataflow, gemm_space
+from mlsys.models.dataflow import movements, order_words
 from mlsys.viz.views.dataflow import FLOWS, least, words_of
 from mlsys.viz.views.view import percent, times
 
-M, K, N, TILE = 32, 256, 512, 32
-_WIDTH, _EDGE = 4096, 128  # one row against a square of this width, on an array of this edge
+_SHORT = ((192, 24, 768, 24), (384, 48, 768, 48), (192, 48, 1536, 48), (384, 24, 1536, 24))  # M, K, N and tile
+_REUSED = {"m": (24, 36, 48, 72, 96, 192), "k": (384, 768), "n": (1536, 3072)}
+_Size = tuple[int, int, int]
+_EDGES = (20, 28, 36, 44, 52, 60, 68, 76, 84, 92)
+
+
+def layer_of(draw: Draw) -> tuple[int, int, int, int]:
+    """Return M, K, N and the tile of the prediction."""
+    m, k, n = draw.pick("m", (24, 48)), draw.pick("k", (384, 768)), draw.pick("n", (768, 1536))
+    return m, k, n, draw.pick("tile", (24, 48))
+
+
+def _token(draw: Draw) -> tuple[int, int]:
+    """Return the width of a layer with one row, and the edge of its tile."""
+    return draw.pick("width", (1536, 3072)), draw.pick("edge", (96, 192))
 
 
 def prediction(draw: Draw) -> Question:
     """Return the prediction that opens the lab."""
-    words = words_of(M, K, N, TILE)
+    m, k, n, tile = layer_of(draw)
+    words = words_of(m, k, n, tile)
     totals = ", ".join(f"{flow_name(flow).lower()} {words.total(flow):,}" for flow in FLOWS)
     again = words.parts["ws"][2] / words.parts["os"][2]
     right = least(words)
     return ChoiceQuestion(
         "prediction",
-        f"A layer multiplies {M} rows of {K} inputs by {K} × {N} weights, in tiles of {TILE} × {TILE}. "
+        f"A layer multiplies {m} rows of {k} inputs by {k} × {n:,} weights, in tiles of {tile} × {tile}. "
         "Which dataflow moves the fewest words?",
         f"Words moved: {totals}. A partial sum that has to leave before it is finished goes out and comes back, "
         f"here {times(again)} the words that finished sums take; that outweighs what the others save.",
@@ -31,22 +48,56 @@ def prediction(draw: Draw) -> Question:
 
 def scenario(draw: Draw) -> dict[str, object]:
     """Return the values of controls that show the predicted situation."""
-    return {"m": M, "k": K, "n": N, "tile": TILE}
+    m, k, n, tile = layer_of(draw)
+    return {"m": m, "k": k, "n": n, "tile": tile}
 
 
 def asked(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    return (_batch_one(), _short_sum(), _reuse(), _larger_tile(), _thirty_six(), _perfect(), _kept_busy())
+    questions = (_batch_one, _short_sum, _reuse, _larger_tile, _thirty_six, _perfect, _kept_busy)
+    return tuple(question(draw) for question in questions)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:
-    """Return the design tasks of the lab."""
-    return ()
+    """Return the design task: one array for two layers."""
+    room = draw.pick("room", (2500, 4000, 5500, 7000))
+    first = (draw.pick("first m", (300, 420, 540)), 700, 900)
+    second = (draw.pick("second m", (420, 510, 570)), 90, 2200)
+    flows = tuple((flow_name(flow), flow) for flow in FLOWS)
+    return (
+        Design(
+            "two-layers",
+            f"One array runs two layers in turn: the first with M = {first[0]}, K = {first[1]}, N = {first[2]}, the "
+            f"second with M = {second[0]}, K = {second[1]}, N = {second[2]:,}. A tile of edge T takes T² + 2T words, "
+            f"and {room:,} fit. Choose the tile, and what stays for each layer, so that both together move the fewest "
+            "words.",
+            (
+                Knob("tile", "Edge of the tile", tuple((f"{edge}", edge) for edge in _EDGES)),
+                Knob("first", "What stays for the first layer", flows),
+                Knob("second", "What stays for the second layer", flows),
+            ),
+            partial(_moved, room, first, second),
+        ),
+    )
+
+
+def _moved(room: int, one: _Size, two: _Size, tile: int, first: Stationary, second: Stationary) -> Built:
+    words = _flow_words(*one, tile, first) + _flow_words(*two, tile, second)
+    taken = tile**2 + 2 * tile
+    fault = f"They take {taken:,} words, more than {room:,}." if taken > room else ""
+    return Built(float(words), f"With tiles of {tile} the two layers move {words:,} words.", fault)
+
+
+@cache
+def _flow_words(m: int, k: int, n: int, tile: int, flow: Stationary) -> int:
+    return sum(item.words for item in movements(gemm_space(m, n, k), dataflow(flow, tile)))
 
 
 def wrap_up(draw: Draw) -> WrapUp:
     """Return the findings and lessons of the lab."""
-    layer, token = words_of(M, K, N, TILE), words_of(1, _WIDTH, _WIDTH, _EDGE)
+    m, k, n, tile = layer_of(draw)
+    width, edge = _token(draw)
+    layer, token = words_of(m, k, n, tile), words_of(1, width, width, edge)
     totals = [token.total(flow) for flow in FLOWS]
     space = conv_space(1, 1, 16, 6, 6, 3, 3)
     kept, again = order_words(space, "krspq"), order_words(space, "pqkrs")
@@ -56,14 +107,14 @@ def wrap_up(draw: Draw) -> WrapUp:
             Finding(
                 f"The layer of your prediction moves, in words: {listed}. No tiles of that room do better than "
                 f"{layer.best:,}; {layer.compulsory:,} must move once.",
-                f"from mlsys.viz.views.dataflow import words_of\nwords_of({M}, {K}, {N}, {TILE}).total('os')",
+                f"from mlsys.viz.views.dataflow import words_of\nwords_of({m}, {k}, {n}, {tile}).total('os')",
             ),
             Finding(f"With one row the three differ by {percent(max(totals) / min(totals) - 1)}."),
             Finding(
                 f"The order that keeps weights fetches them {times(again['weight'] / kept['weight'])} less "
                 f"often and "
                 f"moves {sum(kept.values()):,} words in all, against {sum(again.values()):,}.",
-                "from mlsys.mapping import conv_space\nfrom mlsys.models.dataflow import order_words\n"
+                "from mlsys.mapping import conv_space\nfrom mlsys.models.dataflow import movements, order_words\n"
                 "sum(order_words(conv_space(1, 1, 16, 6, 6, 3, 3), 'krspq').values())",
             ),
         ),
@@ -80,16 +131,17 @@ def flow_name(flow: str) -> str:
     return DATAFLOWS[flow][0].capitalize()
 
 
-def _batch_one() -> Question:
-    words = words_of(1, _WIDTH, _WIDTH, _EDGE)
+def _batch_one(draw: Draw) -> Question:
+    width, edge = _token(draw)
+    words = words_of(1, width, width, edge)
     totals = [words.total(flow) for flow in FLOWS]
-    spread, share = max(totals) / min(totals) - 1, _WIDTH**2 / max(totals)
+    spread, share = max(totals) / min(totals) - 1, width**2 / max(totals)
     return ChoiceQuestion(
         "batch-one",
-        f"Set M = 1, K = N = {_WIDTH:,} and a tile of {_EDGE}. How much does the choice of dataflow matter?",
+        f"Set M = 1, K = N = {width:,} and a tile of {edge}. How much does the choice of dataflow matter?",
         f"They differ by {percent(spread)}: at least {percent(share)} of the words are weights, and with one row "
         "each weight is used once. There is no reuse for a dataflow to take.",
-        setting={"m": 1, "k": _WIDTH, "n": _WIDTH, "tile": _EDGE},
+        setting={"m": 1, "k": width, "n": width, "tile": edge},
         choices=(
             Choice("Weight stationary moves least by far", "How often is each weight used when there is one "
                                                            "row? What is "
@@ -101,27 +153,28 @@ def _batch_one() -> Question:
     )  # fmt: skip
 
 
-def _short_sum() -> Question:
-    words = words_of(256, 32, 512, 32)
+def _short_sum(draw: Draw) -> Question:
+    m, k, n, tile = draw.pick("short-sum", _SHORT)
+    words = words_of(m, k, n, tile)
     totals = ", ".join(f"{flow_name(flow).lower()} {words.total(flow):,}" for flow in FLOWS)
     hints = {
         "ws": "Its weights are read once each. What streams past them, and how often?",
-        "os": "",
+        "os": "Its sums leave once each. What streams past them, and how often?",
         "is": "Its inputs are read once each. Are there more inputs or more outputs to stream?",
     }
     most = max(FLOWS, key=words.total)
     return ChoiceQuestion(
         "short-sum",
-        "Set M = 256, K = 32, N = 512 and a tile of 32. Which dataflow moves most?",
+        f"Set M = {m}, K = {k}, N = {n:,} and a tile of {tile}. Which dataflow moves most?",
         f"Now {totals}. When the whole sum fits into one tile no partial sum is interrupted, "
         "and keeping sums gains nothing; weights and inputs still do.",
-        setting={"m": 256, "k": 32, "n": 512, "tile": 32},
+        setting={"m": m, "k": k, "n": n, "tile": tile},
         choices=tuple(Choice(flow_name(flow), hints[flow], flow == most) for flow in FLOWS),
     )
 
 
-def _reuse() -> Question:
-    rows, k, n = 64, 1024, 2048
+def _reuse(draw: Draw) -> Question:
+    rows, k, n = (draw.pick(f"reuse {name}", sizes) for name, sizes in _REUSED.items())
     return NumberQuestion(
         "reuse",
         f"A product has M = {rows}, K = {k:,} and N = {n:,}. How many times is each weight used?",
@@ -137,14 +190,16 @@ def _reuse() -> Question:
     )  # fmt: skip
 
 
-def _larger_tile() -> Question:
-    small, large = (words_of(1024, 1024, 1024, tile).total("os") for tile in (32, 64))
+def _larger_tile(draw: Draw) -> Question:
+    size, tile = draw.pick("larger", (768, 1536)), draw.pick("larger tile", (24, 48))
+    small, large = (words_of(size, size, size, edge).total("os") for edge in (tile, 2 * tile))
     return ChoiceQuestion(
         "larger-tile",
-        "Set M = K = N = 1,024, output stationary, and take a tile of 64 instead of 32. What becomes of the words?",
+        f"Set M = K = N = {size:,}, output stationary, and take a tile of {2 * tile} instead of {tile}. What becomes "
+        "of the words?",
         f"From {small:,} to {large:,} words, {times(small / large)} fewer for four times the room: "
         "words fall with the edge of the tile, which is the square root of its room.",
-        setting={"m": 1024, "k": 1024, "n": 1024, "tile": 64, "flow": "os"},
+        setting={"m": size, "k": size, "n": size, "tile": 2 * tile, "flow": "os"},
         choices=(
             Choice("About a half", right=1.8 < small / large < 2.2),
             Choice("About a quarter, like the room", "The room grows fourfold. By how much grows the number of "
@@ -155,7 +210,7 @@ def _larger_tile() -> Question:
     )  # fmt: skip
 
 
-def _thirty_six() -> Question:
+def _thirty_six(draw: Draw) -> Question:
     space = conv_space(1, 1, 16, 6, 6, 3, 3)
     kept, again = order_words(space, "krspq"), order_words(space, "pqkrs")
     saving = again["weight"] / kept["weight"]
@@ -177,15 +232,17 @@ def _thirty_six() -> Question:
     )  # fmt: skip
 
 
-def _perfect() -> Question:
-    token, layer = words_of(1, _WIDTH, _WIDTH, _EDGE), words_of(M, K, N, TILE)
+def _perfect(draw: Draw) -> Question:
+    m, k, n, tile = layer_of(draw)
+    width, edge = _token(draw)
+    token, layer = words_of(1, width, width, edge), words_of(m, k, n, tile)
     over = token.total("os") / token.compulsory
     return ChoiceQuestion(
         "perfect",
         "A text says: “No dataflow is perfect: whichever operand stays, the other two cost traffic, "
         "so for generating one token at a time the choice is a painful compromise.” What is wrong?",
         f"With one row output stationary moves {times(over)} what must move at all: there it is as good as perfect, "
-        f"and so are the others. For the layer of {M} rows it moves {times(layer.total('os') / layer.compulsory)} "
+        f"and so are the others. For the layer of {m} rows it moves {times(layer.total('os') / layer.compulsory)} "
         "what must move. The sentence is right where there is reuse, and empty where there is none.",
         in_app=False,
         choices=(
@@ -198,16 +255,17 @@ def _perfect() -> Question:
     )  # fmt: skip
 
 
-def _kept_busy() -> Question:
+def _kept_busy(draw: Draw) -> Question:
     """Return the question about a correct statement."""
-    short, long = (words_of(M, k, N, TILE) for k in (TILE, 32 * TILE))
+    m, _, n, tile = layer_of(draw)
+    short, long = (words_of(m, k, n, tile) for k in (tile, 32 * tile))
     return ChoiceQuestion(
         "kept-busy",
-        f"A text says: “With {M} rows and tiles of {TILE} × {TILE}, weight stationary and output stationary "
+        f"A text says: “With {m} rows and tiles of {tile} × {tile}, weight stationary and output stationary "
         f"move the "
         f"same number of words of inputs, however long the sum is; they part over the sums.” What is wrong?",
-        f"Inputs: {short.parts['ws'][0]:,} and {short.parts['os'][0]:,} words for a sum of {TILE}, "
-        f"{long.parts['ws'][0]:,} and {long.parts['os'][0]:,} for one of {32 * TILE:,}. Partial sums of the long one "
+        f"Inputs: {short.parts['ws'][0]:,} and {short.parts['os'][0]:,} words for a sum of {tile}, "
+        f"{long.parts['ws'][0]:,} and {long.parts['os'][0]:,} for one of {32 * tile:,}. Partial sums of the long one "
         f"take {long.parts['ws'][2]:,} words where weights stay and {long.parts['os'][2]:,} where sums do.",
         in_app=False,
         choices=(

@@ -14,6 +14,13 @@ from mlsys.viz.views.view import number, percent, times
 SLOW, _FAST, _FAST_INT8, _FAR = "eager, FP32", "litert, FP32", "litert, INT8", "inductor, FP32"
 _BANDS = ((0.0, 1.5), (1.5, 3.0), (3.0, 6.0), (6.0, 15.0), (15.0, math.inf))
 TENFOLD = 10.0
+FASTER = (3.0, 7.0, 14.0, 25.0)
+"""Factors that the questions ask about."""
+_RUNS = ("inductor, FP32", "openvino, FP32", "onnxruntime, FP32", "litert, FP32", "openvino, INT8", "onnxruntime, INT8")
+_COMPUTED = ("onnxruntime, FP32", "litert, FP32")  # runs with a good share of arithmetic
+_PENALTIES = (  # misses of two kinds, cycles of the run, cycles for branches
+    (70_000, 6_500, 1_200_000, 55_000), (85_000, 4_500, 1_100_000, 45_000), (75_000, 7_500, 1_400_000, 65_000),
+)  # fmt: skip
 
 
 def prediction(draw: Draw) -> Question:
@@ -37,7 +44,8 @@ def scenario(draw: Draw) -> dict[str, object]:
 
 def asked(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    return (_rest(), _bandwidth(), _arithmetic(), _int8(), _tail(), _penalties(), _undecided())
+    questions = (_rest, _bandwidth, _arithmetic, _int8, _tail, _penalties, _undecided)
+    return tuple(question(draw) for question in questions)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:
@@ -80,15 +88,16 @@ def _band(low: float, high: float) -> str:
     return f"More than {low:g}×" if high == math.inf else f"{low:g}× to {high:g}×"
 
 
-def _rest() -> Question:
-    shares = measured(SLOW).shares
+def _rest(draw: Draw) -> Question:
+    run = draw.pick("rest", _RUNS)
+    shares = measured(run).shares
     known = [shares[cause] for cause in ("compute", "launch")]
     return NumberQuestion(
         "rest",
-        f"Set “{SLOW}”. How much of its time is left when arithmetic, bytes and entering kernels are taken off?",
-        f"{number(shares['residual'], 3)} % are not explained by any of the three. Most of that lies in five layers, "
-        "the first and the four depthwise ones, whose kernels are far from any bound.",
-        setting={"run": SLOW},
+        f"Set “{run}”. How much of its time is left when arithmetic, bytes and entering kernels are taken off?",
+        f"{number(shares['residual'], 3)} % are not explained by any of the three: work beside the kernels, and "
+        "kernels that are far from any bound.",
+        setting={"run": run},
         answer=shares["residual"],
         unit="%",
         tolerance=0.04,
@@ -99,7 +108,7 @@ def _rest() -> Question:
     )  # fmt: skip
 
 
-def _bandwidth() -> Question:
+def _bandwidth(draw: Draw) -> Question:
     share = measured(SLOW).shares["memory"] / 100
     return ChoiceQuestion(
         "bandwidth",
@@ -116,26 +125,27 @@ def _bandwidth() -> Question:
     )
 
 
-def _arithmetic() -> Question:
-    share = measured(_FAST).shares["compute"] / 100
-    answer = amdahl(share, TENFOLD)
+def _arithmetic(draw: Draw) -> Question:
+    run, factor = draw.pick("arithmetic", _COMPUTED), draw.pick("factor", FASTER)
+    share = measured(run).shares["compute"] / 100
+    answer = amdahl(share, factor)
     return NumberQuestion(
         "arithmetic",
-        f"Set “{_FAST}”. How many times as fast does the whole become when its arithmetic becomes 10× as fast?",
-        f"1 / ({number(1 - share)} + {number(share)} / 10) = {number(answer)}: what is not arithmetic stays, and soon "
-        "it is most of the time.",
-        setting={"run": _FAST, "cause": "compute", "factor": TENFOLD},
+        f"Set “{run}”. How many times as fast does the whole become when its arithmetic becomes {factor:g}× as fast?",
+        f"1 / ({number(1 - share)} + {number(share)} / {factor:g}) = {number(answer)}: what is not arithmetic stays, and "
+        "soon it is most of the time.",
+        setting={"run": run, "cause": "compute", "factor": factor},
         answer=answer,
         unit="×",
         tolerance=0.03,
         least=1.0,
-        hint="One part shrinks to a tenth, the others stay; divide the old whole by the new one.",
-        slips=((TENFOLD, "Only one part of the time becomes ten times shorter."),
+        hint="One part shrinks, the others stay; divide the old whole by the new one.",
+        slips=((factor, "Only one part of the time becomes so much shorter."),
                (1 / (1 - share), "So much it would be if arithmetic took no time at all.")),
     )  # fmt: skip
 
 
-def _int8() -> Question:
+def _int8(draw: Draw) -> Question:
     plain, small = measured(_FAST), measured(_FAST_INT8)
     return ChoiceQuestion(
         "int8",
@@ -153,10 +163,11 @@ def _int8() -> Question:
     )
 
 
-def _tail() -> Question:
+def _tail(draw: Draw) -> Question:
+    late = draw.pick("tail", (0.07, 0.13, 0.16))
     return ChoiceQuestion(
         "tail",
-        "A report says: “We ran 100 inferences; the 99th percentile is 0.09 ms, so at most one request in a hundred "
+        f"A report says: “We ran 100 inferences; the 99th percentile is {late} ms, so at most one request in a hundred "
         "waits longer.” What is wrong?",
         "Among 100 samples one lies above that value: the estimate hangs on a single interrupt, and the next hundred "
         "will give another. A thousand samples hold ten such values.",
@@ -170,34 +181,38 @@ def _tail() -> Question:
     )  # fmt: skip
 
 
-def _penalties() -> Question:
+def _penalties(draw: Draw) -> Question:
+    near, far, cycles, branches = draw.pick("penalties", _PENALTIES)
+    total = 10 * near + 100 * far + branches
     return ChoiceQuestion(
         "penalties",
-        "A tool counts 60,000 misses at 10 cycles and 5,000 at 100 cycles in a run of 1,000,000 cycles, adds 60,000 "
-        "cycles for branches, and reports the remainder as compute. What is wrong?",
-        "The penalties add up to 1,160,000 cycles, so that compute would be negative. Misses overlap with each "
+        f"A tool counts {near:,} misses at 10 cycles and {far:,} at 100 cycles in a run of {cycles:,} cycles, adds "
+        f"{branches:,} cycles for branches, and reports the remainder as compute. What is wrong?",
+        f"The penalties add up to {total:,} cycles, so that compute would be negative. Misses overlap with each "
         "other and with arithmetic; a remainder is a residual, not a measurement of compute.",
         in_app=False,
         choices=(
             Choice(NOTHING, "Add the penalties up, and compare them with the cycles of the run."),
             Choice("The penalties are too small for this core", "With larger penalties even less would be left. What "
                    "do two misses at the same time cost?"),
-            Choice("Penalties overlap, and what is left was not measured", right=True),
+            Choice("Penalties overlap, and what is left was not measured", right=total > cycles),
         ),
     )  # fmt: skip
 
 
-def _undecided() -> Question:
+def _undecided(draw: Draw) -> Question:
     """Return the question about a correct statement."""
+    spread, apart = draw.pick("undecided", ((11, 4), (14, 6), (17, 7)))
     return ChoiceQuestion(
         "undecided",
-        "A report says: “The medians of three repeated runs lie 13 % apart, and the two runtimes differ by 5 %. We "
-        "cannot say which one is faster.” What is wrong?",
+        f"A report says: “The medians of three repeated runs lie {spread} % apart, and the two runtimes differ by {apart} %. "
+        "We cannot say which one is faster.” What is wrong?",
         "A difference below the spread between whole runs may come out the other way next time, however "
         "narrow the interval within one run is.",
         in_app=False,
         choices=(
-            Choice("Within each run the interval is narrow, so 5 % count", "An interval within a run knows nothing of "
+            Choice(f"Within each run the interval is narrow, so {apart} % count",
+                   "An interval within a run knows nothing of "
                    "what changes between runs. What would a fourth run show?"),
             Choice("They should report the fastest of the three runs", "The fastest run has luck in it, of both "
                    "runtimes. Which of the two had more?"),

@@ -1,5 +1,7 @@
 """The lab on the memory wall. Every number in a question or an answer is computed here."""
 
+import math
+
 from mlsys import Hardware
 from mlsys.formulas import bytes_in_flight, flight_time, kv_cache_bytes
 from mlsys.hardware import Device
@@ -40,7 +42,8 @@ def scenario(draw: Draw) -> dict[str, object]:
 
 def asked(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    return (_in_flight(), _stride(), _next_chip(), _wider(), _distance(), _stacked(), _kv_cache(), _longer())
+    questions = (_in_flight, _stride, _next_chip, _wider, _distance, _stacked, _kv_cache, _longer)
+    return tuple(question(draw) for question in questions)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:
@@ -88,47 +91,52 @@ def _needed_warps(device: Device) -> float:
     return float(flying / device.chip("units").m_as("") / _LINE)
 
 
-def _in_flight() -> Question:
-    level = Hardware.Cloud.H100.level()
-    flying = bytes_in_flight(level.bandwidth, level.latency).m_as("kB")
+def _in_flight(draw: Draw) -> Question:
+    device = draw.pick("in-flight", ("V100", "H100"))
+    level = Hardware.Cloud[device].level()
+    share = draw.pick("in-flight share", (0.35, 0.55, 0.65, 0.75, 0.85))
+    full = bytes_in_flight(level.bandwidth, level.latency).m_as("kB")
+    flying = share * full
     return NumberQuestion(
         "in-flight",
-        "Choose the H100. How many kilobytes must be in flight on the whole machine for the full bandwidth?",
-        f"{number(level.bandwidth)} GB/s times {number(level.latency)} ns is {number(flying)} kB.",
-        setting={"device": "H100"},
+        f"Choose the {device}. How many kilobytes must be in flight on the whole machine for {percent(share)} "
+        "of its bandwidth?",
+        f"{percent(share)} of {number(level.bandwidth)} GB/s times {number(level.latency)} ns is {number(flying)} kB.",
+        setting={"device": device},
         answer=flying,
         unit="kB",
         tolerance=0.03,
         hint="Multiply its bandwidth by its latency, both written at the roof, and mind the prefixes.",
         slips=((flying * 1000, "Kilobytes are asked for, not bytes."),
                (flying / 1000, "Kilobytes are asked for, not megabytes."),
-               (bytes_in_flight(Hardware.Cloud.A100.level().bandwidth, Hardware.Cloud.A100.level().latency).m_as("kB"),
-                "That is the A100; choose the other machine.")),
+               (full, "That much is in flight at the full bandwidth.")),
     )  # fmt: skip
 
 
-def _stride() -> Question:
-    four, two = (strided_access(8, Q_(width, "byte")) for width in (4, 2))
+def _stride(draw: Draw) -> Question:
+    stride = draw.pick("stride", (6, 20, 24))
+    four, two = (strided_access(stride, Q_(width, "byte")) for width in (4, 2))
     return ChoiceQuestion(
         "stride",
-        "At stride 8 and many warps, you halve the elements from FP32 to FP16. "
+        f"At stride {stride} and many warps, you halve the elements from FP32 to FP16. "
         "What happens to the useful bandwidth, in bytes for each second?",
-        f"At stride 8 a warp of FP32 touches {four.sectors} sectors of 32 bytes and uses "
-        f"{percent(four.efficiency)}; in "
-        f"FP16 {two.sectors} sectors, and still {percent(two.efficiency)}: half the sectors for half the bytes.",
-        setting={"stride": 8, "precision": "fp16", "warps": 64, "device": "V100"},
+        f"At stride {stride} a warp of FP32 touches {four.sectors} sectors of 32 bytes and uses "
+        f"{percent(four.efficiency)} of them; in FP16 {two.sectors} sectors and {percent(two.efficiency)}. "
+        "The useful share changes only where neighbouring lanes no longer share a sector.",
+        setting={"stride": stride, "precision": "fp16", "warps": 64, "device": "V100"},
         choices=(
             Choice("It doubles", "Half the bytes fit into a sector twice; but do twice as many lanes fall into one?",
                    bool(two.efficiency > four.efficiency)),
-            Choice("It stays", right=bool(two.efficiency == four.efficiency)),
+            Choice("It stays", "Do as many lanes share a sector as before? Count the sectors for either format.",
+                   bool(two.efficiency == four.efficiency)),
             Choice("It halves", "Fewer bytes are wanted, and how many are moved for them? Read the last sentence "
                    "below the picture for either format.", bool(two.efficiency < four.efficiency)),
         ),
     )  # fmt: skip
 
 
-def _next_chip() -> Question:
-    old, new, warps = Hardware.Cloud.A100, Hardware.Cloud.H100, 8
+def _next_chip(draw: Draw) -> Question:
+    old, new, warps = Hardware.Cloud.A100, Hardware.Cloud.H100, draw.pick("next-chip", (11, 14, 18))
     before, after = (MemoryScene().update(chip, warps).values["moved"] for chip in (old, new))
     gain, bandwidth = (after / before).m_as(""), (new.memory_bw / old.memory_bw).m_as("")
     return ChoiceQuestion(
@@ -151,8 +159,8 @@ def _next_chip() -> Question:
     )  # fmt: skip
 
 
-def _wider() -> Question:
-    chip, warps = Hardware.Cloud.A100, 16
+def _wider(draw: Draw) -> Question:
+    chip, warps = Hardware.Cloud.A100, draw.pick("wider", (13, 17, 19, 22))
     narrow, wide = (MemoryScene().update(chip, warps, precision=p).values for p in ("fp32", "fp64"))
     gain = (wide["useful"] / narrow["useful"]).m_as("")
     return ChoiceQuestion(
@@ -170,14 +178,15 @@ def _wider() -> Question:
     )  # fmt: skip
 
 
-def _distance() -> Question:
+def _distance(draw: Draw) -> Question:
     level = Hardware.Cloud.A100.level()
-    way = flight_time(Q_(5, "cm"), 0.5)
+    far = draw.pick("distance", (3.5, 6.5, 7.5))
+    way = flight_time(Q_(far, "cm"), 0.5)
     share = (way / level.latency).m_as("")
     return ChoiceQuestion(
         "distance",
         "“Main memory is slow because it is far from the processor: electrical signals need time.” What is wrong?",
-        f"Five centimetres at half the speed of light take {number(way.to('ps'))} ps, {percent(share)} of the "
+        f"{far:g} cm at half the speed of light take {number(way.to('ps'))} ps, {percent(share)} of the "
         f"{number(level.latency)} ns. The rest is queues, tags, the controller, and rows being closed, opened "
         "and sensed.",
         in_app=False,
@@ -192,7 +201,7 @@ def _distance() -> Question:
     )
 
 
-def _stacked() -> Question:
+def _stacked(draw: Draw) -> Question:
     gpu, cpu = Hardware.Cloud.A100.level(), Hardware.CPU.Xeon_8480.level()
     wait, speed = (gpu.latency / cpu.latency).m_as(""), (gpu.bandwidth / cpu.bandwidth).m_as("")
     return ChoiceQuestion(
@@ -212,18 +221,22 @@ def _stacked() -> Question:
     )  # fmt: skip
 
 
-def _kv_cache() -> Question:
-    sizes = [kv_cache_bytes(32, 32, 128, tokens, Q_(2, "byte")).m_as("GB") for tokens in (2048, 4096)]
-    scores = [32 * tokens**2 * 2 / 1e9 for tokens in (2048, 4096)]
+def _kv_cache(draw: Draw) -> Question:
+    short = draw.pick("kv-cache", (1536, 2560, 3500))
+    sizes = [kv_cache_bytes(32, 32, 128, tokens, Q_(2, "byte")).m_as("GB") for tokens in (short, 2 * short)]
+    scores = [32 * tokens**2 * 2 / 1e9 for tokens in (short, 2 * short)]
     return ChoiceQuestion(
         "kv-cache",
         "“The key-value cache grows with the square of the context.” What is wrong?",
-        f"From 2,048 to 4,096 tokens the cache grows from {number(sizes[0])} to {number(sizes[1])} GB, "
+        f"From {short:,} to {2 * short:,} tokens the cache grows from {number(sizes[0])} to {number(sizes[1])} GB, "
         f"{times(sizes[1] / sizes[0])}; the scores of one layer, if written down, from {number(scores[0])} to "
         f"{number(scores[1])} GB, {times(scores[1] / scores[0])}.",
         in_app=False,
         choices=(
-            Choice("It grows in proportion; the attention scores grow with the square", right=sizes[1] == 2 * sizes[0]),
+            Choice(
+                "It grows in proportion; the attention scores grow with the square",
+                right=math.isclose(sizes[1], 2 * sizes[0]),
+            ),
             Choice("It does not grow at all", "Each new token leaves a key and a value behind."),
             Choice(
                 NOTHING, "How many keys does one more token add, when there are few tokens, and when there are many?"
@@ -232,7 +245,7 @@ def _kv_cache() -> Question:
     )
 
 
-def _longer() -> Question:
+def _longer(draw: Draw) -> Question:
     """Return the question about a correct statement."""
     level = Hardware.Cloud.A100.level()
     now, later = (bytes_in_flight(level.bandwidth, factor * level.latency).to("kB") for factor in (1, 2))

@@ -1,16 +1,24 @@
 """The lab on placement. Every number in a question or an answer is planned here."""
 
+from functools import cache, partial
 from itertools import pairwise
 
-from mlsys.labs.design import Design
+from mlsys.labs.design import Built, Design, Knob
 from mlsys.labs.draw import Draw
 from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.labs.wrapup import Finding, WrapUp
-from mlsys.planner.placement.costs import Placed
-from mlsys.viz.views.placement import MEMORY, pipeline_of
+from mlsys.planner.placement.costs import Placed, price
+from mlsys.viz.views.placement import MEMORY, pipeline_of, scenario_of
 from mlsys.viz.views.view import number, percent, times
 
 MEMORIES = (512, 1024, 1300, 1800, 2048, 2300, 2560, MEMORY)
+SPEEDS = (3.0, 5.0, 6.0, 7.0)
+"""Speeds of the NPU that the questions ask about."""
+_TRANSFERS = ((14.0, 16.0, 0.07), (18.0, 15.0, 0.09), (24.0, 16.0, 0.11), (21.0, 14.0, 0.05))  # MB, GB/s, ms
+_BUDGETS = (  # link divided by, MB in the NPU, speed of the NPU, mJ; several plans come within a tenth of the best
+    (8, 1400, 0.75, 65), (8, 1900, 0.75, 65), (8, 2200, 0.75, 55), (8, 2200, 1.25, 50), (8, 1900, 1.5, 50),
+    (16, 1900, 0.75, 50), (16, 2200, 0.75, 65), (16, 2200, 1.25, 50), (32, 2200, 0.75, 65), (32, 1900, 0.75, 70),
+)  # fmt: skip
 SMALL, SLOW = 1800, 1 / 32
 
 
@@ -40,12 +48,48 @@ def scenario(draw: Draw) -> dict[str, object]:
 
 def asked(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    return (_half(), _slow_links(), _four_times(), _energy(), _units(), _each_fastest(), _never_slower())
+    questions = (_half, _slow_links, _faster, _frugal, _energy, _units, _each_fastest, _never_slower)
+    return tuple(question(draw) for question in questions)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:
-    """Return the design tasks of the lab."""
-    return ()
+    """Return the design task: a plan within an energy budget."""
+    divisor, memory, speed, energy = draw.pick("budget", _BUDGETS)
+    scenario = scenario_of(1 / divisor, memory, speed)
+    return (
+        Design(
+            "plan",
+            f"The links have 1/{divisor} of the example's bandwidth, the NPU has {memory:,} MB and {speed:g} times the "
+            f"example's speed, and one image may take {energy} mJ. Place the seven stages by hand so that the pipeline "
+            "takes the least time. The lab above shows what a stage costs on each device.",
+            tuple(
+                Knob(stage.name, stage.name.capitalize(), tuple((o.device.upper(), o.device) for o in stage.choices))
+                for stage in scenario.stages
+            ),
+            partial(_placed, divisor, memory, speed, energy),
+        ),
+    )
+
+
+def _placed(divisor: int, memory: int, speed: float, energy: int, **devices: str) -> Built:
+    return _planned(divisor, memory, speed, energy, tuple(devices.items()))
+
+
+@cache
+def _planned(divisor: int, memory: int, speed: float, energy: int, devices: tuple[tuple[str, str], ...]) -> Built:
+    scenario, where = scenario_of(1 / divisor, memory, speed), dict(devices)
+    placed = price(
+        scenario,
+        [next(option for option in s.choices if option.device == where[s.name]) for s in scenario.stages],
+    )
+    assert placed is not None  # every link of the example is there
+    held = float(placed.memory.get("npu", 0))
+    faults = (
+        (held > memory, f"The stages on the NPU take {held:,.0f} MB, more than {memory:,} MB."),
+        (placed.energy > energy, f"That is more than {energy} mJ."),
+    )
+    fault = next((text for broken, text in faults if broken), "")
+    return Built(float(placed.latency), f"The plan takes {_ms(placed)} and {_mj(placed)}.", fault)
 
 
 def wrap_up(draw: Draw) -> WrapUp:
@@ -84,7 +128,7 @@ def _mj(placed: Placed) -> str:
     return f"{number(float(placed.energy))} mJ"
 
 
-def _half() -> Question:
+def _half(draw: Draw) -> Question:
     whole, half = pipeline_of(), pipeline_of(npu=0.5)
     on_npu = [stage.choice.device for stage in half.best.stages].count("npu")
     return ChoiceQuestion(
@@ -103,7 +147,7 @@ def _half() -> Question:
     )  # fmt: skip
 
 
-def _slow_links() -> Question:
+def _slow_links(draw: Draw) -> Question:
     slow = pipeline_of(link=SLOW)
     late = float(slow.fastest.latency / slow.best.latency) - 1
     return ChoiceQuestion(
@@ -122,24 +166,45 @@ def _slow_links() -> Question:
     )  # fmt: skip
 
 
-def _four_times() -> Question:
-    usual, four = pipeline_of(), pipeline_of(npu=4.0)
+def _faster(draw: Draw) -> Question:
+    speed = draw.pick("faster", SPEEDS)
+    usual, four = pipeline_of(), pipeline_of(npu=speed)
     gain = float(usual.best.latency / four.best.latency)
     return NumberQuestion(
         "four-times",
-        "Make the NPU four times as fast, at the example's links and memory. How many times as fast is the pipeline?",
+        f"Make the NPU {speed:g} times as fast, at the example's links and memory. How many times as fast is "
+        "the pipeline?",
         f"{times(gain)}: {_ms(usual.best)} becomes {_ms(four.best)}. What runs on the GPU, and the transfers, take as "
         "long as before: Amdahl's law holds for pipelines as well.",
-        setting={"npu": 4.0, "link": 1.0, "memory": MEMORY, "goal": "latency"},
+        setting={"npu": speed, "link": 1.0, "memory": MEMORY, "goal": "latency"},
         answer=gain,
         unit="times",
         tolerance=0.05,
         hint="Divide the two times of the best plan. Which parts of the time line did not shrink?",
-        slips=((4.0, "That would be so if every stage ran on the NPU and no data moved."),),
+        slips=((speed, "That would be so if every stage ran on the NPU and no data moved."),),
     )
 
 
-def _energy() -> Question:
+def _frugal(draw: Draw) -> Question:
+    speed, link = draw.pick("frugal npu", SPEEDS), draw.pick("frugal link", (2, 4, 8, 16))
+    placed = pipeline_of(npu=speed, link=1 / link, goal="efficiency")
+    usual = pipeline_of(link=1 / link)
+    return NumberQuestion(
+        "frugal",
+        f"Ask for the least energy, with an NPU {speed:g} times as fast and links at 1/{link} of their bandwidth. How "
+        "many milliseconds does the plan take?",
+        f"{_ms(placed.best)}, for {_mj(placed.best)}; the fastest plan for the NPU of the example takes "
+        f"{_ms(usual.best)} and {_mj(usual.best)}.",
+        setting={"npu": speed, "link": 1 / link, "memory": MEMORY, "goal": "efficiency"},
+        answer=float(placed.best.latency),
+        unit="ms",
+        tolerance=0.02,
+        hint="Set the four controls as the question says, and read the sentence below the picture.",
+        slips=((float(placed.best.energy), "That is its energy in millijoules."),),
+    )
+
+
+def _energy(draw: Draw) -> Question:
     quick, frugal = pipeline_of(link=SLOW), pipeline_of(link=SLOW, goal="efficiency")
     ratio = float(quick.best.energy / frugal.best.energy)
     return ChoiceQuestion(
@@ -158,8 +223,8 @@ def _energy() -> Question:
     )  # fmt: skip
 
 
-def _units() -> Question:
-    megabytes, rate, wait = 12.0, 12.0, 0.08
+def _units(draw: Draw) -> Question:
+    megabytes, rate, wait = draw.pick("units", _TRANSFERS)
     right, wrong = wait + megabytes / rate, wait + megabytes / rate / 1000
     return ChoiceQuestion(
         "units",
@@ -176,7 +241,7 @@ def _units() -> Question:
     )
 
 
-def _each_fastest() -> Question:
+def _each_fastest(draw: Draw) -> Question:
     near, slow = pipeline_of(), pipeline_of(link=SLOW)
     return ChoiceQuestion(
         "each-fastest",
@@ -194,7 +259,7 @@ def _each_fastest() -> Question:
     )  # fmt: skip
 
 
-def _never_slower() -> Question:
+def _never_slower(draw: Draw) -> Question:
     """Return the question about a correct statement."""
     ladder = [pipeline_of(memory=size).best.latency for size in MEMORIES]
     falls = all(more <= less for less, more in pairwise(ladder))

@@ -1,16 +1,22 @@
 """The lab on shrinking a network. Every number in a question or an answer comes from the stored run."""
 
+from functools import partial
+
 from mlsys.edge.clock import PowerPoint, split_energy
 from mlsys.edge.points import EdgePoint
-from mlsys.labs.design import Design
+from mlsys.edge.schema import FORMATS
+from mlsys.labs.design import Built, Design, Knob
 from mlsys.labs.draw import Draw
 from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.labs.wrapup import Finding, WrapUp
 from mlsys.units import Q_
-from mlsys.viz.views.edge import chosen
+from mlsys.viz.views.edge import CLOCKS, CUTS, chosen
 from mlsys.viz.views.view import number, percent, times
 
 WHOLE, HOLES, _HALF = "as trained", "90 % of weights zero", "50 % of channels cut"
+_BOARDS = (  # clock in MHz, time in ms, energy in mJ, at two clocks of one board
+    ((216, 120, 21), (96, 270, 29)), ((150, 165, 17), (75, 330, 23)), ((220, 130, 26), (110, 260, 31)),
+)  # fmt: skip
 _SLOW = "half, at 0.8 of the voltage"
 
 
@@ -44,12 +50,40 @@ def scenario(draw: Draw) -> dict[str, object]:
 
 def asked(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    return (_operations(), _one_step(), _half_format(), _clock(), _twice(), _milliwatts(), _highest())
+    questions = (_operations, _one_step, _half_format, _set, _clock, _twice, _milliwatts, _highest)
+    return tuple(question(draw) for question in questions)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:
-    """Return the design tasks of the lab."""
-    return ()
+    """Return the design task: a network within a memory that answers well enough."""
+    room, right = draw.pick("room", (48, 58, 72, 92, 105)), draw.pick("right", (0.955, 0.965, 0.97))
+    return (
+        Design(
+            "fit",
+            f"The network may take {room} kB, and at least {percent(right, 3)} of its answers have to be right. Choose "
+            "how it is pruned, its number format and its clock so that an inference takes the least energy.",
+            (
+                Knob("cut", "What is cut away", tuple((cut, cut) for cut in CUTS)),
+                Knob("precision", "Number format", tuple((name, name) for name in FORMATS)),
+                Knob("clock", "Clock", tuple((clock, clock) for clock in CLOCKS)),
+            ),
+            partial(_shrunk, room, right),
+        ),
+    )
+
+
+def _shrunk(room: int, right: float, cut: str, precision: str, clock: str) -> Built:
+    point = _of(cut, precision, clock)
+    accuracy, energy = point.objectives[0], 1e3 * sum(point.energies)
+    told = (
+        f"It takes {number(point.memory / 1e3)} kB and {number(energy)} µJ, and {percent(accuracy, 3)} of its answers "
+        "are right."
+    )
+    faults = (
+        (point.memory > 1e3 * room, f"That is more than {room} kB."),
+        (accuracy < right, f"{percent(right, 3)} are wanted."),
+    )
+    return Built(energy, told, next((text for broken, text in faults if broken), ""))
 
 
 def wrap_up(draw: Draw) -> WrapUp:
@@ -88,27 +122,29 @@ def _activations(point: EdgePoint) -> float:
     return point.measured.activation_bytes / 1e3
 
 
-def _operations() -> Question:
-    whole, half = _of(WHOLE).measured.macs, _of(_HALF).measured.macs
+def _operations(draw: Draw) -> Question:
+    cut = draw.pick("operations", (25, 75))
+    label, left = f"{cut} % of channels cut", 1 - cut / 100
+    whole, half = _of(WHOLE).measured.macs, _of(label).measured.macs
     share = 100 * half / whole
     return NumberQuestion(
         "operations",
-        "Half of the channels of both convolutions are cut. The first convolution reads one channel, the second what "
-        "the first makes, the classifier what the second makes; they have 112,896, 903,168 and 15,680 "
+        f"{'A quarter' if cut == 25 else 'Three quarters'} of the channels of both convolutions are cut. The "
+        "first convolution reads one channel, the second what the first makes, the classifier what the second makes; they have 112,896, 903,168 and 15,680 "
         "multiply-accumulates. How many per cent of the operations are left?",
-        f"The first convolution and the classifier lose half, the second loses half of its inputs and half of its "
-        f"outputs and keeps a quarter: {half:,} of {whole:,}, {number(share)} %.",
-        setting={"cut": _HALF, "precision": "fp32"},
+        f"The first convolution and the classifier keep {left:g} of their operations, the second keeps {left:g} of its "
+        f"inputs and of its outputs, {left**2:g} in all: {half:,} of {whole:,}, {number(share)} %.",
+        setting={"cut": label, "precision": "fp32"},
         answer=share,
         unit="%",
         most=100.0,
         hint="Which of the three layers lose inputs and outputs, and which only one of them?",
-        slips=((50.0, "That would be so if each layer lost outputs alone. What does the second one read?"),
-               (25.0, "That holds for a layer between two that are cut. What of the first and the last?")),
+        slips=((100 * left, "That would be so if each layer lost outputs alone. What does the second one read?"),
+               (100 * left**2, "That holds for a layer between two that are cut. What of the first and the last?")),
     )  # fmt: skip
 
 
-def _one_step() -> Question:
+def _one_step(draw: Draw) -> Question:
     budget = 100
     rest = {name: _of(WHOLE, name, budget=budget) for name in ("fp16", "int8-dynamic", "int8-static")}
     dynamic = rest["int8-dynamic"]
@@ -131,7 +167,7 @@ def _one_step() -> Question:
     )  # fmt: skip
 
 
-def _half_format() -> Question:
+def _half_format(draw: Draw) -> Question:
     whole, half = _of(WHOLE), _of(WHOLE, "fp16")
     ratio = half.objectives[1] / whole.objectives[1]
     return ChoiceQuestion(
@@ -149,7 +185,26 @@ def _half_format() -> Question:
     )  # fmt: skip
 
 
-def _clock() -> Question:
+def _set(draw: Draw) -> Question:
+    cut, precision = draw.pick("set cut", tuple(CUTS)), draw.pick("set format", FORMATS)
+    clock = draw.pick("set clock", ("half", _SLOW))
+    point, full = _of(cut, precision, clock), _of(cut, precision)
+    energy = 1e3 * sum(point.energies)
+    return NumberQuestion(
+        "set",
+        f"Set “{cut}”, {precision} and the clock “{clock}”. How many microjoules does one inference take?",
+        f"{number(energy)} µJ, against {number(1e3 * sum(full.energies))} µJ at the full clock: what switches costs as "
+        "much for each cycle at one voltage and less at a lower one, and what leaks flows for longer.",
+        setting={"cut": cut, "precision": precision, "clock": clock},
+        answer=energy,
+        unit="µJ",
+        tolerance=0.03,
+        hint="Read the energy beside the lowest bar, and mind the prefix: it stands there in millijoules.",
+        slips=((energy / 1e3, "Microjoules are asked for, not millijoules."),),
+    )
+
+
+def _clock(draw: Draw) -> Question:
     full, half = _of(_HALF), _of(_HALF, clock="half")
     slow = _of(_HALF, clock=_SLOW)
     change = sum(half.energies) / sum(full.energies)
@@ -170,7 +225,7 @@ def _clock() -> Question:
     )  # fmt: skip
 
 
-def _twice() -> Question:
+def _twice(draw: Draw) -> Question:
     whole, holes = _of(WHOLE), _of("50 % of weights zero")
     ratio = holes.objectives[1] / whole.objectives[1]
     return ChoiceQuestion(
@@ -187,16 +242,19 @@ def _twice() -> Question:
     )
 
 
-def _milliwatts() -> Question:
-    fast = PowerPoint(Q_(168, "MHz"), Q_(145, "ms"), Q_(18, "mJ"))
-    slow = PowerPoint(Q_(80, "MHz"), Q_(305, "ms"), Q_(24, "mJ"))
+def _milliwatts(draw: Draw) -> Question:
+    fast_at, slow_at = draw.pick("milliwatts", _BOARDS)
+    fast, slow = (
+        PowerPoint(Q_(clock, "MHz"), Q_(time, "ms"), Q_(energy, "mJ")) for clock, time, energy in (fast_at, slow_at)
+    )
     split = split_energy([fast, slow])
     return ChoiceQuestion(
         "milliwatts",
-        f"“At 168 MHz a microcontroller draws {number(fast.power)} mW, at 80 MHz {number(slow.power)} mW: for a "
-        "network that takes 145 ms and 305 ms the slower clock is the more efficient one.” What is wrong?",
-        f"An inference takes 18 mJ at the higher clock and 24 mJ at the lower: {number(split.static)} mW flow whatever "
-        f"the clock, and for longer; the {number(split.dynamic)} mJ of the cycles are the same.",
+        f"“At {fast_at[0]} MHz a microcontroller draws {number(fast.power)} mW, at {slow_at[0]} MHz "
+        f"{number(slow.power)} mW: for a network that takes {fast_at[1]} ms and {slow_at[1]} ms the slower clock is "
+        "the more efficient one.” What is wrong?",
+        f"An inference takes {fast_at[2]} mJ at the higher clock and {slow_at[2]} mJ at the lower: "
+        f"{number(split.static)} mW flow whatever the clock, and for longer; the {number(split.dynamic)} mJ of the cycles are the same.",
         in_app=False,
         choices=(
             Choice("Less power for much longer is more energy", right=slow.energy > fast.energy),
@@ -207,7 +265,7 @@ def _milliwatts() -> Question:
     )  # fmt: skip
 
 
-def _highest() -> Question:
+def _highest(draw: Draw) -> Question:
     """Return the question about a correct statement."""
     full, half = _of(WHOLE), _of(WHOLE, clock="half")
     return ChoiceQuestion(

@@ -1,30 +1,66 @@
 """The lab on systolic arrays. Every number in a question or an answer is computed here by the model."""
 
+from dataclasses import dataclass
+from functools import cache, partial
+
 from mlsys import Hardware
 from mlsys.choices import FoldOverlap, Stationary
-from mlsys.labs.design import Design
+from mlsys.labs.design import Built, Design, Knob
 from mlsys.labs.draw import Draw
 from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.labs.wrapup import Finding, WrapUp
-from mlsys.models.systolic import ArrayCounts, SystolicArray, count_systolic, energy_baselines
+from mlsys.models.systolic import DATAFLOWS, ArrayCounts, SystolicArray, count_systolic, energy_baselines
 from mlsys.units import Q_
 from mlsys.viz.views.view import number, percent, times
 
-SIDE, WIDTH = 128, 1024
+SIDES, WIDTHS = (72, 96), (576, 1152, 1728)
+_PES = (24, 36, 48, 60, 80, 120, 160, 180)
+_SHAPES = (  # M, N, K and room; at least three arrays come within a tenth of the best
+    (14, 600, 250, 6500), (14, 600, 700, 6500), (14, 840, 250, 6500), (22, 600, 250, 4500), (22, 840, 700, 6500),
+    (44, 360, 250, 3000), (44, 600, 700, 4500), (44, 600, 1100, 4500), (44, 840, 700, 3000), (44, 840, 1100, 4500),
+)  # fmt: skip
+_FLOWS: tuple[Stationary, ...] = ("ws", "os", "is")
+
+
+@dataclass(frozen=True)
+class _Array:
+    """The square array and the layer of one student."""
+
+    side: int
+    width: int
+
+    def layer(
+        self,
+        batch: int,
+        side: int = 0,
+        dataflow: Stationary = "ws",
+        fold_overlap: FoldOverlap = "load",
+        n: int = 0,
+    ) -> ArrayCounts:
+        """Return the counts of a dense layer."""
+        edge = side or self.side
+        return count_systolic(batch, n or self.width, self.width, edge, edge, dataflow, fold_overlap=fold_overlap)
+
+
+def _array(draw: Draw) -> tuple[int, int, _Array]:
+    """Return the side of the array, the width of the layer, and both as one."""
+    side, width = draw.pick("side", SIDES), draw.pick("width", WIDTHS)
+    return side, width, _Array(side, width)
 
 
 def prediction(draw: Draw) -> Question:
     """Return the prediction that opens the lab."""
-    counts = _layer(1)
-    cycles = counts.folds.fold_cycles - SIDE
+    side, width, array = _array(draw)
+    counts = array.layer(1)
+    cycles = counts.folds.fold_cycles - side
     listed = {"Nearly all": 1.0, "About half": 0.5, "About a tenth": 0.1, "Less than a hundredth": 0.005}
     nearest = min(listed, key=lambda text: abs(listed[text] - counts.utilisation))
     return ChoiceQuestion(
         "prediction",
-        f"A dense layer of width {WIDTH:,} runs at batch 1 on an array of {SIDE} × {SIDE} processing elements "
+        f"A dense layer of width {width:,} runs at batch 1 on an array of {side} × {side} processing elements "
         "(PE). The weights stay in the array and are loaded behind the work. What share of its multipliers works, "
         "over all cycles?",
-        f"One row of activations crosses {SIDE} rows and {SIDE} columns of PEs, {cycles} cycles for each "
+        f"One row of activations crosses {side} rows and {side} columns of PEs, {cycles} cycles for each "
         f"fold, and every PE multiplies in one of them: {percent(counts.utilisation)}.",
         choices=tuple(Choice(text, right=text == nearest) for text in listed),
     )
@@ -32,32 +68,59 @@ def prediction(draw: Draw) -> Question:
 
 def scenario(draw: Draw) -> dict[str, object]:
     """Return the values of controls that show the predicted situation."""
-    return {"m": 1, "n": WIDTH, "k": WIDTH, "side": SIDE, "dataflow": "ws", "overlap": "load", "along": "M"}
+    side, width, _ = _array(draw)
+    return {"m": 1, "n": width, "k": width, "side": side, "dataflow": "ws", "overlap": "load", "along": "M"}
 
 
 def asked(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    return (_streamed(), _fringe(), _reuse(), _remedy(), _larger(), _column(), _cores(), _saving(), _multiples())
+    questions = (_streamed, _fringe, _reuse, _remedy, _larger, _column, _cores, _saving, _multiples)
+    return tuple(question(draw) for question in questions)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:
-    """Return the design tasks of the lab."""
-    return ()
+    """Return the design task: the shape of an array for one layer."""
+    m, n, k, room = draw.pick("shape", _SHAPES)
+    sides = tuple((f"{side}", side) for side in _PES)
+    return (
+        Design(
+            "shape",
+            f"Your chip has room for {room:,} PEs, in rows and columns as you like. It runs one layer all day: M = "
+            f"{m}, N = {n}, K = {k:,}, with loads hidden behind the work. Choose the array and what stays in it, so "
+            "that the layer takes the fewest cycles.",
+            (
+                Knob("rows", "Rows of the array", sides),
+                Knob("columns", "Columns of the array", sides),
+                Knob("dataflow", "What stays", tuple((DATAFLOWS[flow].capitalize(), flow) for flow in _FLOWS)),
+            ),
+            partial(_shaped, room, m, n, k),
+        ),
+    )
+
+
+@cache
+def _shaped(room: int, m: int, n: int, k: int, rows: int, columns: int, dataflow: Stationary) -> Built:
+    counts = count_systolic(m, n, k, rows, columns, dataflow, fold_overlap="load")
+    fault = f"That is more than {room:,} PEs." if rows * columns > room else ""
+    told = f"{rows * columns:,} PEs take {counts.cycles:,} cycles, {percent(counts.utilisation)} of them at work."
+    return Built(float(counts.cycles), told, fault)
 
 
 def wrap_up(draw: Draw) -> WrapUp:
     """Return the findings and lessons of the lab."""
-    single, many, chip = _layer(1), _layer(1024), Hardware.Cloud.TPUv4
+    side, width, array = _array(draw)
+    rows = 900
+    single, many, chip = array.layer(1), array.layer(rows), Hardware.Cloud.TPUv4
     array = SystolicArray.of(chip)
     *others, saved = energy_baselines(mac=Q_(1, "pJ"))
     straw, accumulator, blocked = ((machine.total / saved.total).m_as("") for machine in others)
     return WrapUp(
         (
             Finding(
-                f"At batch 1 {percent(single.utilisation)} of the array works, at batch 1,024 "
+                f"At batch 1 {percent(single.utilisation)} of the array works, at batch {rows} "
                 f"{percent(many.utilisation)}: rows fill it.",
                 "from mlsys.models.systolic import count_systolic\n"
-                "count_systolic(1024, 1024, 1024, 128, 128, fold_overlap='load').utilisation",
+                f"count_systolic({rows}, {width}, {width}, {side}, {side}, fold_overlap='load').utilisation",
             ),
             Finding(
                 f"There an activation that is read is used {number(many.macs / many.sram.ifmap_reads)} times, once "
@@ -87,24 +150,18 @@ def wrap_up(draw: Draw) -> WrapUp:
     )
 
 
-def _layer(
-    batch: int, side: int = SIDE, dataflow: Stationary = "ws", fold_overlap: FoldOverlap = "load", width: int = WIDTH
-) -> ArrayCounts:
-    """Return the counts of a dense layer of the lab."""
-    return count_systolic(batch, width, WIDTH, side, side, dataflow, fold_overlap=fold_overlap)
-
-
-def _streamed() -> Question:
-    rows = 512
-    share = 100 * _layer(rows).utilisation
-    fold = count_systolic(rows, SIDE, SIDE, SIDE, SIDE)
+def _streamed(draw: Draw) -> Question:
+    side, width, array = _array(draw)
+    rows = draw.pick("streamed", (200, 360, 440, 600))
+    share = 100 * array.layer(rows).utilisation
+    fold = count_systolic(rows, side, side, side, side)
     return NumberQuestion(
         "streamed",
-        f"Set M = {rows}, N = K = {WIDTH:,}, {SIDE} × {SIDE} PEs, weight-stationary, loads hidden. "
+        f"Set M = {rows}, N = K = {width:,}, {side} × {side} PEs, weight-stationary, loads hidden. "
         "What percentage of the array works?",
-        f"A fold streams for {rows} cycles and takes {fold.folds.fold_cycles - SIDE}: {number(share)}%, less the one "
+        f"A fold streams for {rows} cycles and takes {fold.folds.fold_cycles - side}: {number(share)}%, less the one "
         "load that nothing hides. The rest is the slanted wave that enters and leaves.",
-        setting={"m": rows, "n": WIDTH, "k": WIDTH, "side": SIDE, "dataflow": "ws", "overlap": "load"},
+        setting={"m": rows, "n": width, "k": width, "side": side, "dataflow": "ws", "overlap": "load"},
         answer=share,
         unit="%",
         tolerance=0.02,
@@ -115,16 +172,17 @@ def _streamed() -> Question:
     )  # fmt: skip
 
 
-def _fringe() -> Question:
-    fits, over = (_layer(1024, width=width) for width in (SIDE, SIDE + 1))
+def _fringe(draw: Draw) -> Question:
+    side, width, array = _array(draw)
+    fits, over = (array.layer(width, n=n) for n in (side, side + 1))
     ratio = over.cycles / fits.cycles
     return ChoiceQuestion(
         "fringe",
-        f"N grows from {SIDE} to {SIDE + 1} at M = K = {WIDTH:,}. What happens to the cycles?",
+        f"N grows from {side} to {side + 1} at M = K = {width:,}. What happens to the cycles?",
         f"{fits.cycles:,} cycles become {over.cycles:,}, {times(ratio)}: the last column needs a fold of its own, and "
         f"work in the array falls from {percent(fits.mapping_efficiency)} of the PEs to "
         f"{percent(over.mapping_efficiency)}.",
-        setting={"m": 1024, "n": SIDE + 1, "k": WIDTH, "side": SIDE, "dataflow": "ws", "overlap": "load"},
+        setting={"m": width, "n": side + 1, "k": width, "side": side, "dataflow": "ws", "overlap": "load"},
         choices=(
             Choice("They grow by less than a hundredth", "One column is little work. Where does it find "
                                                          "room?", ratio < 1.01),
@@ -135,31 +193,35 @@ def _fringe() -> Question:
     )  # fmt: skip
 
 
-def _reuse() -> Question:
-    counts = _layer(512)
+def _reuse(draw: Draw) -> Question:
+    side, width, array = _array(draw)
+    rows = draw.pick("reuse", (200, 360, 440, 600))
+    counts = array.layer(rows)
     left, right = counts.macs / counts.sram.ifmap_reads, counts.macs / counts.sram.filter_reads
     return ChoiceQuestion(
         "reuse",
-        f"Weight-stationary, {SIDE} × {SIDE} PEs, M = 512: which operand is used {SIDE} times for each read, "
+        f"Weight-stationary, {side} × {side} PEs, M = {rows}: which operand is used {side} times for each read, "
         "whatever the batch?",
         f"Where weights stay, each activation passes {number(left)} columns, and each weight meets the {number(right)} "
         "rows of the batch: change M and see which of the two moves.",
-        setting={"m": 512, "n": WIDTH, "k": WIDTH, "side": SIDE, "dataflow": "ws", "overlap": "load"},
+        setting={"m": rows, "n": width, "k": width, "side": side, "dataflow": "ws", "overlap": "load"},
         choices=(
-            Choice("The weight", "A weight waits in its PE for the rows to come. How many come?", right == SIDE),
-            Choice("The activation", right=left == SIDE),
+            Choice("The weight", "A weight waits in its PE for the rows to come. How many come?", right == side),
+            Choice("The activation", right=left == side),
             Choice("Both", "Change M and read the last sentence below the picture: do both numbers stay?",
-                   left == right == SIDE),
+                   left == right == side),
         ),
     )  # fmt: skip
 
 
-def _remedy() -> Question:
+def _remedy(draw: Draw) -> Question:
+    side, width, array = _array(draw)
+    rows = draw.pick("remedy", (40, 48, 80))
     cycles = {
-        f"An array of {2 * SIDE} × {2 * SIDE}": _layer(1, side=2 * SIDE).cycles,
-        "Keeping the outputs in the PEs": _layer(1, dataflow="os").cycles,
-        "Letting folds overlap in everything": _layer(1, fold_overlap="full").cycles,
-        "64 requests in one batch": _layer(64).cycles / 64,
+        f"An array of {2 * side} × {2 * side}": array.layer(1, side=2 * side).cycles,
+        "Keeping the outputs in the PEs": array.layer(1, dataflow="os").cycles,
+        "Letting folds overlap in everything": array.layer(1, fold_overlap="full").cycles,
+        f"{rows} requests in one batch": array.layer(rows).cycles / rows,
     }
     hints = (
         "Fewer folds, but the wave through each gets longer. Set it and read the cycles.",
@@ -171,23 +233,25 @@ def _remedy() -> Question:
     listed = "; ".join(f"{change[0].lower()}{change[1:]}, {number(c, 4)}" for change, c in cycles.items())
     return ChoiceQuestion(
         "remedy",
-        f"At batch 1 the layer takes {_layer(1).cycles:,} cycles. Which change leaves fewest for each request?",
+        f"At batch 1 the layer takes {array.layer(1).cycles:,} cycles. Which change leaves fewest for each request?",
         f"Cycles for each request: {listed}.",
-        setting={"m": 64, "n": WIDTH, "k": WIDTH, "side": SIDE, "dataflow": "ws", "overlap": "load"},
+        setting={"m": rows, "n": width, "k": width, "side": side, "dataflow": "ws", "overlap": "load"},
         choices=tuple(Choice(change, hint, change == best) for change, hint in zip(cycles, hints, strict=True)),
     )
 
 
-def _larger() -> Question:
-    small, large = _layer(64, side=SIDE), _layer(64, side=2 * SIDE)
+def _larger(draw: Draw) -> Question:
+    side, width, array = _array(draw)
+    rows = draw.pick("larger", (40, 48, 80))
+    small, large = array.layer(rows), array.layer(rows, 2 * side)
     gain = small.cycles / large.cycles
     return ChoiceQuestion(
         "larger",
-        f"At batch 64 and width {WIDTH:,}, how much faster is an array of twice the side, with four times the PEs?",
-        f"Four times the PEs are {times(gain)} as fast at batch 64: utilisation falls from "
+        f"At batch {rows} and width {width:,}, how much faster is an array of twice the side, with four times the PEs?",
+        f"Four times the PEs are {times(gain)} as fast at batch {rows}: utilisation falls from "
         f"{percent(small.utilisation)} to {percent(large.utilisation)}, because the wave through the array gets "
         f"longer.",
-        setting={"m": 64, "n": WIDTH, "k": WIDTH, "side": 2 * SIDE, "dataflow": "ws", "overlap": "load"},
+        setting={"m": rows, "n": width, "k": width, "side": 2 * side, "dataflow": "ws", "overlap": "load"},
         choices=(
             Choice("Four times", "That is the ratio of the peaks. Set both sides and divide the cycles.", gain > 3.9),
             Choice("Twice to three times", right=2 <= gain <= 3),
@@ -197,19 +261,21 @@ def _larger() -> Question:
     )  # fmt: skip
 
 
-def _column() -> Question:
+def _column(draw: Draw) -> Question:
     """Return the question about a weight claimed to be reused for all multiplications of a column."""
-    counts = _layer(300)
+    side, _, array = _array(draw)
+    rows = draw.pick("column", (350, 450, 550))
+    counts = array.layer(rows)
     left, right = counts.macs / counts.sram.ifmap_reads, counts.macs / counts.sram.filter_reads
     return ChoiceQuestion(
         "column",
-        f"“In a weight-stationary array one weight is reused for all {SIDE} multiplications of its column.” "
+        f"“In a weight-stationary array one weight is reused for all {side} multiplications of its column.” "
         "What is wrong?",
-        f"At batch 300 a weight that is read is used {number(right)} times, in one PE, and an activation "
-        f"{number(left)} times, in all PEs of its row. A column holds {SIDE} weights, one in each PE.",
+        f"At batch {rows} a weight that is read is used {number(right)} times, in one PE, and an activation "
+        f"{number(left)} times, in all PEs of its row. A column holds {side} weights, one in each PE.",
         in_app=False,
         choices=(
-            Choice("A weight serves one PE; it is the activation that is shared", right=right == 300),
+            Choice("A weight serves one PE; it is the activation that is shared", right=right == rows),
             Choice("It is reused along the row, not the column", "Something is used along the row. Is it what "
                                                                  "stays, or "
                    "what passes?"),
@@ -218,7 +284,7 @@ def _column() -> Question:
     )  # fmt: skip
 
 
-def _cores() -> Question:
+def _cores(draw: Draw) -> Question:
     """Return the question about two cores claimed to have one array each."""
     chip = Hardware.Cloud.TPUv4
     array = SystolicArray.of(chip)
@@ -240,7 +306,7 @@ def _cores() -> Question:
     )  # fmt: skip
 
 
-def _saving() -> Question:
+def _saving(draw: Draw) -> Question:
     """Return the question about savings relative to an unrealistic baseline."""
     *others, array = energy_baselines(mac=Q_(1, "pJ"))
     ratios = [(other.total / array.total).m_as("") for other in others]
@@ -261,17 +327,18 @@ def _saving() -> Question:
     )  # fmt: skip
 
 
-def _multiples() -> Question:
+def _multiples(draw: Draw) -> Question:
     """Return the question about a correct statement."""
-    shares = [_layer(rows, width=384).mapping_efficiency for rows in (1, 1024)]
+    side, width, array = _array(draw)
+    shares = [array.layer(rows, n=3 * side).mapping_efficiency for rows in (1, 900)]
     return ChoiceQuestion(
         "multiples",
-        f"“Where weights stay, an array of {SIDE} × {SIDE} PEs gives every PE work if K and N are multiples "
-        f"of {SIDE}, "
+        f"“Where weights stay, an array of {side} × {side} PEs gives every PE work if K and N are multiples "
+        f"of {side}, "
         "at any batch.” What is wrong?",
-        f"With N = 384 and K = {WIDTH:,} {percent(shares[0])} of the PEs have work at batch 1 and "
+        f"With N = {3 * side} and K = {width:,} {percent(shares[0])} of the PEs have work at batch 1 and "
         f"{percent(shares[1])} "
-        "at batch 1,024. Having work is not yet working: how often they multiply depends on the batch.",
+        "at batch 900. Having work is not yet working: how often they multiply depends on the batch.",
         in_app=False,
         choices=(
             Choice("The batch must be a multiple as well", "The batch streams; does it lie along a side of the array?"),

@@ -1,7 +1,10 @@
 """The lab on tiling. Every number in a question or an answer is computed or simulated here."""
 
+import math
+from functools import cache, partial
+
 from mlsys import Hardware
-from mlsys.labs.design import Design
+from mlsys.labs.design import Built, Design, Knob
 from mlsys.labs.draw import Draw
 from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.labs.wrapup import Finding, WrapUp
@@ -10,17 +13,28 @@ from mlsys.units import Q_
 from mlsys.viz.lru import EDGES, lru_cliff, lru_curve, lru_words
 from mlsys.viz.views.view import number, times
 
-SIZE, WORDS = 64, 1024
+SIZE = 64
+TILES = (13, 17, 21, 22, 27)
+"""Tiles that the questions show, beside those of the stored table."""
+_EDGES = (5, 14, 18, 23, 29, 35, 47)
+_ORDERS = {"mnk": "C stays", "mkn": "A stays", "nkm": "B stays"}
+_PRODUCTS = ((230, 340, 170), (410, 190, 290), (150, 530, 310))
+
+
+def cache_of(draw: Draw) -> int:
+    """Return the words of the cache that the lab asks about."""
+    return draw.pick("words", (512, 768))
 
 
 def prediction(draw: Draw) -> Question:
     """Return the prediction that opens the lab."""
-    three, cliff = _fits(WORDS), lru_cliff(WORDS)
-    at = {edge: _misses(edge) for edge in (three, three + 1, cliff, cliff + 1)}
-    jumps = at[cliff + 1] > 5 * at[cliff] and at[three + 1] < 2 * at[cliff]
+    words = cache_of(draw)
+    three, cliff = _fits(words), lru_cliff(words)
+    at = {edge: _misses(edge, words) for edge in (three, three + 1, cliff, cliff + 1)}
+    jumps = at[cliff + 1] > 3 * at[cliff] and at[three + 1] < 2 * at[cliff]
     return ChoiceQuestion(
         "prediction",
-        f"A product of {SIZE} × {SIZE} matrices runs through a cache of {WORDS:,} words that evicts what "
+        f"A product of {SIZE} × {SIZE} matrices runs through a cache of {words:,} words that evicts what "
         f"was used "
         "longest ago. Past which tile edge do its misses explode?",
         f"At {three + 1}, where three tiles are too large, the cache moves {at[three + 1]:,} words, at "
@@ -34,33 +48,59 @@ def prediction(draw: Draw) -> Question:
 
 def scenario(draw: Draw) -> dict[str, object]:
     """Return the values of controls that show the predicted situation."""
-    return {"size": SIZE, "tile": 30, "buffers": 1, "words": WORDS, "line_words": 1}
+    words = cache_of(draw)
+    return {"size": SIZE, "tile": lru_cliff(words), "buffers": 1, "words": words, "line_words": 1}
 
 
 def asked(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    return (_double(), _equal_room(), _best(), _lines(), _shared_memory(), _three_tiles(), _bound(), _root())
+    questions = (_double, _equal_room, _best, _lines, _shared_memory, _three_tiles, _bound, _root)
+    return tuple(question(draw) for question in questions)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:
-    """Return the design tasks of the lab."""
-    return ()
+    """Return the design task: tiles of a product in a buffer."""
+    room = draw.pick("room", (1400, 2200, 3400, 4700))
+    m, n, k = draw.pick("product", _PRODUCTS)
+    edges = tuple((f"{edge}", edge) for edge in _EDGES)
+    return (
+        Design(
+            "tiles",
+            f"A product with M = {m}, N = {n} and K = {k} runs through a buffer of {room:,} words, double-buffered. "
+            "Choose the tiles and the operand that stays, so that it moves the fewest words.",
+            (
+                Knob("tm", "Tile in M", edges),
+                Knob("tn", "Tile in N", edges),
+                Knob("tk", "Tile in K", edges),
+                Knob("order", "What stays", tuple((text, order) for order, text in _ORDERS.items())),
+            ),
+            partial(_tiled, room, m, n, k),
+        ),
+    )
+
+
+@cache
+def _tiled(room: int, m: int, n: int, k: int, tm: int, tn: int, tk: int, order: str) -> Built:
+    words, taken = gemm_traffic(m, n, k, (tm, tn, tk), order).words, gemm_tile_words((tm, tn, tk), 2)
+    fault = f"They take {taken:,} words, more than {room:,}." if taken > room else ""
+    return Built(float(words), f"Tiles of {tm} × {tn} × {tk} move {words:,} words.", fault)
 
 
 def wrap_up(draw: Draw) -> WrapUp:
     """Return the findings and lessons of the lab."""
-    three, cliff, tile = _fits(WORDS), lru_cliff(WORDS), 16
+    words = cache_of(draw)
+    three, cliff, tile = _fits(words), lru_cliff(words), 16
     room = gemm_tile_words(tile)
     buffer, cache = gemm_traffic(SIZE, SIZE, SIZE, tile).words, _misses(tile, room)
     single, double = (tile_sizes(Hardware.Cloud.H100, "fp16", buffers)["L1"] for buffers in (1, 2))
     return WrapUp(
         (
             Finding(
-                f"Tiles of {three} move {_misses(three):,} words through the cache, tiles of {cliff} "
-                f"{_misses(cliff):,} and tiles of {cliff + 1} {_misses(cliff + 1):,}: three tiles are no "
+                f"Tiles of {three} move {_misses(three, words):,} words through the cache, tiles of {cliff} "
+                f"{_misses(cliff, words):,} and tiles of {cliff + 1} {_misses(cliff + 1, words):,}: three tiles are no "
                 f"limit for a "
                 "cache, one tile and three rows are.",
-                f"from mlsys.viz.lru import lru_words\nlru_words({SIZE}, {cliff + 1}, {WORDS})",
+                f"from mlsys.viz.lru import lru_words\nlru_words({SIZE}, {cliff + 1}, {words})",
             ),
             Finding(
                 f"In the same room of {room} words, tiles of {tile} make a managed buffer move {buffer:,} "
@@ -81,7 +121,7 @@ def wrap_up(draw: Draw) -> WrapUp:
     )
 
 
-def _misses(tile: int, words: int = WORDS, line_words: int = 1) -> int:
+def _misses(tile: int, words: int, line_words: int = 1) -> int:
     """Return the words that an LRU cache moves for the lab's matrix product."""
     return lru_words(SIZE, tile, words, line_words)
 
@@ -90,8 +130,8 @@ def _fits(words: int, buffers: int = 1) -> int:
     return largest_square_tile(Q_(4 * words, "byte"), Q_(4, "byte"), buffers)
 
 
-def _double() -> Question:
-    words = 4096
+def _double(draw: Draw) -> Question:
+    words = draw.pick("double", (1500, 2700, 3300, 5200, 6100))
     single, double = _fits(words), _fits(words, 2)
     return NumberQuestion(
         "double",
@@ -99,18 +139,18 @@ def _double() -> Question:
         f"Single-buffered, three tiles of {single} take {gemm_tile_words(single):,} words; double-buffered, six of "
         f"{double} take {gemm_tile_words(double, 2):,} and six of {double + 1} would take "
         f"{gemm_tile_words(double + 1, 2):,}.",
-        setting={"words": words, "buffers": 2, "tile": double},
+        setting={"buffers": 2},
         answer=double,
         unit="words",
         tolerance=0.0,
         least=1,
         hint="How many tiles must be there at once, and how many words has each?",
         slips=((single, "That many fit with single buffering: while one set is used, the next one arrives."),
-               (64, "A single tile of that edge fills the buffer.")),
+               (math.isqrt(words), "A single tile of that edge fills the buffer.")),
     )  # fmt: skip
 
 
-def _equal_room() -> Question:
+def _equal_room(draw: Draw) -> Question:
     tile = 16
     words = gemm_tile_words(tile)
     buffer, cache = gemm_traffic(SIZE, SIZE, SIZE, tile).words, _misses(tile, words)
@@ -133,8 +173,8 @@ def _equal_room() -> Question:
     )  # fmt: skip
 
 
-def _best() -> Question:
-    words = 512
+def _best(draw: Draw) -> Question:
+    words = cache_of(draw)
     misses = {tile: _misses(tile, words) for tile in EDGES}
     best = min(misses, key=lambda tile: misses[tile])
     hints = {
@@ -154,20 +194,21 @@ def _best() -> Question:
     )
 
 
-def _lines() -> Question:
+def _lines(draw: Draw) -> Question:
     small, large, line = 10, 16, 16
-    by_word = {tile: _misses(tile) for tile in (small, large)}
-    lined = {tile: _misses(tile, line_words=line) for tile in (small, large)}
+    words = cache_of(draw)
+    by_word = {tile: _misses(tile, words) for tile in (small, large)}
+    lined = {tile: _misses(tile, words, line) for tile in (small, large)}
     return ChoiceQuestion(
         "lines",
-        f"Give a cache of {WORDS:,} words lines of {line} words. Whose traffic grows more: that of tiles of "
+        f"Give a cache of {words:,} words lines of {line} words. Whose traffic grows more: that of tiles of "
         f"{small} or "
         f"of {large}?",
         f"In lines of one word tiles of {small} move {by_word[small]:,} words and tiles of {large} {by_word[large]:,}; "
         f"in lines "
         f"of {line}, {lined[small]:,} and {lined[large]:,}. Rows of {small} words straddle lines and bring words that "
         "belong to other tiles.",
-        setting={"size": SIZE, "words": WORDS, "line_words": line, "tile": small},
+        setting={"size": SIZE, "words": words, "line_words": line, "tile": small},
         choices=(
             Choice(f"Tiles of {small}", right=lined[small] / by_word[small] > lined[large] / by_word[large]),
             Choice(f"Tiles of {large}", "Where does a row of such a tile begin and end, counted in lines?",
@@ -176,9 +217,9 @@ def _lines() -> Question:
     )  # fmt: skip
 
 
-def _shared_memory() -> Question:
+def _shared_memory(draw: Draw) -> Question:
     """Return the question about double-buffered tiles computed with the formula for single buffering."""
-    chip = Hardware.Cloud.H100
+    chip = Hardware.Cloud[draw.pick("shared-memory", ("V100", "A100", "H100"))]
     single, double = (tile_sizes(chip, "fp16", buffers)["L1"] for buffers in (1, 2))
     room = chip.level("L1").usable
     return ChoiceQuestion(
@@ -196,9 +237,9 @@ def _shared_memory() -> Question:
     )
 
 
-def _three_tiles() -> Question:
-    words = 2048
-    fits, larger = _fits(words), 40
+def _three_tiles(draw: Draw) -> Question:
+    words = cache_of(draw)
+    fits, larger = _fits(words), {512: 20, 768: 24}[words]
     at = {tile: _misses(tile, words) for tile in (fits, larger)}
     return ChoiceQuestion(
         "three-tiles",
@@ -217,9 +258,9 @@ def _three_tiles() -> Question:
     )  # fmt: skip
 
 
-def _bound() -> Question:
+def _bound(draw: Draw) -> Question:
     """Return the question about 2MNK/√S + MN, which some schedules of a short reduction undercut."""
-    m, n, k, room = 512, 256, 32, 1024
+    (m, n), k, room = draw.pick("bound", ((384, 192), (640, 320), (448, 224))), 32, 1024
     quoted = round(2 * m * n * k / room**0.5 + m * n)
     tile = (1, 30, k)
     least, safe = gemm_traffic(m, n, k, tile, "nmk").words, gemm_lower_bound(m, n, k, room)
@@ -242,9 +283,9 @@ def _bound() -> Question:
     )  # fmt: skip
 
 
-def _root() -> Question:
+def _root(draw: Draw) -> Question:
     """Return the question about a correct statement."""
-    size = 1024
+    size = draw.pick("root", (768, 1536, 1920))
     tiles = [_fits(words) for words in (3 * 32**2, 3 * 64**2)]
     moved = [gemm_traffic(size, size, size, tile).words for tile in tiles]
     reads = [words - size**2 for words in moved]

@@ -7,8 +7,8 @@ from mlsys.viz.views.view import percent, times
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.parts import Control, slider, switch
 
-_SHARES = (*range(0, 800, 50), *range(800, 990, 10), *range(990, 1000))  # in thousandths: finer where it matters
-_SPEEDUPS = (1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
+_SHARES = (*range(0, 800, 50), *range(800, 990, 5), *range(990, 1000))  # in thousandths: finer where it matters
+_SPEEDUPS = (1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 45, 70, 85, 100, 150, 200, 300, 500, 700, 1000)
 
 
 class AmdahlLab(Lab):
@@ -30,8 +30,8 @@ class AmdahlLab(Lab):
     )
     scene = AmdahlScene
     frames = {  # noqa: RUF012 (read only)
-        "share": (0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.999),
-        "speedup": (2, 5, 10, 20, 50, 100, 200, 500, 1000),
+        "share": (0.5, 0.8, 0.9, 0.91, 0.92, 0.94, 0.96, 0.985, 0.999),
+        "speedup": (2, 5, 10, 20, 45, 70, 85, 200, 1000),
     }
 
     def _controls(self) -> tuple[Control, ...]:

@@ -56,8 +56,9 @@ class CompilerLab(Lab):
         )
         return (parts.heading("On your machine"), parts.text(words), self.here.view)
 
-    def _show_measured(self) -> None:
-        """Show the stored measurement of the network that was measured here."""
+    def _show_measured(self, record: dict[str, Any]) -> None:
+        """Keep the measurement, and show the stored one of the same network."""
+        self.keep_measurement("compile-bench", record)
         if self.locked:
             self._set({"case": _HERE_CASE})
 

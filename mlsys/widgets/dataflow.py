@@ -5,8 +5,8 @@ from mlsys.viz.views.dataflow import FLOWS, DataflowScene
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.parts import Control, choice, slider
 
-_SIZES = tuple(2**power for power in range(13))
-_TILES = (4, 8, 16, 32, 64, 128, 256)
+_SIZES = tuple(sorted({2**power for power in range(13)} | {24, 36, 48, 72, 96, 192, 384, 768, 1536, 3072}))
+_TILES = (4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
 
 class DataflowLab(Lab):
@@ -28,9 +28,9 @@ class DataflowLab(Lab):
         "and for which it does not."
     )
     frames = {  # noqa: RUF012
-        "m": (1, 8, 32, 128, 1024),
-        "k": (32, 256, 1024, 4096),
-        "n": (512, 4096),
+        "m": (1, 24, 48, 192, 1024),
+        "k": (24, 48, 384, 768),
+        "n": (768, 1536),
         "flow": FLOWS,
     }
     scene = DataflowScene
@@ -39,12 +39,12 @@ class DataflowLab(Lab):
         sizes = [(f"{size:,}", size) for size in _SIZES]
         flows = [(dataflow.flow_name(flow), flow) for flow in FLOWS]
         return (
-            slider("m", "Workload", "Rows of the input, M", sizes, dataflow.M, "Batch, tokens or output pixels"),
-            slider("k", "Workload", "Length of the sum, K", sizes, dataflow.K, "Inputs that one output adds up"),
-            slider("n", "Workload", "Columns of the weights, N", sizes, dataflow.N, "Outputs for each row"),
+            slider("m", "Workload", "Rows of the input, M", sizes, 32, "Batch, tokens or output pixels"),
+            slider("k", "Workload", "Length of the sum, K", sizes, 256, "Inputs that one output adds up"),
+            slider("n", "Workload", "Columns of the weights, N", sizes, 512, "Outputs for each row"),
             choice("flow", "Mapping", "What stays", flows, "ws", "The operand that is kept"),
             slider(
-                "tile", "Hardware", "Edge of the tile that stays", [(str(t), t) for t in _TILES], dataflow.TILE,
+                "tile", "Hardware", "Edge of the tile that stays", [(str(t), t) for t in _TILES], 32,
                 "Rows and columns of the array",
             ),
         )  # fmt: skip

@@ -13,6 +13,7 @@ from mlsys.widgets.lab import Lab
 from mlsys.widgets.measure import MeasureHere, this_python
 from mlsys.widgets.parts import Control, choice, slider
 
+_BEGUN = "Started. Four runtimes, three times each, take some tens of seconds."
 _CAUSES = (("Arithmetic", "compute"), ("Bytes", "memory"), ("Entering kernels", "launch"), ("The rest", "residual"))
 
 
@@ -53,7 +54,7 @@ class ExplainLab(Lab):
         known = [(name, name) for name in measurements()]
         factors = [(f"{factor:g}×", factor) for factor in FACTORS]
         return (
-            slider("run", "Workload", "Runtime and format", known, explain.SLOW, "What was measured"),
+            choice("run", "Workload", "Runtime and format", known, explain.SLOW, "What was measured"),
             choice("cause", "Mapping", "What becomes faster", list(_CAUSES), "memory", "One cause of the time"),
             slider("factor", "Hardware", "How many times", factors, 1.0, "How much faster that cause becomes"),
         )
@@ -64,13 +65,22 @@ class ExplainLab(Lab):
     def _more(self) -> tuple[Any, ...]:
         self._folder = tempfile.TemporaryDirectory(prefix="mlsys-explain-")
         self.here = MeasureHere(
-            self._command, told_here, begun="Started. Four runtimes, three times each, take some tens of seconds."
+            self._command,
+            told_here,
+            then=self._keep_measured,
+            begun=_BEGUN,
         )
         words = (
             "<p>The picture was measured on one machine. The button runs the same network on the machine of this "
             "notebook, with every runtime of four that is installed; one that is not is named. It can be stopped.</p>"
         )
         return (parts.heading("On your machine"), parts.text(words), self.here.view)
+
+    def _keep_measured(self, record: dict[str, Any]) -> None:
+        """Keep the summary of each log, without its samples."""
+        kept = ("name", "latency_ms", "attribution", "doubts")
+        logs = [{name: log[name] for name in kept if name in log} for log in record["logs"]]
+        self.keep_measurement("explain", {"logs": logs, "absent": record["absent"]})
 
     def _command(self) -> list[str]:
         folder = str(Path(self._folder.name) / "logs")

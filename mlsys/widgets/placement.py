@@ -28,12 +28,13 @@ class PlacementLab(Lab):
     frames = {  # noqa: RUF012
         "link": (placement.SLOW, 1 / 16, 1 / 8, 1.0),
         "memory": (512, 1024, placement.SMALL, 2560, MEMORY),
-        "npu": (0.5, 1.0, 4.0),
+        "npu": (0.5, 1.0, 5.0),
         "goal": ("latency", "efficiency"),
     }
     scene = PlacementScene
 
     def _controls(self) -> tuple[Control, ...]:
+        speeds = [(f"× {speed:g}", speed) for speed in (0.25, 0.5, 1.0, 2.0, *placement.SPEEDS)]
         sizes = [(f"{size:,} MB", size) for size in placement.MEMORIES]
         return (
             choice(
@@ -49,7 +50,7 @@ class PlacementLab(Lab):
                 "What the stages that run there may take together",
             ),
             slider(
-                "npu", "Hardware", "Speed of the NPU", [(f"× {s:g}", s) for s in (0.25, 0.5, 1.0, 2.0, 4.0)], 1.0,
+                "npu", "Hardware", "Speed of the NPU", speeds, 1.0,
                 "As a multiple of the example's",
             ),
         )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 from mlsys import Hardware
 from mlsys.hardware import Device
 from mlsys.labs.roofline import BATCHES
-from mlsys.labs.roofline_questions import PRECISION, WIDTH, WIDTHS
+from mlsys.labs.roofline_questions import PRECISION, WIDTHS
 from mlsys.units import Q_
 from mlsys.viz.views import KINDS, RooflineScene
 from mlsys.viz.views.roofline import device_name
@@ -40,7 +40,7 @@ class RooflineLab(Lab):
     )
 
     frames = {  # noqa: RUF012
-        "batch": (1, 8, 32, 64, 128, 256, 1024, 4096),
+        "batch": (1, 8, 48, 96, 192, 384, 768, 4096),
         "device": ("V100", "A100", "H100", "B200", "CPU: EPYC 9654"),
         "kind": ("dense", "layernorm"),
     }
@@ -65,7 +65,7 @@ class RooflineLab(Lab):
                 "How many rows, images or sequences are computed together",
             ),
             slider(
-                "width", "Workload", "Width (features or channels)", [(f"{w:,}", w) for w in WIDTHS], WIDTH,
+                "width", "Workload", "Width (features or channels)", [(f"{w:,}", w) for w in WIDTHS], 2048,
                 "Features in and out of the layer, or channels of the convolution",
             ),
             choice(

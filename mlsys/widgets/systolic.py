@@ -8,8 +8,10 @@ from mlsys.viz.views.systolic import SystolicScene
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.parts import Control, choice, slider
 
-_SIZES = (1, 4, 16, 32, 64, 100, 128, 129, 192, 256, 300, 384, 512, 513, 768, 1024)
-_SIDES = (8, 16, 32, 64, 128, 256)
+_SIDES = tuple(sorted({8, 16, 32, 64, 128, 256} | {scale * side for side in systolic.SIDES for scale in (1, 2)}))
+_FRINGES = {side + more for side in systolic.SIDES for more in (0, 1)}
+_ROWS = {1, 4, 16, 40, 48, 64, 80, 128, 200, 256, 360, 440, 512, 600, 1024}
+_SIZES = tuple(sorted(_ROWS | _FRINGES | {*systolic.WIDTHS}))
 _OVERLAPS = {"none": "nothing", "load": "loading and draining", "full": "everything"}
 
 
@@ -54,7 +56,7 @@ class SystolicLab(Lab):
                 "overlap", "Mapping", "Hidden behind other work", [(name, key) for key, name in _OVERLAPS.items()],
                 "load", "How far one fold may overlap the next",
             ),
-            slider("side", "Hardware", "Rows and columns of the array", sides, systolic.SIDE, "PEs"),
+            slider("side", "Hardware", "Rows and columns of the array", sides, 128, "PEs"),
             choice("along", "View", "Draw utilisation over", ["M", "N", "K"], "N", "Which size the picture runs along"),
         )  # fmt: skip
 

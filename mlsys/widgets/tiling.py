@@ -1,9 +1,12 @@
 """The lab on tiling. Every number in a question or an answer is computed or simulated here."""
 
+from mlsys.labs import tiling
 from mlsys.viz.lru import CAPACITIES, EDGES, LINES, SIZES
 from mlsys.viz.views.tiling import TilingScene
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.parts import Control, choice, slider
+
+_TILES = tuple(sorted({*EDGES, *tiling.TILES}))
 
 
 class TilingLab(Lab):
@@ -24,8 +27,8 @@ class TilingLab(Lab):
         "Find out where that is: for a buffer that a program manages, and for a cache that manages itself."
     )
     frames = {  # noqa: RUF012 (read only)
-        "tile": EDGES,
-        "words": (256, 512, 1024, 2048),
+        "tile": _TILES,
+        "words": (256, 512, 768, 2048),
         "line_words": (1, 16),
     }
     scene = TilingScene
@@ -37,7 +40,7 @@ class TilingLab(Lab):
                 "All three matrices are square",
             ),
             slider(
-                "tile", "Mapping", "Tile edge (words)", [(f"{t}", t) for t in EDGES], 4,
+                "tile", "Mapping", "Tile edge (words)", [(f"{t}", t) for t in _TILES], 4,
                 "All three tiles are square; a tile is cut to the matrix",
             ),
             choice("buffers", "Mapping", "Buffering", [("Single", 1), ("Double", 2)], 1,

@@ -105,22 +105,44 @@ def test_the_right_prediction_is_not_marked_by_its_form(lab):
     assert not any("first" in text or "about" in text for text in listed[1:] if not listed[0].startswith("About"))
 
 
-def test_the_wrap_up_opens_when_all_is_answered(opened):
+def test_the_wrap_up_opens_when_all_questions_and_claims_are_answered(opened):
     assert not opened.wrap.open and "opens here when" in opened.wrap.words.value
-    boxes = [box for box in opened.boxes.values() if box.question.in_app]
-    for box in boxes:
-        assert not opened.wrap.open
-        box.reveal_button.click()
+    for box in opened.boxes.values():
+        box.reveal()  # not an answer: nothing was tried
+        assert not box.shown and not opened.wrap.open
+        give(box, *answers_to(box.question))
     assert opened.wrap.open
     for finding in opened._wrap_up().findings:
         assert finding.text in html.unescape(opened.wrap.words.value)
 
 
-def test_the_wrap_up_opens_by_hand_once_the_prediction_is_locked(lab):
-    assert lab.wrap.button.disabled
-    lab.predict(lab.prediction.listed()[0] if lab.prediction.listed() else 3)
-    lab.wrap.button.click()
-    assert lab.wrap.open
+def test_every_field_and_button_has_a_label(opened):
+    fields = [each for each in widgets_of(opened.root, opened.handing.view) if hasattr(each, "description")]
+    fields += [box.field for box in opened.boxes.values()]
+    unlabelled = [type(each).__name__ for each in fields if type(each).__name__ != "HTML" and not each.description]
+    assert fields and not unlabelled
+
+
+def test_enter_checks_the_answer(opened):
+    for box in opened.boxes.values():
+        if isinstance(box.question, NumberQuestion):
+            box.field._handle_custom_msg({"event": "submit"}, [])  # as the browser sends it: first the key
+            box.field.value = answers_to(box.question)[1]  # then the text
+            assert box.right and box.tries == 1
+            box.field.value = "3"  # left without Enter
+            assert box.tries == 1
+
+
+def give(box, *answers):
+    for answer in answers:
+        box.field.value = answer
+        box.button.click()
+
+
+def widgets_of(*roots):
+    for root in roots:
+        yield root
+        yield from widgets_of(*getattr(root, "children", ()))
 
 
 def test_what_the_wrap_up_computes_is_what_it_says(opened):
@@ -310,16 +332,29 @@ def answers_to(question):
     return texts[False], texts[True]
 
 
-def test_the_first_miss_brings_a_hint_and_the_second_the_solution(opened):
+def wrong_answers(question):
+    """Return two wrong answers that differ, or one where there are only two choices."""
+    if isinstance(question, NumberQuestion):
+        first = float(answers_to(question)[0])
+        return [str(first), str(first * 0.999 if first > question.least else first + 0.001)]
+    return [choice.text for choice in question.choices if not choice.right][:2]
+
+
+def test_the_solution_opens_after_two_different_answers(opened):
     for box in opened.boxes.values():
-        wrong, right = answers_to(box.question)
-        for given, told in ((wrong, "Not yet."), (wrong, ""), (right, "Right.")):
-            box.field.value = given
-            box.button.click()
+        wrong = wrong_answers(box.question)
+        for given, tries in ((wrong[0], 1), (wrong[0], 1), *((each, 2) for each in wrong[1:])):
+            give(box, given)
             words = said(box.feedback)
-            assert words.startswith(told), (box.question.id, words)
-            assert (box.question.solution in words) == (told != "Not yet."), (box.question.id, words)
-        assert box.right and box.tries == 3 and "Right. Right" not in words
+            assert words.startswith("Not yet.") and box.question.solution not in words, (box.question.id, words)
+            assert box.tries == tries and box.reveal_button.disabled == (tries < 2) == (not box.answered)
+        if box.answered:
+            box.reveal_button.click()
+            assert box.question.solution in said(box.feedback) and box.answer().solution_shown
+        give(box, answers_to(box.question)[1])
+        words = said(box.feedback)
+        assert words.startswith("Right.") and words.count(box.question.solution) == 1
+        assert [each.correct for each in box.answer().attempts] == [False] * len(wrong) + [True]
 
 
 def test_what_was_done_comes_back_whole(opened):

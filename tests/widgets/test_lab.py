@@ -203,12 +203,6 @@ def put(box, given):
     box.button.click()
 
 
-def test_the_solution_is_shown_on_request(opened):
-    box = next(iter(opened.boxes.values()))
-    box.reveal_button.click()
-    assert box.question.solution in said(box.feedback) and box.tries == 0 and box.answered and not box.right
-
-
 def test_checking_without_an_answer_counts_no_try(opened):
     box = next(iter(opened.boxes.values()))
     box.button.click()
@@ -332,7 +326,7 @@ def spoil(state, path, value):
 def spoiled(lab):
     state = lab.state()
     control = next(iter(lab.controls))
-    question = next(iter(lab.boxes))
+    question, design = next(iter(lab.boxes)), next(iter(lab.designs))
     for path, value, message in [
         (["lab"], "lab-99", "belongs to the lab 'lab-99'"),
         (["version"], 1, "version 1 of the state"),
@@ -344,14 +338,18 @@ def spoiled(lab):
         (["controls", control], KeyError, f"'{control}' missing or unknown"),
         (["controls", control], "nonsense", f"`controls.{control}` cannot be 'nonsense'"),
         (["controls", control], None, f"`controls.{control}` cannot be None"),
-        (["answers", question], {}, "must hold `given` and `tries`, `shown`"),
+        (["answers", question], {}, "must hold `attempts`, `shown`"),
         (["answers", question, "shown"], 1, "must be true or false"),
-        (["answers", question, "tries"], 10**5000, "whole number of 0 or more"),
-        (["answers", question, "given"], 10**5000, "the question does not offer it"),
+        (["answers", question, "attempts"], 10**5000, "must be a list, got a whole number"),
+        (["answers", question, "attempts", 0, "answer"], 10**5000, "the question does not offer it"),
         (["version"], 10**5000, "has version a whole number of the state"),
-        (["answers", question, "tries"], -1, "whole number of 0 or more"),
-        (["answers", question, "given"], {"a": 1}, "the question does not offer it"),
-        (["answers", question, "tries"], 0, "contradict each other"),
+        (["answers", question, "attempts", 0, "at"], "noon", "must be a time in ISO 8601, got 'noon'"),
+        (["answers", question, "attempts", 0, "answer"], {"a": 1}, "the question does not offer it"),
+        (["designs", design], {}, "must hold `choice`, `reason`"),
+        (["designs", design, "choice"], {"a": 1}, "the task does not offer it"),
+        (["designs", design, "reason"], 3, "must be a text"),
+        (["started"], "noon", "must be a time in ISO 8601"),
+        (["student"], 3, "`student` must be text"),
         (["prediction", "locked"], "yes", "must be true or false"),
         (["prediction", "locked"], False, "contradict each other"),
         (["prediction", "given"], [], "the question does not offer it"),
