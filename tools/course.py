@@ -5,7 +5,7 @@ Times of chapters are computed from their text, so that they follow when a page 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,46 +75,58 @@ def _chapter_times(course: Mapping[str, Any], name: str) -> Times:
 
 
 def chapter_rows(course: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Yield a line for each chapter: page, outcomes, what it needs, minutes of reading and of exercises."""
+    """Yield a line for each chapter: page and what it needs, outcomes, minutes of reading and of exercises."""
     for name, told in course["chapters"].items():
         times = _chapter_times(course, name)
-        needs = ", ".join(f":doc:`{_short(each)} </book/{each}>`" for each in told["needs"]) or "–"
-        yield f":doc:`/book/{name}`", _list(told["outcomes"]), needs, str(times.reading), str(times.exercises)
+        needs = f" (after {_chapters(told['needs'])})" if told["needs"] else ""
+        yield f"{_chapters([name])}{needs}", "; ".join(told["outcomes"]), f"{times.reading} + {times.exercises}"
 
 
 def lab_rows(course: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Yield a line for each lab: page, outcomes, its chapter, minutes."""
+    """Yield a line for each lab: page and its chapter, outcomes, minutes."""
     for name, told in course["labs"].items():
-        chapter = f":doc:`{_short(told['after'])} </book/{told['after']}>`"
-        yield f":doc:`/labs/{name}`", _list(told["outcomes"]), chapter, str(told["minutes"])
+        yield (
+            f":doc:`/labs/{name}` (after {_chapters([told['after']])})",
+            "; ".join(told["outcomes"]),
+            str(told["minutes"]),
+        )
 
 
-def plan_rows(course: Mapping[str, Any], plan: str) -> Iterator[tuple[str, ...]]:
-    """Yield a line for each session of a plan: number, topic, chapters, lab, what to assign, minutes at home."""
-    for number, session in enumerate(course["plans"][plan]["sessions"], start=1):
-        chapters = ", ".join(f":doc:`{_short(each)} </book/{each}>`" for each in session["teach"])
-        reading = sum(_chapter_times(course, each).reading for each in session["teach"])
+def plan_lines(course: Mapping[str, Any], plan: str) -> Iterator[str]:
+    """Yield an entry of a list for each session of a plan: topic, minutes, chapters, lab, what to assign."""
+    for session in course["plans"][plan]["sessions"]:
         lab = session.get("lab")
+        reading = sum(_chapter_times(course, each).reading for each in session["teach"])
         at_home = reading + (course["labs"][lab]["minutes"] if lab else 0)
-        shown = f":doc:`{int(lab[:2])} </labs/{lab}>`" if lab else "–"
-        assign = session["assign"].replace("`", "``")
-        yield str(number), f"{session['title']}: {chapters}", shown, assign, str(session["minutes"]), str(at_home)
+        yield f"#. **{session['title']}** ({session['minutes']} min in class, {at_home} min at home)."
+        yield f"   Teach {_chapters(session['teach'])}."
+        if lab:
+            yield f"   Lab: :doc:`{topic(ROOT / 'labs' / f'{lab}.md')} </labs/{lab}>`."
+        yield f"   *Assign:* {session['assign'].replace('`', '``')}"
 
 
-def _list(entries: list[str]) -> str:
-    return "; ".join(entries)
+def topic(path: Path) -> str:
+    """Return the topic of a page: its title up to the colon, without the number of a lab.
+
+    Examples
+    --------
+    >>> topic(ROOT / "labs" / "02-roofline.md")
+    'The roofline'
+    """
+    title = re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), re.M)
+    assert title is not None, path
+    return re.sub(r"^Lab \d+\. ", "", title[1]).partition(":")[0]
 
 
-def _short(name: str) -> str:
-    return name.replace("_", " ")
+def _chapters(names: Sequence[str]) -> str:
+    return ", ".join(f":doc:`{topic(ROOT / 'book' / f'{name}.md')} </book/{name}>`" for name in names)
 
 
 HEADS = {
-    "chapters": ("Chapter", "After it you can", "Needs", "Reading, min", "Exercises, min"),
-    "labs": ("Lab", "After it you can", "Chapter", "Time, min"),
-    "plan": ("", "Session", "Lab", "Assign", "In class, min", "Reading and lab, min"),
+    "chapters": ("Chapter", "After it you can", "Reading + exercises, min"),
+    "labs": ("Lab", "After it you can", "Time, min"),
 }
-WIDTHS = {"chapters": (24, 44, 16, 8, 8), "labs": (28, 44, 18, 10), "plan": (5, 36, 8, 35, 8, 8)}
+WIDTHS = {"chapters": (32, 53, 15), "labs": (38, 50, 12)}
 
 
 class Course(SphinxDirective):
@@ -131,7 +143,7 @@ class Course(SphinxDirective):
             lines = [f"* {each}." for each in course["prerequisites"]]
         elif kind == "plan":
             plan = course["plans"][self.arguments[1]]
-            lines = [f"For {plan['audience']}.", "", *_table(kind, list(plan_rows(course, self.arguments[1])))]
+            lines = [f"For {plan['audience']}.", "", *plan_lines(course, self.arguments[1])]
         else:
             lines = _table(kind, list((chapter_rows if kind == "chapters" else lab_rows)(course)))
         held = nodes.Element()

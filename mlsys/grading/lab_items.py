@@ -3,10 +3,10 @@
 import functools
 from typing import Any
 
-from mlsys.grading.rubric import Item
-from mlsys.labs import LABS, Question, questions
+from mlsys.grading.rubric import DESIGN_POINTS, Item
+from mlsys.labs import LABS, Design, Question, designs, questions
 
-__all__ = ["asked", "items_of"]
+__all__ = ["asked"]
 
 _SEVERAL = 4096  # labs × students kept: each is asked for once a file, and several files may be one student's
 
@@ -34,17 +34,26 @@ def asked(lab: str, student: str = "") -> tuple[Item, ...]:
     """
     if lab not in LABS:
         raise LookupError(lab)
-    return tuple(_item(question) for question in questions(lab, student))
-
-
-def items_of(lab: str) -> tuple[str, ...]:
-    """Return the names of all items of a lab."""
-    return tuple(item.id for item in asked(lab))
+    return (
+        *(_item(question) for question in questions(lab, student)),
+        *(_task(design) for design in designs(lab, student)),
+    )
 
 
 def _item(question: Question) -> Item:
     part = "questions" if question.in_app else "claims"
     return Item(question.id, part, question.text, question.right_answer(), question.solution, _marker(question))
+
+
+def _task(design: Design) -> Item:
+    def mark(choice: object) -> tuple[float, str]:
+        if not isinstance(choice, dict):
+            raise TypeError("no choice")
+        outcome = design.score(choice)
+        share = f" That is {100 * outcome.score:.0f} % of the best design." if outcome.meets else ""
+        return outcome.score, f"{outcome.feedback}{share}"
+
+    return Item(design.id, "design", design.text, "", "", mark, DESIGN_POINTS)
 
 
 def _marker(question: Question) -> Any:

@@ -181,9 +181,9 @@ def scored(
         )
     if unmarked:
         notes.append(f"{', '.join(dict.fromkeys(unmarked))}: an answer of the wrong kind, which counts as wrong")
-    known = {(item.part, item.id) for item in items}
-    given = [(part, name) for part in ("questions", "claims", "design") for name in getattr(submission, part)]
-    unknown = [name for part, name in given if (part, name) not in known]
+    known = {item.id for item in items}
+    given = dict.fromkeys((*submission.questions, *submission.claims, *submission.design))
+    unknown = [name for name in given if name not in known]
     if unknown:
         more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
         notes.append(f"answers to questions that this lab does not ask: {', '.join(unknown[:5])}{more}")

@@ -1,6 +1,8 @@
 """Hand-ins found in a file: parsed without trust, and never executed."""
 
+import base64
 import html
+import itertools
 import json
 import re
 import warnings
@@ -13,6 +15,7 @@ from mlsys.escaping import printable
 from mlsys.faults import is_number
 from mlsys.grading.folder import Found
 from mlsys.labs.draw import same_student as student_key
+from mlsys.labs.draw import seed_of
 from mlsys.labs.handin import FORMAT, VERSION, checksum
 
 __all__ = ["Attempt", "Design", "Refused", "Submission", "Tries", "moment_of", "parse", "read", "student_key"]
@@ -23,6 +26,7 @@ _MOST_TEXT = 10_000
 _MOST_NAME = 200
 _MOST_CANDIDATES = 50
 _DEEPEST = 60
+_DATA = re.compile(r"data:application/json;base64,([A-Za-z0-9+/]{40,}={0,2})")
 _ID = re.compile(r"[\w.-]{1,80}")
 
 
@@ -135,9 +139,10 @@ def parse(data: object) -> Submission:
     """
     if not isinstance(data, dict):
         raise Refused("it is JSON, but not the hand-in of a lab. Hand in the file that the lab's button writes")
+    if "format" not in data and {"lab", "student", "answers", "designs"} <= set(data):
+        return _of_state(data)
     if data.get("format") != FORMAT:
-        why = "the saved state of a lab, not its hand-in" if {"lab", "prediction"} <= set(data) else "not a hand-in"
-        raise Refused(f"it is {why}. Open the lab and press its hand-in button")
+        raise Refused("it is JSON, but not the hand-in of a lab. Hand in the file that the lab's button writes")
     if type(data.get("version")) is not int or data["version"] != VERSION:
         raise Refused(
             f"its version is {_brief(data.get('version'))}; this mlsys grades version {VERSION}. "
@@ -161,6 +166,27 @@ def parse(data: object) -> Submission:
         lab, student, seed, _time(data, "started", notes), _time(data, "handed_in", notes),
         _tries(data, "questions", notes), _tries(data, "claims", notes), _designs(data, notes),
         measured if isinstance(measured, dict) else {}, digest, tuple(notes),
+    )  # fmt: skip
+
+
+def _of_state(data: dict[str, Any]) -> Submission:
+    """Return the saved state of a lab as what would have been handed in at the last answer."""
+    notes: list[str] = [
+        "it is the saved state of a lab, not a hand-in: its last answer counts as the time of handing in"
+    ]
+    lab, student = data["lab"], _name(data["student"])
+    if not isinstance(lab, str) or not _ID.fullmatch(lab):
+        raise Refused(f"it does not name its lab: `lab` is {_brief(lab)}")
+    if not student:
+        raise Refused("it is the saved state of a lab, and names no student")
+    answers = _entries(data, "answers", notes)
+    renamed = {name: {**value, "solution_shown": value.get("shown")} for name, value in answers}
+    tries = _tries({"answers": renamed}, "answers", notes)
+    times = [each.at for one in tries.values() for each in one.attempts if each.at]
+    lab = lab.removeprefix("lab-")
+    return Submission(
+        lab, student, seed_of(lab, student), moment_of(data.get("started")), max(times, default=None), tries, tries,
+        _designs({"design": data["designs"]}, notes), {}, _digest(data), tuple(notes),
     )  # fmt: skip
 
 
@@ -258,13 +284,14 @@ def _candidates(notebook: Any) -> Iterator[Any]:
                 stack.append(("".join(value), depth + 1))  # lines, as notebooks keep them
             elif depth < _DEEPEST:
                 stack.extend((each, depth + 1) for each in value)
-        elif isinstance(value, str) and FORMAT in value:
+        elif isinstance(value, str) and (FORMAT in value or _DATA.search(value)):
             yield from _in_text(value, left)
 
 
 def _in_text(text: str, left: list[int]) -> Iterator[Any]:
     if "&quot;" in text or "&#34;" in text:
         text = html.unescape(text)
+    text += "".join(_decoded(match[1]) for match in itertools.islice(_DATA.finditer(text), _MOST_CANDIDATES))
     if f'"{FORMAT}"' not in text:
         return
     decoder = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_once)
@@ -282,6 +309,14 @@ def _in_text(text: str, left: list[int]) -> Iterator[Any]:
         at = text.find("{", end)
     if not any_found and re.search(rf'"format"\s*:\s*"{FORMAT}"', text):
         yield None
+
+
+def _decoded(data: str) -> str:
+    """Return the text of a data address, which the download link of a hand-in is."""
+    try:
+        return "\n" + base64.b64decode(data, validate=True).decode("utf-8")
+    except (ValueError, UnicodeDecodeError):
+        return ""
 
 
 def _plain(value: Any, depth: int = 0) -> Any:

@@ -1,5 +1,6 @@
 """Hand-ins to grade: honest ones, and ones that went through everything that happens to files."""
 
+import base64
 import contextlib
 import copy
 import html
@@ -14,7 +15,7 @@ from typing import Any
 
 from nbformat import v4
 
-from mlsys.labs import LABS, checksum, questions, seed_of
+from mlsys.labs import LABS, checksum, designs, questions, seed_of
 
 START = datetime.fromisoformat("2026-11-02T09:00:00+00:00")
 DUE = START + timedelta(hours=6)
@@ -38,8 +39,16 @@ def honest(lab: str, student: str, rng: random.Random, *, right: float = 0.7, ho
     return signed({
         "format": "mlsys-lab", "version": 1, "lab": lab, "student": student, "seed": seed_of(lab, student),
         "started": START.isoformat(), "handed_in": (START + timedelta(hours=hours)).isoformat(), **parts,
-        "design": {"note": {"choice": {"size": 64}, "score": 0.5, "reason": reason}}, "measurements": {"gain": 1.23},
+        "design": {task.id: designed(task, rng, right, reason) for task in designs(lab, student)},
+        "measurements": {"gain": 1.23},
     })  # fmt: skip
+
+
+def designed(task: Any, rng: random.Random, right: float, reason: str) -> dict[str, Any]:
+    """Return the answer to a design task: the best for one who is always right, else any."""
+    choices = list(task.choices())
+    choice = max(choices, key=lambda each: task.score(each).score) if right == 1 else rng.choice(choices)
+    return {"choice": choice, "score": task.score(choice).score, "reason": reason}
 
 
 def signed(record: dict[str, Any]) -> dict[str, Any]:
@@ -113,11 +122,11 @@ def _colab(path: Path, name: str, record: dict[str, Any], rng: random.Random) ->
         cell["metadata"]["id"] = f"{rng.getrandbits(48):012x}"
         cell["source"] = cell["source"].splitlines(keepends=True)
     text = json.dumps(record, indent=1)
-    data = (
-        {"text/html": [f"<pre>{html.escape(text)}</pre>"]}
-        if rng.random() < 0.5
-        else {"text/plain": text.splitlines(True)}
-    )
+    link = f"data:application/json;base64,{base64.b64encode(text.encode()).decode()}"
+    data: dict[str, Any] = rng.choice([
+        {"text/html": [f"<pre>{html.escape(text)}</pre>"]}, {"text/plain": text.splitlines(True)},
+        {"text/html": [f"<p><a download='x.json' href='{link}'>", "Download</a></p>"]},
+    ])  # fmt: skip
     book["cells"][2]["outputs"] = [{"output_type": "display_data", "metadata": {}, "data": data}]
     _text(path, f"{name}.ipynb", book)
     return "scored"
@@ -144,6 +153,8 @@ def _forged(path: Path, name: str, record: dict[str, Any], rng: random.Random) -
     for part in ("questions", "claims"):
         for entry in record[part].values():
             entry["attempts"] = [{**entry["attempts"][0], "answer": "of course", "correct": True}]
+    for entry in record["design"].values():
+        entry |= {"choice": {"of": "course"}, "score": 1.0}
     record["score"] = record["points"] = 100
     _text(path, f"{name}.json", signed(record) if rng.random() < 0.5 else record)
     return "scored"
@@ -169,7 +180,7 @@ def _huge(path: Path, name: str, record: dict[str, Any], rng: random.Random) -> 
 def _hostile(path: Path, name: str, record: dict[str, Any], rng: random.Random) -> str:
     """Values of the wrong kind anywhere, markup and control characters in names and texts."""
     values: list[Any] = [None, True, -1, 1e308, 10**400, "", "x" * 9000, [], {}, [[]], {"a": {"b": []}}, "\ud800",
-                         "<script>alert(1)</script>", "=cmd|'/c calc'!A1", "\x1b[31m", "{{ 7 }}", "../../x"]  # fmt: skip
+                         "<script>alert(1)</script>", "=cmd|'/c calc'!A1", "\x1b[31m", "{{ 7 }}"]  # fmt: skip
     for _ in range(rng.randint(1, 4)):
         place: Any = record
         keys = list(record)

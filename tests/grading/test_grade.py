@@ -56,8 +56,8 @@ def test_late_answers_are_told_apart_from_those_in_time(tmp_path: Path) -> None:
     put(tmp_path, "ada.json", signed(record))
     row = only(grade(tmp_path, due="2026-11-02T16:00+01:00"))
     assert row.late == timedelta(hours=1.5) and START + timedelta(hours=6) == DUE
-    assert row.score.points - row.score.on_time == 1
-    assert [each.item.id for each in row.score.items if each.late] == [name]
+    assert row.score.points - row.score.on_time == 1 + 3, "one claim, and the design, which has the time of the file"
+    assert [each.item.id for each in row.score.items if each.late] == [name, "months"]
     assert only(grade(tmp_path)).late is None
 
 
@@ -70,12 +70,12 @@ def test_an_answer_key_regrades_and_says_what_changed(tmp_path: Path) -> None:
             record["questions"]["profile"]["attempts"][0]["answer"] = 55.5
         put(folder, f"{student}.json", signed(record))
     before = grade(folder)
-    assert [row.score.points for row in before.scored] == [7, 6]
+    assert [row.score.points for row in before.scored] == [10, 9]
     key.write_text("01-amdahl:\n  profile: {accept: [55.5]}\n  banner: {points: 2}\n  five: {drop: true}\n")
     after = grade(folder, key=read_key(key))
-    assert [(row.score.points, row.score.out_of) for row in after.scored] == [(7, 7), (7, 7)]
+    assert [(row.score.points, row.score.out_of) for row in after.scored] == [(10, 10), (10, 10)]
     changes = {each["student"]: each for each in after.changes(before.record())}
-    assert changes["Bob"]["before"] == 6 and "questions.profile" in changes["Bob"]["items"]
+    assert changes["Bob"]["before"] == 9 and "questions.profile" in changes["Bob"]["items"]
     assert set(changes["Ada"]["items"]) == {"claims.banner", "claims.five"}
     key.write_text("01-amdahl: {profil: {drop: true}}")
     with pytest.raises(LookupError, match="Did you mean 'profile'"):
@@ -86,7 +86,7 @@ def test_what_students_share_is_listed_and_named_no_more_than_that(tmp_path: Pat
     ada, bob, cem = (perfect(name) for name in ("Ada", "Bob", "Cem"))
     text = "We tried all sizes from eight to 512 and kept the largest that fits."
     for record in (ada, bob):
-        record["design"]["note"]["reason"] = text if record is ada else f"  {text.upper()} "
+        record["design"]["months"]["reason"] = text if record is ada else f"  {text.upper()} "
     for name, record in (("a", ada), ("b", bob), ("c", {**cem, "seed": ada["seed"]})):
         put(tmp_path, f"{name}.json", signed(record))
     put(tmp_path, "a again.json", signed({**ada, "student": "ada"}))
@@ -112,7 +112,7 @@ def test_grade_files_carry_the_ids_of_the_list_of_students(tmp_path: Path) -> No
     book = grade(folder, roster=read_roster(roster))
     lines = list(csv.DictReader(io.StringIO(canvas_csv(book))))
     assert [line["ID"] for line in lines] == ["", "17", "18", "19", ""]
-    assert [line["Lab 01-amdahl"] for line in lines] == ["7", "7", "7", "", "7"]
+    assert [line["Lab 01-amdahl"] for line in lines] == ["10", "10", "10", "", "10"]
     assert book.missing == {LAB: ("Away, Zoe",)}
 
     roster.write_text("First name,Last name,Email address\nAda,Lovelace,ada@uni.example\nBob,Builder,bob@uni.example\n")
@@ -143,7 +143,7 @@ def test_a_notebook_counts_as_its_hand_in_and_the_newest_in_it_counts(tmp_path: 
     book.cells[2].outputs += notebook(record).cells[2].outputs
     (tmp_path / "lab.ipynb").write_text(json.dumps(book))
     row = only(grade(tmp_path))
-    assert row.score.points == 7 and any("2 hand-ins" in note for note in row.notes)
+    assert row.score.points == 10 and any("2 hand-ins" in note for note in row.notes)
 
 
 def test_the_command_writes_everything_and_regrades(tmp_path: Path) -> None:
@@ -162,11 +162,11 @@ def test_the_command_writes_everything_and_regrades(tmp_path: Path) -> None:
         "index.html", "students", "canvas.csv", "moodle.csv", "files.csv", "items.csv", "grades.json"
     }  # fmt: skip
     feedback = next((out / "students").iterdir()).read_text()
-    assert "7 of 7 points" in feedback and "http" not in feedback.replace("http-equiv", "")
+    assert "10 of 10 points" in feedback and "http" not in feedback.replace("http-equiv", "")
     key = tmp_path / "key.yaml"
     key.write_text("01-amdahl: {banner: {points: 3}}")
     again = run("--out", str(out), "--key", str(key))
-    assert "Changed: Ada, lab 01-amdahl: 7 to 9 points" in again.output
+    assert "Changed: Ada, lab 01-amdahl: 10 to 12 points" in again.output
     record = json.loads(run("--json").output)
     assert record["files"] == {"scored": 1, "replaced": 0, "refused": 1} and len(record["rows"]) == 2
     for words, said in (

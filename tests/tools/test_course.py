@@ -2,7 +2,7 @@
 
 import yaml
 
-from course import chapter_rows, lab_rows, plan_rows, read_course, times_of
+from course import chapter_rows, lab_rows, plan_lines, read_course, times_of
 from pages import ROOT
 
 COURSE = read_course()
@@ -60,5 +60,6 @@ def test_every_row_is_rendered() -> None:
     assert len(list(chapter_rows(COURSE))) == len(COURSE["chapters"])
     assert len(list(lab_rows(COURSE))) == len(COURSE["labs"])
     for name, plan in COURSE["plans"].items():
-        rows = list(plan_rows(COURSE, name))
-        assert len(rows) == len(plan["sessions"]) and all(int(row[-1]) > 0 for row in rows)
+        lines = list(plan_lines(COURSE, name))
+        assert sum(line.startswith("#. ") for line in lines) == len(plan["sessions"])
+        assert all(f"</book/{each}>" in "\n".join(lines) for session in plan["sessions"] for each in session["teach"])
