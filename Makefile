@@ -19,9 +19,10 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml evidence/pyproject.tom
 	@touch $@
 
 SOLUTIONS ?= yes
+WHATIF ?=
 
-book: setup ## Run every page and build the HTML book; without solutions: make book SOLUTIONS=no
-	@$(PYTHON) tools/book.py html --solutions $(SOLUTIONS)
+book: setup ## The HTML book, every page run; SOLUTIONS=no leaves them out, WHATIF="H100/memory/HBM/bandwidth=1.4" changes facts
+	@$(PYTHON) tools/book.py $(if $(WHATIF),whatif "$(WHATIF)",html --solutions $(SOLUTIONS))
 
 pdf: setup ## Build the PDF book (needs xelatex); without solutions: make pdf SOLUTIONS=no
 	@$(PYTHON) tools/book.py pdf --solutions $(SOLUTIONS)

@@ -137,6 +137,8 @@ TEST_BOOK = BookPlace(ROOT / "_build" / "test" / "book" / "_build")
 """Build folder of the book that ``make test`` opens in a browser."""
 UNSOLVED_BOOK = BookPlace(ROOT / "_build" / "without-solutions" / "_build")
 """Build folder of ``make book SOLUTIONS=no``."""
+WHATIF_BOOK = BookPlace(ROOT / "_build" / "whatif" / "_build")
+"""Build folder of the book with changed facts."""
 
 
 def page_place(page: Path) -> BookPlace:
