@@ -56,6 +56,7 @@ MODULES = (
     "mlsys.models.training",
     "mlsys.models.collectives",
     "mlsys.models.overlap",
+    "mlsys.models.journey",
     "mlsys.planner.memory",
     "mlsys.planner.mapper",
     "mlsys.planner.placement",

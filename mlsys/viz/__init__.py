@@ -7,6 +7,8 @@ from mlsys.viz.compiler import kernel_bars, pass_waterfall, speedup_scatter
 from mlsys.viz.economics import rent_or_buy, tornado_bars
 from mlsys.viz.fusion import bytes_by_pattern, intensity_shift, memory_passes, speedup_by_chain
 from mlsys.viz.history import growth_lines, timeline
+from mlsys.viz.interconnect import attained_bandwidth, bandwidth_taper, ring_time
+from mlsys.viz.journey import journey_energy, journey_time, price_by_passes
 from mlsys.viz.layers import layer_panels, layers_under_roof, shares_by_kind, time_strip
 from mlsys.viz.layout import layout_strip
 from mlsys.viz.mapping import mapping_landscape, order_counts, words_by_dataflow
@@ -15,7 +17,17 @@ from mlsys.viz.mistakes import error_factors
 from mlsys.viz.numerics import bit_fields, padding_steps, sparse_blocks, value_spacing
 from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roofs
 from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gantt
-from mlsys.viz.schematics import dram_rows, launches, loop_nest, row_stationary_grid, system_map, warp_sectors
+from mlsys.viz.schematics import (
+    copy_paths,
+    dram_rows,
+    launches,
+    loop_nest,
+    ring_steps,
+    row_stationary_grid,
+    system_map,
+    tensor_path,
+    warp_sectors,
+)
 from mlsys.viz.serving import latency_by_load, request_gantt
 from mlsys.viz.style import COLORS, apply_style, setup_plot
 from mlsys.viz.sweep import cost_front, rate_map
@@ -30,12 +42,15 @@ __all__ = [
     "access_energies",
     "apply_style",
     "array_frame",
+    "attained_bandwidth",
     "bandwidth_by_bytes_in_flight",
+    "bandwidth_taper",
     "bit_fields",
     "bus_bandwidth",
     "bytes_by_level",
     "bytes_by_onchip",
     "bytes_by_pattern",
+    "copy_paths",
     "copy_timeline",
     "cost_front",
     "device_map",
@@ -46,6 +61,8 @@ __all__ = [
     "growth_lines",
     "intensity_by_batch",
     "intensity_shift",
+    "journey_energy",
+    "journey_time",
     "kernel_bars",
     "latency_by_load",
     "latency_energy",
@@ -65,10 +82,13 @@ __all__ = [
     "padding_steps",
     "pass_waterfall",
     "pipeline_timeline",
+    "price_by_passes",
     "rate_map",
     "rent_or_buy",
     "request_gantt",
     "ridge_by_year",
+    "ring_steps",
+    "ring_time",
     "roofs",
     "row_stationary_grid",
     "scaling_laws",
@@ -81,6 +101,7 @@ __all__ = [
     "speedup_scatter",
     "stream_gantt",
     "system_map",
+    "tensor_path",
     "tile_cache_map",
     "tiles_by_footprint",
     "time_bars",

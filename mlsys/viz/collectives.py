@@ -73,7 +73,7 @@ def bus_bandwidth(
 
 
 @chart
-def copy_timeline(ax: Axes, result: OverlapResult) -> Axes:
+def copy_timeline(ax: Axes, result: OverlapResult, without: OverlapResult | None = None) -> Axes:
     """Draw what the copy engine and the compute units do over time, a bar for each step.
 
     Parameters
@@ -82,24 +82,33 @@ def copy_timeline(ax: Axes, result: OverlapResult) -> Axes:
         Axes to draw into.
     result
         Of :func:`mlsys.models.overlap.overlapped_steps`.
+    without
+        The same steps without overlap, drawn above for comparison.
     """
-    rows = {"copy": 1.0, "compute": 0.0}
+    shown = {"": (result, 0.0)} if without is None else {"one buffer": (without, 2.5), "two buffers": (result, 0.0)}
     colors = {"copy": ("OrangeL", "OrangeLine", "//"), "compute": ("BlueL", "BlueLine", "")}
-    end = max(each.end for each in result.timeline)
-    for each in result.timeline:
-        fill, line, hatch = colors[each.engine]
-        length = (each.end - each.start) * 1e3
-        ax.barh(
-            rows[each.engine], length, left=each.start * 1e3, height=0.6, color=COLORS[fill],
-            edgecolor=COLORS[line], hatch=hatch, linewidth=0.9,
-        )  # fmt: skip
-        if each.end - each.start > end / 24:
-            middle = (each.start + each.end) / 2 * 1e3
-            ax.text(
-                middle, rows[each.engine], str(each.step + 1), ha="center", va="center", fontsize=9,
-                color=COLORS["primary"], bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
+    end = max(each.end for one, _ in shown.values() for each in one.timeline)
+    ticks: dict[float, str] = {}
+    for name, (one, base) in shown.items():
+        rows = {"copy": base + 1.0, "compute": base}
+        ticks |= {row: engine for engine, row in rows.items()}
+        for each in one.timeline:
+            fill, line, hatch = colors[each.engine]
+            length = (each.end - each.start) * 1e3
+            ax.barh(
+                rows[each.engine], length, left=each.start * 1e3, height=0.6, color=COLORS[fill],
+                edgecolor=COLORS[line], hatch=hatch, linewidth=0.9,
             )  # fmt: skip
-    ax.set_yticks(list(rows.values()), ["copy", "compute"])
-    ax.set(xlabel="time, ms", xlim=(0, end * 1e3), ylim=(-0.5, 1.5))
+            if each.end - each.start > end / 24:
+                middle = (each.start + each.end) / 2 * 1e3
+                ax.text(
+                    middle, rows[each.engine], str(each.step + 1), ha="center", va="center", fontsize=9,
+                    color=COLORS["primary"], bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
+                )  # fmt: skip
+        if name:
+            ax.text(0, base + 1.62, name, fontsize=10, weight="bold", va="center")
+    ax.set_yticks(list(ticks), list(ticks.values()))
+    top = max(ticks) + (0.9 if without is not None else 0.5)
+    ax.set(xlabel="time, ms", xlim=(0, end * 1e3), ylim=(-0.5, top))
     ax.grid(False, axis="y")
     return ax

@@ -22,6 +22,10 @@ EXPECTED = {
     "explain": ["profiling", "MLPerf Tiny"],
     "fallacies": ["misconceptions", "lock-in"],
     "fusion": ["kernel fusion", "operator fusion", "FlashAttention", "flash attention"],
+    "interconnect": [
+        "all-reduce", "allreduce", "all reduce", "NVLink", "PCIe", "pinned memory", "unified memory", "InfiniBand",
+    ],
+    "life_of_a_tensor": ["life of a tensor", "load-to-use latency"],
     "mapping": ["loop nest", "Timeloop", "loop order"],
     "specialisation": ["dark silicon", "Dennard", "Moore's law", "coprocessor"],
     "carbon": ["carbon footprint", "CO2", "PUE", "embodied carbon"],
@@ -43,9 +47,8 @@ EXPECTED = {
     "sweep": ["design space exploration"],
     "systolic": ["systolic arrays", "TPU", "im2col"],
     "tiling": ["GEMM", "matrix multiplication", "loop tiling", "LRU cache", "double buffering"],
-    "validation": ["all-reduce", "allreduce", "all reduce"],
     "vocabulary": [
-        "tensor core", "tensor cores", "NVLink", "PCIe", "FLOPS", "MAC", "FP16", "half precision", "TOPS",
+        "tensor core", "tensor cores", "FLOPS", "MAC", "FP16", "half precision", "TOPS",
     ],
 }  # fmt: skip
 

@@ -260,6 +260,7 @@ _NAMES = {
     "mlsys.api.size": "size",
     "mlsys.api.train": "train",
     "mlsys.api.systems": "systems", "mlsys.api.systolic": "systolic", "mlsys.models.overlap": "overlapped_steps",
+    "mlsys.models.journey": "request_journey",
     "mlsys.amounts": "amount parsed_number", "mlsys.formatting": "check fmt fmt_percent",
     "mlsys.mapping.fusion": "fuse", "mlsys.models": "roofline", "mlsys.models.analysis": "analyze",
     "mlsys.models.architecture": "architecture", "mlsys.models.systolic": "count_systolic",

@@ -77,6 +77,7 @@ def system_map(ax: Axes, system: System) -> Axes:
 
 def _in_two_lines(name: str) -> str:
     """Return a name that fits a chip: cut at its first space, or before its number."""
+    name = name.replace("_", " ")
     if " " in name:
         return name.replace(" ", "\n", 1)
     return name if len(name) <= 4 else re.sub(r"^([A-Za-z]{2,3})(?=[v\d])", r"\1\n", name)
