@@ -18,8 +18,10 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml evidence/pyproject.tom
 	@bash tools/setup.sh $(VENV)
 	@touch $@
 
-book: setup ## Run every page and build the HTML book
-	@$(PYTHON) tools/book.py html
+WHATIF ?=
+
+book: setup ## Run every page and build the HTML book; with other facts: make book WHATIF="H100/memory/HBM/bandwidth=1.4"
+	@$(PYTHON) tools/book.py $(if $(WHATIF),whatif "$(WHATIF)",html)
 
 SOLUTIONS ?= yes
 

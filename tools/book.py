@@ -6,6 +6,7 @@ python tools/book.py test            the book for the browser tests, in a folder
                                      only the labs run, so that they work without a kernel
 python tools/book.py pdf             the whole book as one PDF, through xelatex
 python tools/book.py page roofline   one page, quickly
+python tools/book.py whatif "H100/memory/HBM/bandwidth=1.4"     the book as it would be with other facts
 """
 
 import argparse
@@ -25,7 +26,7 @@ from typing import Any
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 
-from bookplace import BOOK, TEST_BOOK, BookError, BookPlace, page_place
+from bookplace import BOOK, TEST_BOOK, WHATIF_BOOK, BookError, BookPlace, page_place
 from mlsys.claims.render import MIME
 from mlsys.files import write_text
 from mlsys.widgets.static import INVITATION, TO_ANSWER
@@ -42,6 +43,7 @@ from pages import (
     workers,
 )
 from printing import FINE, coarse_figures, edition, missing, printed_contents
+from whatif import Affected, changed_facts, compared, mark, parsed, reading, report
 
 STRICT = ("-W", "-n", "--keep-going")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -220,6 +222,40 @@ def set_html(place: BookPlace) -> Path:
     return place.html / "index.html"
 
 
+def build_whatif(change: str) -> Path:
+    """Build the book with changed facts in a folder of its own, print what moves, and return its first page."""
+    factors = parsed(change)
+    pages = notebook_files()
+    changed = reading(factors, pages)
+    shown = ", ".join(f"{name} × {factor:g}" for name, factor in factors.items())
+    print(f"Running {len(changed)} of {len(pages)} pages, those that read {', '.join(factors)}", flush=True)
+    found: dict[str, Affected] = {}
+    with WHATIF_BOOK.locked():
+        WHATIF_BOOK.forget_stale_outputs(f"what if {shown} {fingerprint()}")
+        take_committed_outputs(WHATIF_BOOK)
+        cache = get_cache(str(WHATIF_BOOK.cache))
+        with ThreadPoolExecutor(workers()) as pool, changed_facts(factors):
+            started = {pool.submit(_timed_run, path): path for path in changed}
+            for done, future in enumerate(as_completed(started), start=1):
+                path = started[future]
+                name = path.relative_to(ROOT).with_suffix("").as_posix()
+                try:
+                    notebook, seconds = future.result()
+                except Exception as error:
+                    found[name] = Affected(error=_COLOURS.sub("", str(error)).strip().splitlines()[-1])
+                else:
+                    _keep(cache, notebook, path, seconds)
+                    found[name] = compared(path, notebook, WHATIF_BOOK.build / "notebooks")
+                print(f"[{done}/{len(changed)}] {name}: {found[name].sentence()}", flush=True)
+        jupyter_book(WHATIF_BOOK, ROOT, "--path-output", str(WHATIF_BOOK.build.parent), "--builder", "html")
+        bring_static_files(WHATIF_BOOK.html)
+        for name, affected in found.items():
+            page = WHATIF_BOOK.html / f"{name}.html"
+            write_text(page, mark(page.read_text(encoding="utf-8"), affected, shown))
+        print(report(dict(sorted(found.items())), shown, len(pages)))
+    return WHATIF_BOOK.html / "index.html"
+
+
 def refuse_dead_labs(html: Path) -> None:
     """Raise a BookError if a built lab needs a kernel, because its outputs were not run with ``MLSYS_BOOK=html``."""
     dead = []
@@ -318,8 +354,8 @@ def ensure_tex() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Build what the command line requests; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["html", "test", "pdf", "page"])
-    parser.add_argument("name", nargs="?", help="the page, for `page`")
+    parser.add_argument("what", choices=["html", "test", "pdf", "page", "whatif"])
+    parser.add_argument("name", nargs="?", help="the page, for `page`; the changed facts, for `whatif`")
     parser.add_argument(
         "--committed", action="store_true", help="for `pdf`: a draft, from the outputs of the notebooks"
     )
@@ -327,15 +363,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.what == "page" and not options.name:
         parser.error("`page` needs the name of a page. Type e.g.: make page P=roofline")
+    if options.what == "whatif" and not options.name:
+        parser.error('`whatif` needs changed facts. Type e.g.: make book WHATIF="H100/memory/HBM/bandwidth=1.4"')
     start = time.perf_counter()
     prepare_environment()
     os.environ["MLSYS_BOOK"] = "html"  # in the book labs work without a kernel; the PDF uses their text
-    os.environ["MLSYS_FIGURES"] = "vector"  # the PDF uses vector figures, HTML their PNG
+    os.environ["MLSYS_FIGURES"] = "vector"  # HTML uses the SVG of a figure, the PDF its PDF
     builders: dict[str, Callable[[], Path]] = {
         "html": build_html,
         "test": build_test_book,
         "pdf": lambda: build_pdf(options.solutions == "yes", options.committed),
         "page": lambda: build_page(options.name),
+        "whatif": lambda: build_whatif(options.name),
     }
     try:
         made = builders[options.what]()

@@ -27,9 +27,9 @@ document.addEventListener("DOMContentLoaded", () => {
       valueNames: names,
       // Numbers carry thousands separators; a dash, for unknown, comes last.
       sortFunction: (a, b, { valueName, order }) => {
-        const [x, y] = [a, b].map((item) => item.values()[valueName].replaceAll(",", ""));
+        const [x, y] = [a, b].map((item) => item.values()[valueName].replaceAll(/<[^>]*>|,/g, "").trim());
         const [p, q] = [x, y].map((text) => (text === "—" ? Infinity * (order === "desc" ? -1 : 1) : Number(text)));
-        return Number.isNaN(p) || Number.isNaN(q) ? x.localeCompare(y) : p - q;
+        return Number.isNaN(p) || Number.isNaN(q) ? x.localeCompare(y, undefined, { numeric: true }) : p - q;
       },
     });
     list.on("sortComplete", () =>

@@ -1,4 +1,4 @@
-"""``mlsys.collective``: what a collective operation takes on a system."""
+"""``mlsys.collective``: time of a collective operation on a system."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def collective(
     algorithm: CollectiveAlgorithm | None = None,
     library: CollectiveLibrary | None = None,
 ) -> CollectiveResult:
-    """Return what a collective operation takes, as the command ``mlsys collective`` prints it.
+    """Estimate the time of a collective operation, as the command ``mlsys collective`` prints it.
 
     Parameters
     ----------
@@ -50,6 +50,5 @@ def collective(
     >>> print(f"{result.time.to('ms'):.3f}, {result.bus_bandwidth.to('GB/s'):.0f}")
     2.921 ms, 300 GB/s
     """
-    return collective_time(
-        as_system(on, nodes), operation, size, chips=chips, algorithm=algorithm, library=library
-    )  # fmt: skip
+    system = as_system(on, nodes)
+    return collective_time(system, operation, size, chips=chips, algorithm=algorithm, library=library)

@@ -17,7 +17,7 @@ from mlsys.models.break_even import BreakEven, break_even
 from mlsys.models.breakdown import Breakdown, shown
 from mlsys.models.carbon import embodied, energy_use, footprint, grid_intensity, operational
 from mlsys.models.electricity import electricity_price
-from mlsys.models.ownership import LIFETIME, total_cost_of_ownership
+from mlsys.models.ownership import LIFETIME, refuse_choice, total_cost_of_ownership
 from mlsys.models.prices import Machine, Price, device_and_chips, purchase_price
 from mlsys.models.prices import rent as recorded_rent
 from mlsys.models.record import facts_of, plain_amount, with_units
@@ -258,6 +258,8 @@ def cost(
     if isinstance(grid, str):
         grid = grid_intensity(grid, year)
     tariff = electricity_price() if electricity is None else electricity
+    if rent is not None:
+        refuse_choice("cost", "rent", provider=provider, commitment=commitment)
     unknown: list[str] = []
     rented = _given(held, "rent", rent) or _known(
         unknown, lambda: recorded_rent(held, provider, year, commitment=commitment)

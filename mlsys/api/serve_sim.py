@@ -134,8 +134,7 @@ def serve_sim(
     speed = checked_number("serve_sim", "efficiency", efficiency, fraction_reached(), {})
     layout = None
     if tp is not None or pp is not None:
-        sizes = {name: checked_count("serve_sim", name, size or 1) for name, size in (("tp", tp), ("pp", pp))}
-        layout = Layout(**sizes)
+        layout = Layout(tp=1 if tp is None else tp, pp=1 if pp is None else pp)
     with recording() as seen:
         served = served_model(
             system, decoder, layout=layout, weight_format=weight_format, kv_format=kv_format, precision=precision,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
 from mlsys.models.inference.formats import known_format
 from mlsys.models.inference.limits import Limits, request_rate
-from mlsys.models.inference.plan import InferenceRequest, tokens_of
+from mlsys.models.inference.plan import InferenceRequest, Tokens, tokens_of
 from mlsys.models.inference.result import Sizing
 from mlsys.models.inference.search import Search, search
 from mlsys.models.inference.sizing import Ranking, size_model
@@ -107,7 +108,7 @@ def size(
     UnknownNameError
         If there is no such model, system, number format or software.
     ArgumentError
-        If an argument does not go with the model or the system.
+        If an argument does not go with the model or the system, or needs a system and none is given.
 
     Examples
     --------
@@ -121,24 +122,62 @@ def size(
         from mlsys.hardware import as_system
 
         system = as_system(on, nodes)
-    if rent is not None:
-        checked_number("size", "rent", rent, nonnegative("USD/hour"), {})
-    request = InferenceRequest(
-        tokens_of(decoder, sequence, prompt, output, option),
-        checked_count("size", "batch", batch),
-        phase,
-        checked_count("size", "replicas", replicas),
-        known_format(weight_format, _named(option, "weight_format")),
-        known_format(kv_format, _named(option, "kv_format")),
-        precision,
-        checked_number("size", "usable", usable, efficiency(), {}),
-        checked_count("size", "chunk", chunk),
-        windows,
-        software,
-    )
+    else:
+        _refuse_without_system(
+            option, nodes=nodes, phase=phase, precision=precision, software=software, rent=rent, grid=grid
+        )
+    request = replace(
+        _request(
+            "size", tokens_of(decoder, sequence, prompt, output, option), weight_format, kv_format, precision, usable,
+            chunk, windows, software, option,
+        ),
+        batch=checked_count("size", "batch", batch),
+        phase=phase,
+        replicas=checked_count("size", "replicas", replicas),
+    )  # fmt: skip
+    _check_rent("size", rent)
     return size_model(
         decoder, system, request, layout=layout, tp=tp, pp=pp, ep=ep, dp=dp, rank=rank, rent=rent, region=grid
     )
+
+
+def _request(
+    where: str,
+    tokens: Tokens,
+    weight_format: str | None,
+    kv_format: str | None,
+    precision: str | None,
+    usable: float,
+    chunk: int,
+    windows: bool,
+    software: str | None,
+    option: str,
+) -> InferenceRequest:
+    """Return what is asked of one sequence on one copy of the model, with all arguments checked."""
+    return InferenceRequest(
+        tokens,
+        weight_format=known_format(weight_format, _named(option, "weight_format")),
+        kv_format=known_format(kv_format, _named(option, "kv_format")),
+        precision=precision,
+        usable=checked_number(where, "usable", usable, efficiency(), {}),
+        chunk=checked_count(where, "chunk", chunk),
+        windows=windows,
+        software=software,
+    )
+
+
+def _refuse_without_system(option: str, **given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ArgumentError(
+                f"size(): {_named(option, name)} needs a system. Give {_named(option, 'on')}, such as 'DGX_H100', or "
+                "leave it out"
+            )
+
+
+def _check_rent(where: str, rent: Quantity | None) -> None:
+    if rent is not None:
+        checked_number(where, "rent", rent, nonnegative("USD/hour"), {})
 
 
 def _named(option: str, name: str) -> str:
@@ -219,16 +258,10 @@ def find_systems(
                 f"{option.format('requests')} needs the length of an answer: give {option.format('output')}"
             )
     names = [name.strip() for name in among.split(",") if name.strip()] if among else list(systems.ids)
-    request = InferenceRequest(
-        tokens,
-        weight_format=known_format(weight_format, _named(option, "weight_format")),
-        kv_format=known_format(kv_format, _named(option, "kv_format")),
-        precision=precision,
-        usable=checked_number("find_systems", "usable", usable, efficiency(), {}),
-        chunk=checked_count("find_systems", "chunk", chunk),
-        windows=windows,
-        software=software,
+    request = _request(
+        "find_systems", tokens, weight_format, kv_format, precision, usable, chunk, windows, software, option
     )
+    _check_rent("find_systems", rent)
     return search(
         decoder,
         [as_system(name) for name in names],

@@ -95,7 +95,7 @@ class TrainingPlan(ResultMembers):
         """Return one row of plain data for each layout."""
         return [
             {
-                **{name: getattr(step.layout, name) for name in ("tp", "pp", "ep", "dp", "cp")},
+                **{name: getattr(step.layout, name) for name in _AXES},
                 "micro_batch": step.micro_batch,
                 "recompute": step.recompute,
                 "zero": step.zero,
@@ -192,7 +192,7 @@ def train(
     precision, optimizer, gradients, attention, overlap
         As of :func:`~mlsys.models.training.training_step`.
     rent
-        Rent of one chip, USD/hour; by default the newest one recorded.
+        Rent of one chip, USD/hour, for the cost of `tokens`; by default the newest one recorded.
 
     Returns
     -------
@@ -204,7 +204,8 @@ def train(
     UnknownNameError
         If there is no such model, system or number format.
     ArgumentError
-        If the layout does not go with model, chips or batch, or the budget of tokens is not positive.
+        If the layout does not go with model, chips or batch, the budget of tokens is not positive, or `rent` is given
+        without it.
 
     Examples
     --------
@@ -215,6 +216,10 @@ def train(
     decoder, system = load_decoder(model), as_system(on, nodes)
     if tokens is not None:
         tokens = float(checked_number("train", "tokens", tokens, positive(), {}))
+    elif rent is not None:
+        raise ArgumentError(
+            "train(): `rent` is that of a run, and `tokens` of the run are not given. Write e.g. tokens=1e12"
+        )
     sequence = checked_count("train", "sequence", sequence)
     sizes = {"tp": tp, "pp": pp, "ep": ep, "dp": dp, "cp": cp}
     fixed = {name: checked_count("train", name, size) for name, size in sizes.items() if size is not None}

@@ -1,4 +1,4 @@
-"""``mlsys collective``: what a collective operation takes on a system."""
+"""``mlsys collective``: time of a collective operation on a system, by algorithm."""
 
 import re
 from typing import TYPE_CHECKING, get_args
@@ -7,7 +7,7 @@ import click
 
 from mlsys.choices import Collective, CollectiveAlgorithm, CollectiveLibrary
 from mlsys.cli.common import one_form, print_csv, print_record, say, speak_plainly
-from mlsys.cli.parameters import QuantityType, Whole
+from mlsys.cli.parameters import QuantityType, Whole, complete_system
 
 if TYPE_CHECKING:
     from mlsys.units import Quantity
@@ -19,13 +19,6 @@ class SizeType(QuantityType):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> "Quantity":
         """Return the quantity that ``value`` writes, or fail in one line."""
         return super().convert(re.sub(r"^([0-9.,]*[0-9])([A-Za-z]+)$", r"\1 \2", str(value)), param, ctx)
-
-
-def complete_system(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of systems that begin so, for the shell to complete."""
-    from mlsys.hardware import systems
-
-    return sorted(name for name in systems.ids if name.lower().startswith(incomplete.lower()))
 
 
 @click.command()
@@ -64,9 +57,7 @@ def collective(
     from mlsys.api.collective import collective as estimated
 
     one_form(as_json, as_csv)
-    answer = estimated(
-        operation, size, system, chips=chips, nodes=nodes, algorithm=algorithm, library=library
-    )  # fmt: skip
+    answer = estimated(operation, size, system, chips=chips, nodes=nodes, algorithm=algorithm, library=library)
     if as_json:
         print_record(answer.record())
     elif as_csv:

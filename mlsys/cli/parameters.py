@@ -180,6 +180,14 @@ def complete_device(ctx: click.Context, param: click.Parameter, incomplete: str)
     return sorted(name for name in names if name.lower().startswith(incomplete.lower()))
 
 
+def complete_system(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of systems and devices with this prefix, for shell completion."""
+    from mlsys.hardware import systems
+
+    names = [name for name in systems.ids if name.lower().startswith(incomplete.lower())]
+    return [*names, *complete_device(ctx, param, incomplete)]
+
+
 def complete_devices(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Return completions for the last of several names separated by commas."""
     before, comma, last = incomplete.rpartition(",")

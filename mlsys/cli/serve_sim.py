@@ -11,8 +11,7 @@ import click
 
 from mlsys.choices import Preemption, Routing
 from mlsys.cli.common import WrongUsage, one_form, print_csv, print_record, progress, say, speak_plainly
-from mlsys.cli.parameters import Finite, Input, Output, QuantityType, Whole, complete_model
-from mlsys.cli.size import _complete_system
+from mlsys.cli.parameters import Finite, Input, Output, QuantityType, Whole, complete_model, complete_system
 from mlsys.files import together
 
 _STEPS = 1000  # of the progress bar
@@ -22,7 +21,7 @@ _STEPS = 1000  # of the progress bar
 @click.argument("model", shell_complete=complete_model)
 @click.option(
     "--on", "name", required=True, help="A system such as DGX_H100, or a device such as A100.",
-    shell_complete=_complete_system,
+    shell_complete=complete_system,
 )  # fmt: skip
 @click.option("--requests", "rate", metavar="RATE", help="Rate of arrivals, such as '5/s'; also of a trace.")
 @click.option("--prompt", type=Whole(min=1), help="Tokens of each prompt; by default 1024.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -70,12 +70,11 @@ def _picture(result: ServingResult) -> str:
     )
 
 
-def _points(values: Floats, across: object, up: object, most: int = 400) -> str:
+def _points(values: Floats, across: Callable[[float], float], up: Callable[[float], float], most: int = 400) -> str:
     shares = np.linspace(0, 1, min(len(values), most))
     chosen = values[np.round(shares * (len(values) - 1)).astype(int)]
     return " ".join(
-        f"{across(float(value)):.1f},{up(float(share)):.1f}"  # type: ignore[operator]
-        for value, share in zip(chosen, shares, strict=True)
+        f"{across(float(value)):.1f},{up(float(share)):.1f}" for value, share in zip(chosen, shares, strict=True)
     )
 
 

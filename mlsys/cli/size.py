@@ -19,17 +19,8 @@ from mlsys.cli.common import (
     say_overrides,
     speak_plainly,
 )
-from mlsys.cli.parameters import Finite, Output, QuantityType, Whole, complete_model
+from mlsys.cli.parameters import Finite, Output, QuantityType, Whole, complete_model, complete_system
 from mlsys.files import together
-
-
-def _complete_system(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of systems and devices that begin so, for the shell to complete."""
-    from mlsys.cli.parameters import complete_device
-    from mlsys.hardware import systems
-
-    names = [name for name in systems.ids if name.lower().startswith(incomplete.lower())]
-    return [*names, *complete_device(ctx, param, incomplete)]
 
 
 @click.command()
@@ -38,7 +29,7 @@ def _complete_system(ctx: click.Context, param: click.Parameter, incomplete: str
     "--on",
     "name",
     help="A system such as DGX_H100, or a device such as A100; without it: what needs no machine.",
-    shell_complete=_complete_system,
+    shell_complete=complete_system,
 )
 @click.option("--nodes", type=Whole(min=1), help="Nodes of the system; by default as it is.")
 @click.option("--sequence", type=Whole(min=1), help="Tokens of each sequence; by default 2048.")

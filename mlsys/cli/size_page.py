@@ -74,14 +74,13 @@ def _picture(points: Sequence[Choice], front: Sequence[Choice]) -> str:
     """Return the choices as an SVG on logarithmic axes: time between tokens against cost, or chip-seconds a token."""
     from math import log10
 
-    cost = _costs(points)
     across = [log10(each.tpot_seconds) for each in points]
-    up = [log10(cost(each)) for each in points]
+    up = [log10(_cost(each)) for each in points]
     (left, right), (low, high) = _ends(across), _ends(up)
 
     def place(each: Choice) -> tuple[float, float]:
         x = _LEFT + (log10(each.tpot_seconds) - left) / (right - left) * (_WIDTH - _LEFT - 20)
-        y = _HEIGHT - _BOTTOM - (log10(cost(each)) - low) / (high - low) * (_HEIGHT - _BOTTOM - 20)
+        y = _HEIGHT - _BOTTOM - (log10(_cost(each)) - low) / (high - low) * (_HEIGHT - _BOTTOM - 20)
         return x, y
 
     dots = "".join(
@@ -117,10 +116,10 @@ def _picture(points: Sequence[Choice], front: Sequence[Choice]) -> str:
     )
 
 
-def _costs(points: Sequence[Choice]):  # type: ignore[no-untyped-def]
-    if points[0].usd_per_million_tokens is not None:
-        return lambda each: each.usd_per_million_tokens
-    return lambda each: 1 / each.tokens_per_second_per_chip
+def _cost(choice: Choice) -> float:
+    """Return the cost of a million tokens; without a rent, the chip-seconds of a token."""
+    cost = choice.usd_per_million_tokens
+    return 1 / choice.tokens_per_second_per_chip if cost is None else cost
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float]:

@@ -9,21 +9,21 @@ import click
 
 from mlsys.choices import AttentionKernel, GradientFormat, Optimizer, Overlap, Recompute
 from mlsys.cli.common import one_form, print_csv, print_record, say, say_overrides, speak_plainly
-from mlsys.cli.parameters import QuantityType, Whole, complete_device, complete_model
+from mlsys.cli.parameters import QuantityType, Whole, complete_model, complete_system
 
 _AXES = ("tp", "pp", "ep", "dp", "cp")
 _POWERS = {"": 1.0, "k": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
-_MANY = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?)([kMBGT]?)", re.ASCII)
+_LARGE_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?)([kMBGT]?)", re.ASCII)
 
 
-class Many(click.ParamType):
+class LargeNumber(click.ParamType):
     """A large number such as ``300B``, ``15T`` or ``1.4e12``."""
 
     name = "number"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the number, or fail in one line."""
-        found = _MANY.fullmatch(str(value).strip())
+        found = _LARGE_NUMBER.fullmatch(str(value).strip())
         if found is None or not float(found[1]) * _POWERS[found[2]] > 0:
             self.fail(f"{str(value)[:60]!r} is not a number above zero, such as 300B, 15T or 1.4e12", param, ctx)
         return float(found[1]) * _POWERS[found[2]]
@@ -49,21 +49,13 @@ class LayoutType(click.ParamType):
         return sizes
 
 
-def complete_system(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of systems and devices that begin so, for the shell to complete."""
-    from mlsys.hardware import systems
-
-    names = [name for name in systems.ids if name.lower().startswith(incomplete.lower())]
-    return [*names, *complete_device(ctx, param, incomplete)]
-
-
 @click.command()
 @click.argument("model", shell_complete=complete_model)
 @click.option(
     "--on", "name", required=True, help="A system such as DGX_H100, or a device.", shell_complete=complete_system
 )
 @click.option("--nodes", type=Whole(min=1, max=100_000), help="Nodes of the system; by default as it is.")
-@click.option("--tokens", type=Many(), help="Tokens of the run, such as 300B or 15T.")
+@click.option("--tokens", type=LargeNumber(), help="Tokens of the run, such as 300B or 15T.")
 @click.option("--layout", type=LayoutType(), help="How model and batch are split, such as tp=8,pp=4; dp is the rest.")
 @click.option("--tp", type=Whole(min=1), help="Tensor parallelism; sizes that are left out vary.")
 @click.option("--pp", type=Whole(min=1), help="Pipeline parallelism.")

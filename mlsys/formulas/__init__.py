@@ -30,6 +30,21 @@ from mlsys.formulas.carbon import (
     operational_carbon,
     token_carbon,
 )
+from mlsys.formulas.collectives import (
+    bruck_all_to_all_time,
+    direct_exchange_time,
+    hierarchical_all_reduce_time,
+    pairwise_all_to_all_time,
+    rabenseifner_all_reduce_time,
+    recursive_doubling_all_gather_time,
+    recursive_doubling_all_reduce_time,
+    ring_all_gather_time,
+    ring_all_reduce_time,
+    ring_broadcast_time,
+    ring_reduce_scatter_time,
+    tree_all_reduce_time,
+    tree_broadcast_time,
+)
 from mlsys.formulas.economics import (
     annuity,
     bandwidth_per_price,
@@ -48,22 +63,9 @@ from mlsys.formulas.interconnect import (
     algorithm_bandwidth,
     all_gather_traffic_factor,
     all_reduce_traffic_factor,
-    bruck_all_to_all_time,
-    direct_exchange_time,
     half_performance_size,
-    hierarchical_all_reduce_time,
     message_time,
-    pairwise_all_to_all_time,
-    rabenseifner_all_reduce_time,
-    recursive_doubling_all_gather_time,
-    recursive_doubling_all_reduce_time,
-    ring_all_gather_time,
-    ring_all_reduce_time,
-    ring_broadcast_time,
-    ring_reduce_scatter_time,
     shared_bandwidth,
-    tree_all_reduce_time,
-    tree_broadcast_time,
 )
 from mlsys.formulas.iron_law import overlapped_time, sequential_time
 from mlsys.formulas.memory import (

@@ -331,7 +331,9 @@ def learning_curve_price(first_price: float, cumulative: float, learning_rate: f
     >>> print(learning_curve_price(Q_(100, "USD"), 4, 0.2).round(6))
     64 USD
     """
-    return first_price * cumulative ** np.log2(1 - learning_rate)  # type: ignore[no-any-return]
+    exponent: float = np.log2(1 - learning_rate)
+    price: float = first_price * cumulative**exponent
+    return price
 
 
 @quantity_function("USD", wafer_price=positive("USD"), dies=count(), die_yield=efficiency())

@@ -21,6 +21,11 @@ def _core_fits(parallel_fraction: float, units: float, core_units: float) -> str
     return None
 
 
+def _speedup(parallel_fraction: float, serial_rate: float, parallel_rate: float) -> float:
+    """Return the speedup of serial and parallel code that run at their own rates, those of a base core being 1."""
+    return 1 / ((1 - parallel_fraction) / serial_rate + parallel_fraction / parallel_rate)
+
+
 @quantity_function("", _core_fits, **_ARGUMENTS)
 def symmetric_speedup(parallel_fraction: float, units: float, core_units: float) -> float:
     r"""Return the speedup of a chip of equal cores, :math:`1 / ((1-p)/\sqrt{r} + p\,r/(\sqrt{r}\,n))`.
@@ -49,8 +54,8 @@ def symmetric_speedup(parallel_fraction: float, units: float, core_units: float)
     >>> print(f"{symmetric_speedup(0.975, 256, 7.1):.1f}")
     51.2
     """
-    fast = np.sqrt(core_units)
-    return 1 / ((1 - parallel_fraction) / fast + parallel_fraction * core_units / (fast * units))  # type: ignore[no-any-return]
+    fast: float = np.sqrt(core_units)
+    return _speedup(parallel_fraction, fast, fast * units / core_units)
 
 
 @quantity_function("", _core_fits, **_ARGUMENTS)
@@ -74,9 +79,8 @@ def asymmetric_speedup(parallel_fraction: float, units: float, core_units: float
     >>> print(f"{asymmetric_speedup(0.975, 256, 65):.1f}")
     125.0
     """
-    fast = np.sqrt(core_units)
-    serial, parallel = (1 - parallel_fraction) / fast, parallel_fraction / (fast + units - core_units)
-    return 1 / (serial + parallel)  # type: ignore[no-any-return]
+    fast: float = np.sqrt(core_units)
+    return _speedup(parallel_fraction, fast, fast + units - core_units)
 
 
 @quantity_function("", _core_fits, **_ARGUMENTS)
@@ -100,4 +104,4 @@ def dynamic_speedup(parallel_fraction: float, units: float, core_units: float) -
     >>> print(f"{dynamic_speedup(0.975, 256, 256):.1f}")
     186.2
     """
-    return 1 / ((1 - parallel_fraction) / np.sqrt(core_units) + parallel_fraction / units)  # type: ignore[no-any-return]
+    return _speedup(parallel_fraction, np.sqrt(core_units), units)

@@ -194,7 +194,8 @@ def erlang_c(servers: int, utilisation: float) -> float:
     traffic, blocked = servers * utilisation, 1.0
     for server in range(1, int(np.max(servers)) + 1):
         more = traffic * blocked / (server + traffic * blocked)
-        blocked = np.where(server <= np.asarray(servers), more, blocked)  # type: ignore[assignment]
+        exists = server <= servers  # of an array of server counts, some end before
+        blocked = more * exists + blocked * (1 - exists)
     return blocked / (1 - utilisation * (1 - blocked))
 
 
@@ -224,7 +225,8 @@ def mmc_wait(service_time: float, utilisation: float, servers: int) -> float:
     >>> print(f"{mmc_wait(Q_(1, 's'), 0.8, 4):.6f}")
     0.745541 s
     """
-    return erlang_c.bare(servers, utilisation) * service_time / (servers * (1 - utilisation))  # type: ignore[no-any-return]
+    waits: float = erlang_c.bare(servers, utilisation)
+    return waits * service_time / (servers * (1 - utilisation))
 
 
 @quantity_function("s", service_time=positive("s"), utilisation=_load(), share=_proper_fraction())
@@ -253,7 +255,8 @@ def mm1_sojourn_percentile(service_time: float, utilisation: float, share: float
     >>> print(f"{mm1_sojourn_percentile(Q_(1, 's'), 0.8, 0.99):.2f}")
     23.03 s
     """
-    return -np.log1p(-share) * service_time / (1 - utilisation)  # type: ignore[no-any-return]
+    means: float = -np.log1p(-share)
+    return means * service_time / (1 - utilisation)
 
 
 def padding_waste(lengths: Iterable[int], buckets: Iterable[int]) -> float:

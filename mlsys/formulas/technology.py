@@ -36,7 +36,8 @@ def yearly_growth(first: float, last: float, time: float) -> float:
     >>> print(f"{yearly_growth(21.2e12, 989e12, Q_(6, 'year')):.2f}")
     1.90
     """
-    return (last / first) ** (1 / time)  # type: ignore[no-any-return]
+    factor: float = (last / first) ** (1 / time)
+    return factor
 
 
 @quantity_function("year", growth=Argument("", low=1, low_is_allowed=False))
@@ -58,7 +59,8 @@ def doubling_time(growth: float) -> float:
     >>> print(f"{doubling_time(5.9).m * 12:.1f} months, {doubling_time(1.7).m * 12:.1f} months")
     4.7 months, 15.7 months
     """
-    return np.log(2) / np.log(growth)  # type: ignore[no-any-return]
+    years: float = np.log(2) / np.log(growth)
+    return years
 
 
 @quantity_function(
@@ -141,7 +143,8 @@ def dark_silicon_fraction(power_budget: float, full_power: float) -> float:
     >>> print(dark_silicon_fraction(Q_(125, "W"), Q_(250, "W")))
     0.5
     """
-    return np.maximum(0.0, 1 - power_budget / full_power)  # type: ignore[no-any-return]
+    dark: float = np.maximum(0.0, 1 - power_budget / full_power)
+    return dark
 
 
 @quantity_function("", wafer_diameter=positive("mm"), die_area=positive("mm**2"))
@@ -170,7 +173,8 @@ def dies_per_wafer(wafer_diameter: float, die_area: float) -> float:
     """
     whole = np.pi * (wafer_diameter / 2) ** 2 / die_area
     cut = np.pi * wafer_diameter / np.sqrt(2 * die_area)
-    return np.maximum(0.0, whole - cut)  # type: ignore[no-any-return]
+    dies: float = np.maximum(0.0, whole - cut)
+    return dies
 
 
 @quantity_function("", die_area=nonnegative("cm**2"), defect_density=nonnegative("1/cm**2"), clustering=positive())
@@ -202,4 +206,5 @@ def die_yield(die_area: float, defect_density: float, clustering: float) -> floa
     >>> print(f"{die_yield(Q_(814, 'mm**2'), Q_(0.1, '1/cm**2'), 3):.3f}")
     0.487
     """
-    return (1 + die_area * defect_density / clustering) ** -clustering  # type: ignore[no-any-return]
+    working: float = (1 + die_area * defect_density / clustering) ** -clustering
+    return working

@@ -4,6 +4,8 @@ Counts of operations differ between sources; each formula names its convention. 
 and one backward pass; *hardware FLOP* add what recomputation repeats.
 """
 
+from typing import cast
+
 import numpy as np
 
 from mlsys.unit_checks import Argument, at_least, count, fraction, positive, quantity_function
@@ -319,4 +321,4 @@ def training_bytes_per_parameter(
     120.0 GB 31.4 GB 16.6 GB 1.9 GB
     """
     sharded = [np.where(np.asarray(stage) >= first, ranks, 1)[()] for first in (3, 2, 1)]
-    return weight / sharded[0] + gradient / sharded[1] + optimizer / sharded[2]  # type: ignore[return-value]
+    return cast(float, weight / sharded[0] + gradient / sharded[1] + optimizer / sharded[2])

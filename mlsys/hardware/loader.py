@@ -10,18 +10,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mlsys.amounts import amount
 from mlsys.errors import ArgumentError, DeviceFileError, UnreadableError, did_you_mean
 from mlsys.faults import json_schema, schema_file
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.consistency import check_date, check_whole, contradictions
 from mlsys.hardware.device import Device, Link, MemoryLevel
 from mlsys.hardware.document import MAX_BYTES, Document, Place
+from mlsys.hardware.fields import checked_value, fields_with_source, quantity_of, recorded, unknown_source_faults
 from mlsys.hardware.parts import OperandPaths, OperatingPoint
 from mlsys.hardware.technology import node_of, technology_of
 from mlsys.inputs import read_bytes
 from mlsys.precision import PRECISIONS
-from mlsys.provenance import Fact
 from mlsys.units import Q_, Quantity, ureg
 
 __all__ = ["MAX_BYTES", "is_system_file", "load_device"]
@@ -98,13 +97,6 @@ def _validator() -> Any:
     return json_schema().Draft202012Validator(schema, format_checker=checker)
 
 
-def checked_value(text: Any, unit: str) -> bool:
-    """Return True if a text is a quantity of this unit; raise ``ValueError`` otherwise."""
-    if isinstance(text, str):
-        amount(text, unit)
-    return True
-
-
 def schema_faults(data: Any, validator: Any, kind: str) -> list[tuple[Place, str]]:
     """Return the violations of a schema in the content of a file of this kind, each as a location and a message."""
     if not isinstance(data, dict):
@@ -143,11 +135,7 @@ def _messages(error: Any) -> list[tuple[Place, str]]:
 def _reference_faults(data: Any) -> list[tuple[Place, str]]:
     """Return a fault for each reference to something that the file lacks; malformed data are skipped."""
     sources, peaks, memory, chip = (_mapping(data, key) for key in ("sources", "peaks", "memory", "chip"))
-    faults: list[tuple[Place, str]] = []
-    for where, field in fields_with_source(data, ()):
-        if sources and field["source"] not in sources:
-            known = ", ".join(sources)
-            faults.append(((*where, "source"), f"{field['source']!r} is not among this file's sources: {known}"))
+    faults = unknown_source_faults(data, sources) if sources else []
     headline = data.get("headline") if isinstance(data, dict) else None
     published = isinstance(data, dict) and data.get("profile") == "published model"
     if peaks and isinstance(headline, str) and headline in PRECISIONS and headline not in peaks:
@@ -196,7 +184,7 @@ _MAY_BE_ASSUMED = (("power", "active"), ("power", "idle"), ("power", "points"), 
 def _assumed_faults(data: Any, sources: dict[str, Any]) -> Iterator[tuple[Place, str]]:
     """Yield faults of assumed values in a real device, and of values not marked as assumed in a teaching profile."""
     teaching = isinstance(data, dict) and data.get("profile") == "teaching"
-    for where, field in fields_with_source(data, ()):
+    for where, field in fields_with_source(data):
         source = _mapping(sources, field["source"])
         assumed = field.get("confidence", source.get("confidence")) == "assumed"
         if assumed and not teaching:
@@ -215,42 +203,9 @@ def _assumed_faults(data: Any, sources: dict[str, Any]) -> Iterator[tuple[Place,
             yield where, "values of a teaching profile are assumed: add `confidence: assumed`"
 
 
-def fields_with_source(data: Any, keys: Place) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """Yield every mapping that names a source, with its location; the table of sources is skipped."""
-    if isinstance(data, dict) and keys[:1] != ("sources",):
-        if isinstance(data.get("source"), str):
-            yield keys, data
-        else:
-            for key, value in data.items():
-                yield from fields_with_source(value, (*keys, key))
-    elif isinstance(data, list):
-        for at, value in enumerate(data):
-            yield from fields_with_source(value, (*keys, at))
-
-
 def _build(data: dict[str, Any], owner: str) -> Device:
-    def fact(*keys: str, meaning: str, amount: Callable[[str], Quantity | None] = _amount) -> Quantity | None:
-        field: Any = data
-        for key in keys:
-            if isinstance(field, list):
-                field = field[int(key)]
-                continue
-            field = (field or {}).get(key)
-        if field is None:
-            return None
-        source = data["sources"][field["source"]]
-        quantity = amount(field["value"])
-        if quantity is None:
-            return None
-        quantity._origin = Fact(
-            name="/".join((data["id"], *keys)),
-            meaning=field.get("meaning", meaning) + (f" ({field['note']})" if "note" in field else ""),
-            source=f"{source['title']} [{owner}]" if owner else source["title"],
-            date=source["date"],
-            uncertainty=field.get("uncertainty"),
-            confidence=field.get("confidence", source["confidence"]),
-        )
-        return quantity
+    def fact(*keys: str, meaning: str, reader: Callable[[str], Quantity | None] = quantity_of) -> Quantity | None:
+        return recorded(data, keys, meaning, owner, reader)
 
     peaks = {
         (precision, unit, sparsity): fact(
@@ -335,7 +290,7 @@ def _build(data: dict[str, Any], owner: str) -> Device:
         profile=data.get("profile", ""),
         product=data.get("product", ""),
         operands=_operands(data.get("operands"), fact("operands", "mac", meaning="energy of one multiply-accumulate")),
-        _node=fact("chip", "node", meaning=f"process node: {node}, a name and no length", amount=_node),
+        _node=fact("chip", "node", meaning=f"process node: {node}, a name and no length", reader=_node),
     )
 
 
@@ -356,14 +311,6 @@ def _units(data: dict[str, Any]) -> int:
     return int(float(data["chip"]["units"]["value"]))
 
 
-def _amount(text: str) -> Quantity:
-    return amount(text, _unit_of(text) or "count")
-
-
 def _node(text: str) -> Quantity | None:
     number = node_of(text)
     return None if number is None else Q_(number, _NM)
-
-
-def _unit_of(text: str) -> str:
-    return text.strip().partition(" ")[2].strip()

@@ -9,14 +9,12 @@ from typing import Any
 from mlsys.choices import Commitment
 from mlsys.formulas.economics import break_even_time, break_even_utilisation
 from mlsys.models.breakdown import shown
-from mlsys.models.ownership import LIFETIME, bought, powered, rented, running_cost
+from mlsys.models.ownership import LIFETIME, bought, powered, refuse_choice, rented, running_cost
 from mlsys.models.prices import Machine, Price
 from mlsys.models.record import VERSION, facts_of, plain_amount
 from mlsys.provenance import Fact
 from mlsys.unit_checks import checked_number, efficiency, nonnegative, positive
 from mlsys.units import Q_, Quantity
-
-_MONTHS = 12  # in a year
 
 
 @dataclass(frozen=True)
@@ -183,8 +181,10 @@ def break_even(
     used = checked_number(where, "utilisation", utilisation, efficiency(), {})
     checked_number(where, "lifetime", lifetime, positive("year"), {})
     yearly = checked_number(where, "upkeep", upkeep, nonnegative(), {})
-    prices, bought_at = bought(where, machine, price, year)
-    hourly, rented_at = rented(where, machine, rent, provider, year, commitment)
+    if price is not None and rent is not None:
+        refuse_choice(where, "price", year=year)
+    prices, bought_at = bought(where, machine, price, year if price is None else None)
+    hourly, rented_at = rented(where, machine, rent, provider, year if rent is None else None, commitment)
     owning = running_cost(machine, power=power, electricity=electricity, pue=pue)
     fixed = [(each * yearly / Q_(1, "year")).to("USD/hour") for each in prices]
 
@@ -209,5 +209,5 @@ def break_even(
 
 def _months(time: Quantity) -> str:
     """Return a calendar time in months of a twelfth of a year."""
-    months = time.m_as("year") * _MONTHS
+    months = time.m_as("month")
     return f"{months:.1f}" if math.isfinite(months) else "never"

@@ -7,7 +7,7 @@ from mlsys.frozen import FrozenDict
 from mlsys.models.breakdown import Breakdown, shown
 from mlsys.models.embodied import EmbodiedMethod, embodied, fab_carbon_per_area, storage_carbon
 from mlsys.models.grid import grid_intensity
-from mlsys.models.ownership import LIFETIME, checked_pue, power_in_words, power_of
+from mlsys.models.ownership import LIFETIME, checked_pue, load_in_words, power_in_words, power_of, pue_in_words
 from mlsys.models.prices import Machine
 from mlsys.unit_checks import at_least, checked_number, efficiency, nonnegative, positive
 from mlsys.units import Q_, Quantity, total
@@ -174,10 +174,9 @@ def footprint(
         FrozenDict({"energy": energy, "grid intensity": intensity, "making, whole": ends[0]}),
         (
             power_in_words(machine, power),
-            f"under load {float(Q_(utilisation).m):.0%} of the time, and off in the rest",
+            load_in_words(utilisation),
             f"electricity at {shown(intensity)}" + (f" ({_source(intensity)})" if intensity.facts else ""),
-            f"PUE {float(Q_(checked_pue('footprint', pue)).m):g}"
-            + (", the average of a survey" if pue is None else ""),
+            pue_in_words(pue),
             f"in service for {lifetime.m_as('year'):g} years",
             *words,
         ),
@@ -255,12 +254,21 @@ def gco2e_per_million_tokens(
     where = "gco2e_per_million_tokens"
     checked_number(where, "token_rate", token_rate, positive("token/s"), {})
     busy = checked_number(where, "busy", busy, efficiency(), {})
-    in_use = lifetime * busy if busy < 1 else lifetime
     hour = footprint(
-        machine, _HOUR, grid=grid, year=year, power=power, pue=pue, lifetime=in_use, method=method, made=made
+        machine,
+        _HOUR,
+        grid=grid,
+        year=year,
+        utilisation=busy,
+        power=power,
+        pue=pue,
+        lifetime=lifetime,
+        method=method,
+        made=made,
     )
-    parts = {name: token_carbon(part / _HOUR, token_rate) for name, part in hour.parts.items()}
-    middle, low, high = (token_carbon(each / _HOUR, token_rate) for each in (hour.total, hour.low, hour.high))
+    average = token_rate * busy if busy < 1 else token_rate
+    parts = {name: token_carbon(part / _HOUR, average) for name, part in hour.parts.items()}
+    middle, low, high = (token_carbon(each / _HOUR, average) for each in (hour.total, hour.low, hour.high))
     return Breakdown(
         where,
         f"a million tokens on {machine.name}",

@@ -182,9 +182,9 @@ def embodied(
     node = _node(device)
     central, low_node, high_node = _act_nodes(node)
     areas, words = _areas(device, central, die_area)
-    options = {"fab": fab, "fab_yield": fab_yield}
-    _, low_abated, high_abated = (abatement, "99 %", "95 %") if abatement == "97 %" else (abatement,) * 3
-    cases = (
+    low_abated: Abatement = "99 %" if abatement == "97 %" else abatement
+    high_abated: Abatement = "95 %" if abatement == "97 %" else abatement
+    cases: tuple[tuple[int, Abatement, Quantity, int], ...] = (
         (central, abatement, areas[0], 0),
         (low_node, low_abated, areas[1], 1),
         (high_node, high_abated, areas[2], 2),
@@ -192,7 +192,8 @@ def embodied(
     capacity, technology, told = _memory(device, memory)
     ends = []
     for each, abated, area, end in cases:
-        per_area = fab_carbon_per_area(computed(float(each), _NODE), abatement=abated, **options)  # type: ignore[arg-type]
+        node_name = computed(float(each), _NODE)
+        per_area = fab_carbon_per_area(node_name, abatement=abated, fab=fab, fab_yield=fab_yield)
         parts = {"silicon": die_carbon(area, per_area)}
         if capacity is not None:
             parts["memory"] = storage_carbon(technology[end], capacity, fab_yield=fab_yield)

@@ -81,7 +81,8 @@ class Check:
     Attributes
     ----------
     name
-        ``"memory"``, ``"bandwidth"``, ``"compute"``, ``"latency"`` or ``"money"``.
+        ``"memory"``; of the time between tokens ``"bandwidth"``, ``"compute"`` and ``"latency"``; of the time to the
+        first token ``"compute of prompt"`` and ``"latency of prompt"``; or ``"money"``.
     what
         What is compared, in words.
     value, limit
@@ -237,7 +238,8 @@ def feasible(
     UnknownNameError
         If there is no such system, or its memory is not on record.
     ArgumentError
-        If the layout does not go with model and system, or money is limited and no rent is known.
+        If the layout does not go with model and system, money is limited and no rent is known, a rent is given and
+        money is not limited, or chips are.
 
     Examples
     --------
@@ -254,7 +256,16 @@ def feasible(
         )
     asked = Limits.parse(limits) if isinstance(limits, str) else limits or Limits()
     found, part = as_system(system), checked_number("feasible", "usable", usable, efficiency(), {})
+    if rent is not None:
+        checked_number("feasible", "rent", rent, nonnegative("USD/hour"), {})
     workload.layout.check(workload.model, found)
+    if asked.chips is not None:
+        raise ArgumentError(
+            f"feasible(): `limits` has a number of chips, which the layout ({workload.layout}) sets. Leave it out, or "
+            "search layouts with find_systems()"
+        )
+    if rent is not None and asked.cost is None:
+        raise ArgumentError("feasible(): `rent` is for a limit on cost. Add one, such as limits='cost<2 USD'")
     money = hour_of(found, rent) if asked.cost is not None else Money()
     if asked.cost is not None and money.usd_per_hour is None:
         raise ArgumentError(
@@ -348,11 +359,10 @@ def _check(
     question: _Question, name: str, what: str, value: Callable[[int, int], float], limit: float, unit: str
 ) -> Check:
     tokens, batch = question.workload.sequence, question.workload.batch
-    if name == "money":  # falls as the batch grows: no batch is too large for it
-        sequence = _flip(lambda each: value(each, batch) <= limit)
-        return Check(name, what, value(tokens, batch), limit, unit, sequence, None)
     sequence = _flip(lambda each: value(each, batch) <= limit)
-    sequences = None if name.endswith("prompt") else _flip(lambda each: value(tokens, each) <= limit)
+    # The cost of a token falls as the batch grows, and a prompt is alone: no batch is too large for either.
+    any_batch = name == "money" or name.endswith("prompt")
+    sequences = None if any_batch else _flip(lambda each: value(tokens, each) <= limit)
     return Check(name, what, value(tokens, batch), limit, unit, sequence, sequences)
 
 

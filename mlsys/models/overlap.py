@@ -19,17 +19,17 @@ __all__ = ["HostMemory", "Interval", "OverlapResult", "overlapped_steps", "simul
 HostMemory = Literal["pinned", "pageable"]
 """Memory of the host that a copy reads: page-locked, or ordinary, which the driver copies to a locked buffer first."""
 
-# Part of PCIe's rate that a copy from pinned memory attains: 55.4 of 63 GB/s to each of eight H200 over PCIe 5
+# Share of PCIe's bandwidth that a copy from pinned memory attains: 55.4 of 63 GB/s to each of eight H200 over PCIe 5
 # (S. Bekman, Machine Learning Engineering, network/README.md@744d01e).
 PINNED_ATTAINS = 0.88
-# What one thread of the driver copies from ordinary into locked memory, byte/s: assumed, half of it to twice it.
+# Rate at which one thread of the driver copies pageable to pinned memory, byte/s: assumed, uncertain by a factor of 2.
 STAGING = 10e9
 _SHOWN = 12  # steps whose intervals the time line keeps
 
 
 @dataclass(frozen=True)
 class Interval:
-    """What one engine does from ``start`` to ``end``, s: ``"copy"`` or ``"compute"`` of one step."""
+    """Work of one engine from ``start`` to ``end``, s: ``"copy"`` or ``"compute"`` of one step."""
 
     engine: Literal["copy", "compute"]
     step: int
@@ -54,7 +54,7 @@ class OverlapResult:
     parts
         ``"compute"`` and ``"exposed copy"``, s; they sum to ``time``.
     figures
-        Copy and computation of one step, bandwidth of the copy, share of the copy without overlap, speedup.
+        Copy and computation of one step, s; bandwidth of the copy, byte/s; share of the copy without overlap; speedup.
     timeline
         Intervals of the first steps, in order of their start.
     """
@@ -74,7 +74,7 @@ class OverlapResult:
 
     @property
     def range(self) -> tuple[Quantity, Quantity]:
-        """Times between which it lies: the copy and the computation at their rates, and nothing that disturbs them."""
+        """The time as a lower bound, without an upper one: other traffic may slow the copies."""
         return self.time, Q_(float("inf"), "s")
 
     @property
@@ -122,7 +122,7 @@ class OverlapResult:
 
 
 def simulate_steps(copy: float, compute: float, steps: int, buffers: int) -> list[Interval]:
-    """Return what a copy engine and a compute engine do, event by event.
+    """Return the intervals in which a copy engine and a compute engine work, simulated event by event.
 
     A copy starts when the engine is free and a buffer is: the step that used it has computed. A step computes when
     its copy has arrived and the step before has computed.
@@ -208,6 +208,12 @@ def overlapped_steps(
     checked_choice(where, "memory", memory, get_args(HostMemory))
     if moved + compute == 0:
         raise ArgumentError(f"{where}(): `data` and `compute_time` are both zero. Give at least one of them")
+    shared = found.host.topology == "shared memory"
+    if shared and compute == 0:
+        raise ArgumentError(
+            f"{where}(): `compute_time` is zero, and {found.name} copies nothing: CPU and GPU share the memory. "
+            "Give a time above zero"
+        )
     link = system_view(found).host
     flows = found.host.shared_by if copies_at_once is None else checked_count(where, "copies_at_once", copies_at_once)
     assumptions = []
@@ -222,9 +228,8 @@ def overlapped_steps(
         )
     elif staging_bandwidth is not None:
         raise ArgumentError(f'{where}(): `staging_bandwidth` goes with memory="pageable", got memory="pinned"')
-    if found.host.topology == "shared memory":
-        rate, copy = float("inf"), 0.0
-        assumptions.append("CPU and GPU share the memory: nothing is copied")
+    if shared:
+        copy, assumptions = 0.0, ["CPU and GPU share the memory: nothing is copied"]
     else:
         rate = shared_bandwidth.bare(link.require("bandwidth") * part, flows)
         copy = message_time.bare(moved, 0.0, rate) + staged if moved else 0.0

@@ -142,7 +142,7 @@ def total_cost_of_ownership(
         high,
         FrozenDict(kept),
         FrozenDict(figures),
-        (*assumptions, *powered(machine, power, electricity, pue), _loaded(utilisation)),
+        (*assumptions, *powered(machine, power, electricity, pue), load_in_words(utilisation)),
     )
 
 
@@ -204,6 +204,35 @@ def checked_pue(where: str, pue: float | Quantity | None) -> float | Quantity:
     return pue
 
 
+def refuse_choice(where: str, given: str, **choices: str | int | None) -> None:
+    """Raise if a recorded price is selected although the caller gives the price, so that no choice is ignored.
+
+    Examples
+    --------
+    >>> refuse_choice("demo", "rent", provider="AWS", commitment="on-demand")
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.ArgumentError: demo(): give either `rent` or `provider`, not both: ... Leave out provider='AWS'
+    """
+    for name, choice in choices.items():
+        if choice is not None and choice != "on-demand":  # the default commitment is no choice
+            raise ArgumentError(
+                f"{where}(): give either `{given}` or `{name}`, not both: `{name}` selects a recorded price, which "
+                f"`{given}` replaces. Leave out {name}={choice!r}"
+            )
+
+
+def pue_in_words(pue: float | Quantity | None) -> str:
+    """Return how the power usage effectiveness is known.
+
+    Examples
+    --------
+    >>> pue_in_words(1.2), pue_in_words(None)
+    ('PUE 1.2', 'PUE 1.54, the average of a survey')
+    """
+    return f"PUE {float(Q_(checked_pue('cost', pue)).m):g}" + (", the average of a survey" if pue is None else "")
+
+
 def rented(
     where: str,
     machine: Machine | None,
@@ -213,13 +242,11 @@ def rented(
     commitment: Commitment,
 ) -> tuple[tuple[Quantity, Quantity, Quantity], tuple[str, ...]]:
     """Return the rent of a machine with its low and high end, and what is assumed of it."""
+    if given is not None:
+        refuse_choice(where, "rent", provider=provider, year=year, commitment=commitment)
     if isinstance(given, Price):
         return (given.amount, given.low, given.high), (given.explain(), *given.assumptions)
     if given is not None:
-        if provider is not None:
-            raise ArgumentError(
-                f"{where}(): give either `rent` or `provider`, not both; a recorded rent has a provider, yours has none"
-            )
         checked_number(where, "rent", given, _RENT, {})
         return (given, given, given), ("rent as given",)
     if machine is None:
@@ -235,6 +262,8 @@ def bought(
 ) -> tuple[tuple[Quantity, Quantity, Quantity], tuple[str, ...]]:
     """Return the purchase price of a machine with its low and high end, and what is assumed of it."""
     device_and_chips(where, machine)
+    if given is not None:
+        refuse_choice(where, "price", year=year)
     if given is not None and not isinstance(given, Price):
         checked_number(where, "price", given, positive("USD"), {})
         return (given, given, given), ("purchase price as given",)
@@ -250,9 +279,17 @@ def powered(
     return (
         power_in_words(machine, power),
         f"electricity at {shown(price)}" + (", industry in the United States" if electricity is None else ""),
-        f"PUE {float(Q_(checked_pue('cost', pue)).m):g}" + (", the average of a survey" if pue is None else ""),
+        pue_in_words(pue),
     )
 
 
-def _loaded(utilisation: float) -> str:
+def load_in_words(utilisation: float | Quantity) -> str:
+    """Return what is assumed of the load of a machine.
+
+    Examples
+    --------
+    >>> load_in_words(0.7)
+    'under load 70% of the time, and off in the rest'
+    """
+    utilisation = float(Q_(utilisation).m)
     return f"under load {utilisation:.0%} of the time, and off in the rest"

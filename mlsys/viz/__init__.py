@@ -11,6 +11,7 @@ from mlsys.viz.layers import layer_panels, layers_under_roof, shares_by_kind, ti
 from mlsys.viz.layout import layout_strip
 from mlsys.viz.mapping import mapping_landscape, order_counts, words_by_dataflow
 from mlsys.viz.memory import access_energies, bandwidth_by_bytes_in_flight, level_map, ridge_by_year
+from mlsys.viz.mistakes import error_factors
 from mlsys.viz.numerics import bit_fields, padding_steps, sparse_blocks, value_spacing
 from mlsys.viz.roofline import device_map, intensity_by_batch, layer_scatter, roofs
 from mlsys.viz.schedule import live_chart, memory_figure, memory_map, stream_gantt
@@ -41,6 +42,7 @@ __all__ = [
     "dram_rows",
     "energy_per_mac_levels",
     "energy_split",
+    "error_factors",
     "growth_lines",
     "intensity_by_batch",
     "intensity_shift",

@@ -18,8 +18,6 @@ from mlsys.viz.style import COLORS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_HOURS = 365.25 * 24 / 12  # in a month
-
 
 @drawn
 def tornado_bars(
@@ -106,17 +104,17 @@ def rent_or_buy(ax: Axes, answers: Sequence[BreakEven], months: float = 48) -> A
             "rent_or_buy(): `answers` must have at least one, got none. Write e.g. [break_even(device)]"
         )
     at = np.array([0.0, months])
-    thousands = max(float(each.renting_until(Q_(months * _HOURS, "hour")).m_as("USD")) for each in answers) > 20_000
+    thousands = max(float(each.renting_until(Q_(months, "month")).m_as("USD")) for each in answers) > 20_000
     unit = "kUSD" if thousands else "USD"
     shades = [COLORS["BlueLine"], COLORS["GreenLine"], COLORS["VioletLine"], COLORS["RedLine"]]
     for number, each in enumerate(answers):
         color = shades[number % len(shades)]
-        rented = [each.renting_until(Q_(month * _HOURS, "hour")).m_as(unit) for month in at]
-        owned = [each.owning_until(Q_(month * _HOURS, "hour")).m_as(unit) for month in at]
+        rented = [each.renting_until(Q_(float(month), "month")).m_as(unit) for month in at]
+        owned = [each.owning_until(Q_(float(month), "month")).m_as(unit) for month in at]
         used = f"{each.utilisation:.0%} of the time"
         ax.plot(at, rented, color=color, label=f"rent, used {used}")
         ax.plot(at, owned, color=color, linestyle="--", label=f"buy, used {used}")
-        crossing = each.time.m_as("hour") / _HOURS
+        crossing = each.time.m_as("month")
         if math.isfinite(crossing) and crossing <= months:
             ax.plot(crossing, each.renting_until(each.time).m_as(unit), "o", color=color, markeredgecolor="white")
             ax.annotate(
@@ -129,7 +127,7 @@ def rent_or_buy(ax: Axes, answers: Sequence[BreakEven], months: float = 48) -> A
                 color=color,
             )
     ax.set_xlim(0, months)
-    highest = max(float(each.owning_until(Q_(months * _HOURS, "hour")).m_as(unit)) for each in answers)
+    highest = max(float(each.owning_until(Q_(months, "month")).m_as(unit)) for each in answers)
     ax.set_ylim(0, min(ax.get_ylim()[1], 3 * highest))
     ax.set_xlabel("time, months")
     ax.set_ylabel(f"paid so far, {unit}")

@@ -172,7 +172,7 @@ def setup_plot(figsize: tuple[float, float] = (7.0, 4.2)) -> tuple[Figure, Axes,
 
 
 def wants_vectors() -> bool:
-    """Whether each figure of a notebook is kept as PDF beside its PNG (``MLSYS_FIGURES=vector``), as for print."""
+    """Whether each figure of a notebook is kept as SVG and PDF beside its PNG (``MLSYS_FIGURES=vector``)."""
     return os.environ.get("MLSYS_FIGURES") == "vector"
 
 
@@ -184,7 +184,7 @@ def _keep_vectors() -> None:
     if get_ipython() is not None:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 
-        set_matplotlib_formats("png", "pdf")  # type: ignore[no-untyped-call]
+        set_matplotlib_formats("png", "svg", "pdf")  # type: ignore[no-untyped-call]
 
 
 def save_figure(figure: Figure, path: Path, files: Drafts | None = None, *, folders: bool = False) -> Path:

@@ -7,7 +7,7 @@ from urllib.parse import urldefrag, urlsplit
 
 import pytest
 from PIL import Image
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from bookplace import TEST_BOOK
 from pages import ROOT
@@ -240,3 +240,20 @@ def test_in_the_dark_no_picture_is_a_light_box(site: str, context: BrowserContex
         assert shot.getpixel((1, 1)) < 40, "the margin of a picture is as dark as the page"
         assert shot.getextrema()[1] > 150, "and its lines are light"
     page.close()
+
+
+def test_one_switch_shows_the_code_of_a_page(site: str, browser: Browser) -> None:
+    reader = browser.new_context(viewport=DESKTOP)
+    tab = reader.new_page()
+    tab.goto(f"{site}/book/roofline.html", wait_until="load")
+    switch = tab.get_by_role("button", name="Show code", exact=True)
+    claims, lesson = tab.locator("div.cell.tag_hide-cell .cell_input"), tab.locator("div.cell:not([class*=tag_hide])")
+    expect(claims.first).to_be_hidden()
+    expect(lesson.first).to_be_visible()
+    assert tab.locator("details.hide > summary:visible").count() == 0, "no stubs between two paragraphs"
+    switch.press("Enter")
+    expect(switch).to_have_attribute("aria-pressed", "true")
+    expect(claims.first).to_be_visible()
+    tab.goto(f"{site}/book/amdahl.html", wait_until="load")
+    expect(tab.locator("div.cell.tag_hide-cell .cell_input").first).to_be_visible()
+    reader.close()

@@ -20,6 +20,7 @@ EXPECTED = {
     "edge": ["quantization", "quantisation", "sparsity", "pruning", "INT8", "TinyML", "microcontroller", "NPU", "DVFS"],
     "energy": ["TDP", "energy-delay product", "joules", "energy efficiency", "energy per operation"],
     "explain": ["profiling", "MLPerf Tiny"],
+    "fallacies": ["misconceptions", "lock-in"],
     "fusion": ["kernel fusion", "operator fusion", "FlashAttention", "flash attention"],
     "mapping": ["loop nest", "Timeloop", "loop order"],
     "specialisation": ["dark silicon", "Dennard", "Moore's law", "coprocessor"],
@@ -32,6 +33,7 @@ EXPECTED = {
         "memory bandwidth", "MLA",
     ],
     "network": ["ResNet-50", "resnet50", "kernel launch", "launch overhead"],
+    "numbers_everyone_repeats": ["common mistakes"],
     "placement": ["pipeline parallelism"],
     "planning": ["NHWC", "memory planning"],
     "roofline": [

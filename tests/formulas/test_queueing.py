@@ -52,6 +52,8 @@ def test_erlang_c_against_its_published_values_and_its_definition(
     last = traffic**servers / math.factorial(servers) / (1 - load)
     before = sum(traffic**n / math.factorial(n) for n in range(servers))
     assert erlang_c(servers, load).magnitude == pytest.approx(last / (before + last), rel=1e-12)
+    together = erlang_c(np.array([servers, 3 * servers]), load).magnitude  # each stops at its own count
+    assert together.tolist() == [erlang_c(each, load).magnitude for each in (servers, 3 * servers)]
 
 
 def test_one_server_of_mmc_is_mm1_and_a_thousand_do_not_overflow() -> None:

@@ -119,6 +119,16 @@ def test_systems_of_a_user_are_read_from_a_file(tmp_path: Path) -> None:
     assert "from Mine.yaml" in mine.scale_out._taper.facts[0].source  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(("alias", "owner"), [("DGX_A100", "DGX_A100"), ("H100", "H100_SXM")])
+def test_a_first_load_refuses_names_of_other_systems_and_devices(alias: str, owner: str, tmp_path: Path) -> None:
+    path = tmp_path / "Mine.yaml"
+    path.write_text(GOOD.replace("id: DGX_H100", "id: Mine").replace("[HGX_H100]", f"[{alias}]"), "utf-8")
+    catalogue = SystemCatalogue(FILES[0].parent)
+    with pytest.raises(DeviceFileError, match=f"'{alias}' is already a name of {owner}"):
+        catalogue.load(path)
+    assert "Mine" not in catalogue
+
+
 def test_check_takes_system_files_and_a_folder_of_a_user_may_hold_both(tmp_path: Path) -> None:
     path = tmp_path / "Mine.yaml"
     path.write_text(GOOD.replace("id: DGX_H100", "id: Mine").replace("[HGX_H100]", "[Mine_too]"), "utf-8")

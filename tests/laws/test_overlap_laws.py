@@ -67,6 +67,10 @@ def test_pageable_memory_and_one_buffer_hide_nothing() -> None:
 def test_nothing_is_copied_where_memory_is_shared() -> None:
     result = overlapped_steps("Jetson_AGX_Orin_alone", Q_(1, "GB"), Q_(20, "ms"), steps=5)
     assert result.time.m_as("ms") == pytest.approx(100)
+    pageable = overlapped_steps("Jetson_AGX_Orin_alone", Q_(1, "GB"), Q_(20, "ms"), steps=5, memory="pageable")
+    assert pageable.time == result.time and pageable.assumptions == result.assumptions
+    with pytest.raises(ArgumentError, match="share the memory"):
+        overlapped_steps("Jetson_AGX_Orin_alone", Q_(1, "GB"), Q_(0, "s"))
 
 
 def test_bad_arguments_are_refused() -> None:

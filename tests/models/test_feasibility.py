@@ -66,11 +66,12 @@ def test_one_more_token_or_sequence_flips_each_check(verdict: Feasibility, name:
         assert not feasible("H100", workload(*more), limit).check(name).passes
 
 
-def test_the_verdict_is_that_of_all_checks_in_any_order(verdict: Feasibility) -> None:
-    assert verdict.feasible is all(check.passes for check in reversed(verdict.checks))
-    assert verdict.first == min(
-        (check for check in verdict.checks if check.largest_sequence is not None), key=lambda one: one.largest_sequence
-    )
+def test_one_token_beyond_the_first_limit_fails_that_check_alone(verdict: Feasibility) -> None:
+    assert verdict.feasible and verdict.first is not None
+    most = verdict.first.largest_sequence
+    assert most is not None
+    longer = feasible("H100", workload(most + 1), LIMITS)
+    assert not longer.feasible and [check.name for check in longer.failed] == [verdict.first.name]
     assert verdict.record()["first"] == verdict.first.name
     assert {"H100_SXM/memory/HBM/capacity", "H100_SXM/memory/HBM/bandwidth"} <= {fact.name for fact in verdict.facts}
     assert "With longer sequences" in verdict.explain()
@@ -114,5 +115,11 @@ def test_what_does_not_go_together_is_refused() -> None:
         feasible("A100", LanguageWorkload(LLAMA_70B, sequence=10, layout=Layout(tp=2)))
     with pytest.raises(ArgumentError, match="no rent of"):
         feasible("JetsonOrin", workload(100), "cost<1 USD")
+    with pytest.raises(ArgumentError, match="the layout .one chip. sets"):
+        feasible("A100", workload(100), "TPOT<1 s, chips<4")
+    with pytest.raises(ArgumentError, match="`rent` is for a limit on cost"):
+        feasible("A100", workload(100), rent=Q_(2, "USD/hour"))
+    with pytest.raises(ArgumentError, match="without context parallelism"):
+        feasible("DGX_H100", LanguageWorkload(LLAMA_70B, sequence=10, layout=Layout(tp=4, cp=2)))
     with pytest.raises(ArgumentError, match="`sequence` must be a whole number"):
         LanguageWorkload(LLAMA_70B, sequence=0)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from mlsys.models.inference.pareto import choices, pareto_front
 from mlsys.models.inference.passes import timer_of
 from mlsys.models.inference.phases import InferenceModel, busiest, expert_load
 from mlsys.models.inference.shard import shard_of, stage_weights
+from mlsys.provenance import perturbed, recording
 from mlsys.workloads.transformer_config import read_config
 from mlsys.workloads.zoo import language_model
 from sampled import drawn
@@ -52,6 +54,33 @@ def test_size_of_one_chip_agrees_with_analyze_by_name(name: str) -> None:
     assert sizing.tpot_seconds == pytest.approx(step.time.m_as("s"), rel=1e-9)
     prompt = language_model(name).prefill(1, 1024, "fp16", causal=True, last_logits=True)
     assert sizing.ttft_seconds == pytest.approx(mlsys.analyze("MI300X", prompt).time.m_as("s"), rel=1e-9)
+
+
+H100_BANDWIDTH = "H100_SXM/memory/HBM/bandwidth"
+
+
+@pytest.mark.parametrize("first", [0.5, 1.0, 2.0])
+def test_a_model_answers_under_the_what_ifs_of_each_call(first: float) -> None:
+    """The opinion is ``mlsys.analyze``, asked anew; a step of so few sequences takes what its bytes do."""
+    chip, model = Hardware.Cloud.H100, language_model("llama-3-8b")
+    step, kept = model.decode(4, 1500, "fp16"), inference("llama-3-8b", Layout())
+    least = {}
+    for factor in (first, 1.0, 2.0, 0.5):
+        with perturbed(H100_BANDWIDTH, factor):
+            answer, own = mlsys.analyze(chip, step), timer_of(chip, step, "fp16").time(step, 4)
+            assert (own.seconds, own.bound) == pytest.approx((answer.time.m_as("s"), answer.bound.m_as("s")), rel=1e-9)
+            least[factor] = kept.decode_step(4, 1500).bound
+    assert least[0.5] == pytest.approx(2 * least[1.0]) and least[2.0] == pytest.approx(least[1.0] / 2)
+
+
+def test_a_second_call_rests_on_the_same_facts() -> None:
+    model = inference("llama-3-8b", Layout(tp=2))
+    seen = []
+    for _ in range(2):
+        with recording() as facts:
+            model.decode_step(4, 1500)
+        seen.append(set(facts))
+    assert H100_BANDWIDTH in seen[0] and seen[0] == seen[1]
 
 
 # --- memory --------------------------------------------------------------------------------------
@@ -166,7 +195,7 @@ def test_chunks_of_a_prompt_cost_as_much_as_all_of_them() -> None:
     model = replace(inference("llama-3-8b", Layout()), chunk=1024)
     every = sum(model._chunk(1024, end, end == 16 * 1024).seconds for end in range(1024, 16 * 1024 + 1, 1024))
     assert model.prefill(16 * 1024).seconds == pytest.approx(every, rel=0.01)
-    whole = replace(model, chunk=16 * 1024, _passes={}).prefill(16 * 1024)
+    whole = replace(model, chunk=16 * 1024).prefill(16 * 1024)
     assert model.prefill(16 * 1024).seconds > whole.seconds  # weights are read for each chunk
 
 
@@ -239,6 +268,21 @@ def test_a_torus_has_only_some_slices() -> None:
     assert [joins(systems["TPUv5e_pod"], Layout(tp=size)) for size in (8, 17)] == [True, False]
     with pytest.raises(ArgumentError):
         mlsys.size("llama-3-8b", "DGX_H100", replicas=9)
+
+
+@pytest.mark.parametrize("on", [None, "DGX_H100"])
+def test_layouts_that_are_not_modelled_or_make_no_sense_are_refused(on: str | None) -> None:
+    with pytest.raises(ArgumentError, match="without context parallelism"):
+        mlsys.size("llama-3-8b", on, layout=Layout(tp=2, cp=2))
+    with pytest.raises(ArgumentError, match="`tp` must be a whole number"):
+        mlsys.size("llama-3-8b", on, tp=0, pp=1, ep=1)
+
+
+@pytest.mark.parametrize("given", [{"nodes": 2}, {"grid": "France"}, {"precision": "fp8"}, {"phase": "decode"}])
+def test_what_needs_a_system_is_refused_without_one(given: dict[str, Any]) -> None:
+    (name,) = given
+    with pytest.raises(ArgumentError, match=f"`{name}` needs a system"):
+        mlsys.size("llama-3-8b", **given)
 
 
 # Output tokens per second of an instance whose queue never empties, FP8 weights and cache: TensorRT-LLM 1.0,

@@ -4,12 +4,21 @@ import statistics
 
 import pytest
 
+import mlsys
 from mlsys import Hardware
 from mlsys._facts import dated
 from mlsys._facts.make import fact
 from mlsys.errors import ArgumentError, UnknownNameError, UnrecordedError
 from mlsys.hardware import systems
-from mlsys.models.cost import electricity_price, power_usage_effectiveness, purchase_price, rent
+from mlsys.models.cost import (
+    break_even,
+    cost_of_run,
+    electricity_price,
+    power_usage_effectiveness,
+    purchase_price,
+    rent,
+    total_cost_of_ownership,
+)
 from mlsys.models.grid import grid_intensity
 from mlsys.provenance import perturbed, recording
 from mlsys.units import Q_
@@ -109,6 +118,22 @@ def test_what_is_not_recorded_is_said_in_one_line() -> None:
         electricity_price("Virgina")
     with pytest.raises(UnknownNameError, match="`of` must be one of average"):
         power_usage_effectiveness("best")  # type: ignore[arg-type]
+
+
+def test_a_choice_of_recorded_prices_is_not_ignored_beside_a_given_price() -> None:
+    a100, hourly, whole = Hardware.Cloud.A100, Q_(2, "USD/hour"), Q_(15_000, "USD")
+    refused = (
+        ("`provider`", lambda: mlsys.cost(a100, rent=hourly, provider="AWS")),
+        ("`commitment`", lambda: mlsys.cost(a100, rent=hourly, commitment="1-year")),
+        ("`provider`", lambda: cost_of_run(Q_(1, "hour"), rent=rent(a100), provider="AWS")),
+        ("`year`", lambda: cost_of_run(Q_(1, "hour"), rent=hourly, year=2023)),
+        ("`year`", lambda: total_cost_of_ownership(a100, price=whole, year=2023)),
+        ("`year`", lambda: break_even(a100, price=whole, rent=hourly, year=2023)),
+    )
+    for name, call in refused:
+        with pytest.raises(ArgumentError, match=f"give either .* or {name}, not both"):
+            call()
+    assert break_even(a100, rent=hourly, year=2023).price.m == purchase_price(a100, 2023).amount.m
 
 
 def test_grids_are_found_by_name_and_code_and_agree_with_a_second_copy() -> None:

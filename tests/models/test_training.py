@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from mlsys import formulas
+from mlsys import formulas, train
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.hardware import systems
 from mlsys.mapping.parallel import Layout
@@ -12,6 +12,7 @@ from mlsys.models.training import TrainingStep, layer_activations, recipe, stage
 from mlsys.models.training.layers import Tokens, products
 from mlsys.models.training.memory import Shards
 from mlsys.models.training.network import group
+from mlsys.models.training.search import rank_layouts
 from mlsys.provenance import perturbed
 from mlsys.units import Q_
 from mlsys.workloads.zoo import language_model
@@ -185,6 +186,34 @@ def test_a_ring_over_nodes_uses_the_cards_of_all_its_chips() -> None:
     assert many.gather(gigabyte) < lone.gather(gigabyte)
     assert lone.gather(gigabyte) == pytest.approx(3 / 4 * gigabyte / (0.8 * 50e9), rel=0.01)
     assert many.gather(gigabyte) == pytest.approx(31 / 32 * gigabyte / (0.8 * 400e9), rel=0.01)
+
+
+@pytest.mark.parametrize("chips", [2, 4, 8])
+def test_chips_of_a_mesh_have_one_link_for_each_other(chips: int) -> None:
+    """Eight MI300X have seven links of 64 GB/s each: a pair uses one of them, and so does a message."""
+    some = group(systems["MI300X_platform"], chips, 1)
+    assert some.gather(1e9) == pytest.approx((chips - 1) / chips * 1e9 / (0.8 * 64e9 * (chips - 1)), rel=0.01)
+    assert some.send(1e9) == pytest.approx(1e9 / (0.8 * 64e9), rel=0.01)
+
+
+def test_a_last_stage_may_hold_the_classifier_alone() -> None:
+    """The 32 layers with embedding and classifier make 34 stages; the last has no layer, and logits make it fullest."""
+    memory = step(Layout(pp=34), recompute="full", zero=3).memory
+    assert memory["weights"].m_as("byte") == pytest.approx(2 * LLAMA.vocabulary * LLAMA.hidden)
+    assert memory["activations"].magnitude == memory["buffers"].magnitude == 0
+
+
+@pytest.mark.parametrize("chunks", [2, 8])
+def test_a_ranking_leaves_out_stages_without_layers(chunks: int) -> None:
+    steps = rank_layouts(systems["DGX_H100"].with_nodes(8), LLAMA, batch=512, fixed={"tp": 1}, options={
+        "schedule": "interleaved", "chunks": chunks, "micro_batch": 1, "recompute": "none", "zero": 1,
+    })  # fmt: skip
+    assert {each.layout.pp for each in steps} == {pp for pp in (1, 2, 4, 8, 16, 32) if pp * chunks <= 32}
+
+
+def test_a_rent_without_tokens_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="`rent`.*tokens=1e12"):
+        train("gpt2", "A100", rent=Q_(2, "USD/hour"))
 
 
 def test_stages_hold_all_layers_and_differ_by_one() -> None:

@@ -53,6 +53,9 @@ class RandomNetwork:
         Multiply-accumulates at a batch and a length, by hand.
     more_in_onnx
         Bytes that only the ONNX graph moves, less those that only PyTorch moves, at a batch and a length, by cause.
+    merged_when_free
+        Bytes of tensors that the exporter merges at a batch where the sizes are free, and keeps apart where they are
+        fixed.
     """
 
     label: str
@@ -63,6 +66,7 @@ class RandomNetwork:
     length: str | None
     macs: Callable[[int, int], int]
     more_in_onnx: Callable[[int, int], dict[str, int]]
+    merged_when_free: Callable[[int], int] = lambda batch: 0
 
     def __repr__(self) -> str:
         return f"{self.label}: {self.module}"
@@ -203,6 +207,8 @@ def recurrences(draw: st.DrawFn) -> RandomNetwork:
         "sequence",
         lambda batch, steps: batch * steps * matrices,
         more,
+        # One tensor of zeros is the hidden state and the cell of an LSTM of one layer; a read operand counts once.
+        lambda batch: (states == 2 and layers == 1) * ways * batch * hidden * _WIDTH,
     )
 
 

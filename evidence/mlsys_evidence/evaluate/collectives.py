@@ -1,10 +1,12 @@
-"""Collectives: what NCCL was measured to take, beside what the model of it predicts."""
+"""Collectives: measured times of NCCL beside the predictions of its model."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import cast
 
+from mlsys.choices import Collective
 from mlsys.hardware import systems
 from mlsys.inputs import csv_records
 from mlsys.models.collectives import collective_candidates
@@ -64,9 +66,10 @@ def rows() -> Iterator[Measured]:
         system, chips, size = systems[row["system"]], int(row["chips"]), float(row["size_bytes"])
         if chips > system.chips_per_node:
             system = system.with_nodes(chips // system.chips_per_node)
-        best = collective_candidates(system, row["operation"], size, chips)[0]  # type: ignore[arg-type]
+        operation = cast(Collective, row["operation"])
+        best = collective_candidates(system, operation, size, chips)[0]
         yield Measured(
-            row["operation"], row["system"], chips, size, float(row["microseconds"]) * 1e-6, best.seconds,
+            operation, row["system"], chips, size, float(row["microseconds"]) * 1e-6, best.seconds,
             row["source"], row["licence"], row["note"],
         )  # fmt: skip
 

@@ -18,9 +18,10 @@ from mlsys.provenance import remembered, traced
 from mlsys.tables import Table, tabled
 from mlsys_evidence.evaluate.operators import OPERATORS, operators_left_out
 from mlsys_evidence.evaluate.published import PREDICTORS, WHOLE, published_predictions
-from mlsys_evidence.evaluate.report import Prediction, validate
+from mlsys_evidence.evaluate.report import validate
 from mlsys_evidence.fit.refit import held_out_predictions, parameters_alone
 from mlsys_evidence.rows import typed
+from mlsys_evidence.typed_rows import TypedRow
 
 _SOURCE = "sitar-lab/NeuSight"
 ALL, NEW, NEW_GPU = "all", "new to NeuSight", "GPU new to both"
@@ -30,26 +31,26 @@ _WHICH = {ALL: "all", NEW: "new to it", NEW_GPU: "new GPU"}
 _NETWORKS = ("network, forward", "network, forward, compiled", "training step", "training step on four GPUs")
 # Columns of the tables: who is compared first, in sight where a page is narrow.
 _SHOWN = {OURS: "ours", "neusight": "NeuSight", "roofline": "roofline", "li": "Li et al.", "habitat": "Habitat"}
-# Single operators of the test set, by words in what the rows call them.
+# Single operators of the test set: operations of their typed rows, and whether a call has a batch of products.
 _SINGLES = (
-    ("batched product", "GEMM (batched)"),
-    ("product of a layer", "GEMM"),
-    ("layer normalisation", "layernorm"),
-    ("element-wise", "(elementwise)"),
+    ("batched product", {"product"}, True),
+    ("product of a layer", {"product"}, False),
+    ("layer normalisation", {"layer norm"}, False),
+    ("element-wise", {"gelu", "relu", "tanh"}, False),
 )
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How far each predictor is off on the same rows, as a part of the measured time.
+    """Errors of each predictor on the same rows, relative to the measured time.
 
     Attributes
     ----------
     work, group
-        What is predicted; and whether of all networks and GPUs, of those that NeuSight calls out of distribution, or of
+        Kind of work; and the group of rows: all networks and GPUs, those that NeuSight calls out of distribution, or
         the GPUs that neither it nor our fit has seen.
     rows
-        How many.
+        Number of rows.
     mean, median
         Error of each predictor, the others' as published, ours of fits that never saw the machine; NaN where one of the
         rows has no prediction.
@@ -64,7 +65,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Single:
-    """Single operators: how far our lower bound, and our estimate with the machine unseen, are off in the mean."""
+    """Mean errors on single operators, of our lower bound and of our estimate with the machine held out."""
 
     work: str
     rows: int
@@ -79,7 +80,7 @@ def _work(row: Row) -> str:
 
 
 def _groups(new_to: Iterable[str]) -> dict[str, NDArray[np.bool_]]:
-    """Return which of some rows each group has; of groups with the same rows the narrowest."""
+    """Return a mask of rows for each group; of groups with the same rows, only the narrowest."""
     new = np.array(list(new_to))
     chosen = {ALL: np.full(len(new), True), NEW: new != "", NEW_GPU: np.char.find(new, "GPU") >= 0}
     narrowest = {here.tobytes(): name for name, here in chosen.items() if here.any()}
@@ -101,7 +102,7 @@ def comparisons() -> tuple[Comparison, ...]:
     >>> networks.rows, networks.median["neusight"] < networks.median["roofline"]
     (44, True)
     """
-    unseen = {each.row.id: each for each in held_out_predictions("device") if each.row.source == _SOURCE}
+    unseen = {each.row.id: each for each in held_out_predictions("device")}
     plain, operators = parameters_alone(), operators_left_out()
     errors_by_work: dict[str, list[tuple[str, tuple[float, ...]]]] = {}
     for each in published_predictions():
@@ -125,8 +126,8 @@ def comparisons() -> tuple[Comparison, ...]:
     return tuple(compared)
 
 
-def _is(each: Prediction, words: str) -> bool:
-    return each.row.workload == words if words == "GEMM" else words in each.row.workload
+def _is(row: TypedRow, operations: set[str], batched: bool) -> bool:
+    return row.operation in operations and row.has("batched") == batched
 
 
 @remembered
@@ -142,8 +143,8 @@ def single_operators() -> tuple[Single, ...]:
     unseen = [each for each in held_out_predictions("device") if each.row.source == _SOURCE]
     bounds = {each.row.id: each.bound for each in validate([each.row for each in unseen]).predictions}
     singles = []
-    for work, words in _SINGLES:
-        chosen = [each for each in unseen if _is(each, words)]
+    for work, operations, batched in _SINGLES:
+        chosen = [each for each in unseen if _is(typed(each.row), operations, batched)]
         measured = np.array([each.case.seconds for each in chosen if each.case])
         ours = np.abs(np.array([each.seconds for each in chosen]) / measured - 1)
         plain = np.abs(np.array([bounds[each.row.id] for each in chosen]) / measured - 1)
@@ -152,7 +153,7 @@ def single_operators() -> tuple[Single, ...]:
 
 
 def _percent(error: float) -> str:
-    """Return an error in %, without its sign: what is off by a factor needs no tenths."""
+    """Return an error in %, without its sign; errors above 100 % are rounded to whole percent."""
     return f"{100 * error:,.1f}" if error < 1 else f"{100 * error:,.0f}"
 
 

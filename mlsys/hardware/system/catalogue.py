@@ -92,9 +92,14 @@ class SystemCatalogue:
             If the file has faults (all are listed), or its id or an alias belongs to another system or device.
         """
         loaded = load_system(path, owner=f"from {Path(path).name}, a catalogue of the reader")
-        for each in self if self._files is not None else ():
-            if each.id != loaded.id and {loaded.id, *loaded.aliases} & {each.id, *each.aliases}:
-                raise DeviceFileError(f"{path}: a name of {loaded.id!r} is already one of {each.id}. Choose another")
+        names = {loaded.id, *loaded.aliases}
+        taken = {spelling: device for spelling, device in Hardware.spellings() if spelling in names}
+        for each in self:
+            if each.id != loaded.id:
+                taken |= dict.fromkeys(names & {each.id, *each.aliases}, each.id)
+        if taken:
+            name, other = min(taken.items())
+            raise DeviceFileError(f"{path}: {name!r} is already a name of {other}. Choose another name")
         self._loaded[loaded.id] = loaded
         return loaded
 

@@ -12,9 +12,9 @@ from mlsys.frozen import FrozenDict
 from mlsys.hardware.catalogue import Hardware
 from mlsys.hardware.consistency import check_date, check_whole
 from mlsys.hardware.document import Document, Place
-from mlsys.hardware.loader import checked_value, fields_with_source, schema_faults
+from mlsys.hardware.fields import checked_value, fields_with_source, recorded, unknown_source_faults
+from mlsys.hardware.loader import schema_faults
 from mlsys.hardware.system.model import Link, System
-from mlsys.provenance import Fact
 from mlsys.units import Quantity
 
 _LINKS = ("scale_up", "scale_out", "host", "between_hosts")
@@ -78,14 +78,10 @@ def _reference_faults(data: Any) -> list[tuple[Place, str]]:
     """Return a fault for each reference to something that does not exist, and for values that contradict each other."""
     if not isinstance(data, dict) or not isinstance(data.get("sources"), dict):
         return []
-    faults: list[tuple[Place, str]] = []
     sources = data["sources"]
-    for where, field in fields_with_source(data, ()):
-        if field["source"] not in sources:
-            known = ", ".join(sources)
-            faults.append(((*where, "source"), f"{field['source']!r} is not among this file's sources: {known}"))
-            continue
-        source = sources[field["source"]]
+    faults = unknown_source_faults(data, sources)
+    for where, field in fields_with_source(data):
+        source = sources.get(field["source"])
         grade = field.get("confidence", source.get("confidence") if isinstance(source, dict) else None)
         if grade == "assumed" and not field.get("uncertainty"):
             text = "an assumed value needs a range: add `uncertainty: 0.1`, in the unit of the value"
@@ -139,22 +135,7 @@ def _count(data: dict[str, Any], name: str) -> int:
 
 def _build(data: dict[str, Any], owner: str) -> System:
     def fact(*keys: str, meaning: str) -> Quantity | None:
-        field: Any = data
-        for key in keys:
-            field = (field or {}).get(key)
-        if field is None:
-            return None
-        source = data["sources"][field["source"]]
-        quantity = amount(field["value"], field["value"].strip().partition(" ")[2].strip())
-        quantity._origin = Fact(
-            name="/".join((data["id"], *keys)),
-            meaning=field.get("meaning", meaning) + (f" ({field['note']})" if "note" in field else ""),
-            source=f"{source['title']} [{owner}]" if owner else source["title"],
-            date=source["date"],
-            uncertainty=field.get("uncertainty"),
-            confidence=field.get("confidence", source["confidence"]),
-        )
-        return quantity
+        return recorded(data, keys, meaning, owner)
 
     device = Hardware[data["device"]]
     links = {name: _link(name, data, device.links, fact) for name in _LINKS}

@@ -6,6 +6,7 @@ from typing import Any, get_args
 from mlsys.choices import Collective, CollectiveAlgorithm, CollectiveLibrary
 from mlsys.errors import ArgumentError, did_you_mean
 from mlsys.faults import short
+from mlsys.formulas import all_gather_traffic_factor, all_reduce_traffic_factor
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.hardware.system import System, as_system
@@ -25,18 +26,18 @@ WITHIN = (0.92, 1.6)
 
 @dataclass(frozen=True)
 class CollectiveResult:
-    """What a collective operation takes.
+    """Time and bandwidths of a collective operation.
 
     Attributes
     ----------
     system, operation, size, chips, nodes
-        What was asked; ``size`` in bytes, that of the whole array in an all-gather and a reduce-scatter.
+        The arguments of the call; ``size`` in bytes, that of the whole array in an all-gather and a reduce-scatter.
     library
         ``"nccl"`` for its protocols as they run, ``"ideal"`` for a closed form at the full rate of the links.
     algorithm, protocol
-        The fastest, or the one that was asked for.
+        The fastest, or the algorithm given.
     time
-        s.
+        Time of the operation, s.
     bound_by
         ``"latency"``, or the link that bounds the transfer: ``"scale_up"`` or ``"scale_out"``.
     parts
@@ -104,7 +105,7 @@ class CollectiveResult:
     def record(self) -> dict[str, Any]:
         """Return the result as plain data, for JSON."""
         low, high = self.range
-        told = {
+        plain = {
             "model": "collective",
             "system": self.system,
             "operation": self.operation,
@@ -125,7 +126,7 @@ class CollectiveResult:
             "assumptions": list(self.assumptions),
             "facts": [fact.name for fact in self.facts],
         }
-        return with_units(told)
+        return with_units(plain)
 
     def table(self) -> Table:
         """Return a table of the algorithms, fastest first."""
@@ -174,9 +175,10 @@ def traffic_factor(operation: Collective, ranks: int) -> float:
     (1.75, 0.875, 1.0)
     """
     ranks = checked_count("traffic_factor", "ranks", ranks)
-    if operation == "all-reduce":
-        return 2 * (ranks - 1) / ranks
-    return 1.0 if operation in ("broadcast", "send-recv") else (ranks - 1) / ranks
+    if operation in ("broadcast", "send-recv"):
+        return 1.0
+    formula = all_reduce_traffic_factor if operation == "all-reduce" else all_gather_traffic_factor
+    return float(formula.bare(ranks))
 
 
 def default_library(system: System) -> CollectiveLibrary:

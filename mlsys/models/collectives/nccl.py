@@ -26,6 +26,10 @@ _HOPS = {
     "pcie": {"tree": (1.0, 1.9, 4.0), "ring": (1.0, 2.5, 5.7)},
     "network": {"tree": (5.0, 8.5, 14.0), "ring": (2.7, 4.0, 14.0)},
 }
+# Bandwidth by protocol over that of Simple: the payload of LL128's lines, and NCCL's factors for trees: all protocols,
+# LL128 inside one node, and how many times slower LL is.
+_LL128_PAYLOAD = 120 / 128
+_TREE_RATE, _TREE_LL128_RATE, _TREE_LL_SLOWDOWN = 0.92, 7 / 9, 3.8
 # What posting to the network costs a ring at each of its steps, three times in Simple (NCCL's figure for AMD's CPUs).
 _POST = 2.0
 _NVLS_HOP, _NVLS_TREE_NETWORK_HOP = 25.0, 20.9
@@ -147,8 +151,8 @@ def _start(generation: Generation, algorithm: str, protocol: Protocol) -> float:
 def _ring(operation: Collective, size: float, group: Group, generation: Generation, protocol: Protocol) -> Candidate:
     """Return a ring: in each node one for each network port, so that all ports carry."""
     ranks, nodes = group.ranks, group.nodes
-    steps = {"all-reduce": 2 * (ranks - 1), "broadcast": ranks - 1}.get(operation, ranks - 1)
-    crossings = {"all-reduce": 2 * (nodes - 1)}.get(operation, nodes - 1)
+    phases = 2 if operation == "all-reduce" else 1
+    steps, crossings = phases * (ranks - 1), phases * (nodes - 1)
     inside = _wire(group, generation) if group.per_node > 1 else float("inf")
     between = group.per_node * group.out_bandwidth * NETWORK_WIRE if nodes > 1 else float("inf")
     rate = min(inside, between)
@@ -156,8 +160,8 @@ def _ring(operation: Collective, size: float, group: Group, generation: Generati
     if protocol == "LL":
         rate = min(rate / 2, cap)
     elif protocol == "LL128":
-        rate *= 120 / 128
-    sent = {"all-reduce": 2 * (ranks - 1) / ranks, "broadcast": 1.0}.get(operation, (ranks - 1) / ranks) * size
+        rate *= _LL128_PAYLOAD
+    sent = size if operation == "broadcast" else phases * (ranks - 1) / ranks * size
     own = 0.0 if operation == "broadcast" else size / ranks
     copied = own / (generation.channels * COPY_PER_CHANNEL)
     filled = min(generation.channels * SLICE, size / (2 * ranks)) / rate if protocol == "Simple" else 0.0
@@ -176,14 +180,13 @@ def _tree(size: float, group: Group, generation: Generation, protocol: Protocol)
     """Return NCCL's tree: a chain inside each node, a double binary tree between nodes."""
     # Each node sends the array up and down once; in a tree of more than two nodes also to a second child.
     children = 1.0 if group.nodes <= 2 else 2.0
-    inside = _wire(group, generation) * 0.92 / 2 if group.per_node > 1 else float("inf")
+    inside = _wire(group, generation) * _TREE_RATE / 2 if group.per_node > 1 else float("inf")
     between = group.per_node * group.out_bandwidth * NETWORK_WIRE / children if group.nodes > 1 else float("inf")
     rate = min(inside, between)
     if protocol == "LL":
-        rate /= 3.8 / 2
-        rate = min(rate, generation.low_latency_cap / 2)
+        rate = min(rate / (_TREE_LL_SLOWDOWN / 2), generation.low_latency_cap / 2)
     elif protocol == "LL128":
-        rate *= 7 / 9 if group.nodes == 1 else 120 / 128
+        rate *= _TREE_LL128_RATE if group.nodes == 1 else _LL128_PAYLOAD
     rate *= _correction(protocol, size)
     depth = (group.nodes - 1).bit_length()
     latency = _start(generation, "tree", protocol)

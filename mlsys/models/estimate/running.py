@@ -172,7 +172,7 @@ def kernels_run(network: Network, running: Running, fmt: Format | None = None) -
 
 
 def heads_together(ran: Ran, network: Network) -> Work:
-    """Return the kernels of a network, those of decoding with the heads that share a key as rows of one product.
+    """Return the kernels of a network, with the query heads that share a key as rows of one product in decoding.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def heads_together(ran: Ran, network: Network) -> Work:
     [4.0, 2048.0, 128.0, 128.0]
     """
     work = ran.work
-    groups = np.array([_group(operator) for operator in network.distinct], dtype=float)[ran.owner]
+    groups = np.array([_queries_per_key(operator) for operator in network.distinct], dtype=float)[ran.owner]
     here = (groups > 1) & (work["kind"] == MATMUL) & (work["m"] == 1)
     if not here.any():
         return work
@@ -191,8 +191,8 @@ def heads_together(ran: Ran, network: Network) -> Work:
     return work.changed(m=work["m"] * rows, batch=work["batch"] / rows)
 
 
-def _group(operator: Operator) -> float:
-    """Return how many heads of queries share a key in a step of decoding; 1 of other operators."""
+def _queries_per_key(operator: Operator) -> float:
+    """Return the number of query heads that share a key-value head of attention; 1 for other operators."""
     if operator.kind != "attention" or "kv_heads" not in operator.shape:
         return 1.0
     return operator.shape["heads"] / operator.shape["kv_heads"]

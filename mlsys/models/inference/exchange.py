@@ -1,4 +1,4 @@
-"""What a message among chips of a system takes: the one door of the models of inference to its links."""
+"""Time of messages among the chips of a system, as models of inference use them."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mlsys.amounts import amount, parsed_number
@@ -10,15 +11,16 @@ from mlsys.errors import ArgumentError, did_you_mean
 from mlsys.faults import short
 from mlsys.units import Quantity
 
-# By name, the unit of the limit and whether a value must stay below it.
-_LIMITS = {
+Known = Mapping[str, tuple[str, bool]]
+"""By name of a limit, its unit and whether a value must stay below it."""
+_LIMITS: Known = {
     "TTFT": ("s", True),
     "TPOT": ("s", True),
     "cost": ("USD", True),
     "chips": ("", True),
     "rate": ("1/s", False),
 }
-_PART = re.compile(r"\s*([A-Za-z]+)\s*(<=|>=|<|>|=)\s*(.+?)\s*")
+_PART = re.compile(r"\s*([A-Za-z][A-Za-z0-9]*)\s*(<=|>=|<|>|=)\s*(.+?)\s*")
 _APART = re.compile(r"^([0-9.eE+-]*[0-9.])([A-Za-zµ].*)$")  # a unit that stands right behind its number
 _EXAMPLE = "Write e.g. 'TPOT<30 ms, TTFT<1 s'"
 
@@ -65,40 +67,67 @@ class Limits:
         Raises
         ------
         ArgumentError
-            If a part is no limit, stands there twice, or is not above zero.
+            If a part is no limit, is given twice, or is not above zero.
         """
-        if not isinstance(text, str) or not text.strip():
-            raise ArgumentError(f"{where} must name what is to be met, got {short(text)}. {_EXAMPLE}")
-        found: dict[str, float] = {}
-        for part in text.split(","):
-            match = _PART.fullmatch(part)
-            if match is None:
-                raise ArgumentError(f"{where}: {short(part.strip())} is no limit. {_EXAMPLE}")
-            name, sign, value = match.groups()
-            known = next((each for each in _LIMITS if each.lower() == name.lower()), None)
-            if known is None:
-                hint = did_you_mean(name, _LIMITS)
-                raise ArgumentError(f"{where}: no limit is called {short(name)}. Known: {', '.join(_LIMITS)}.{hint}")
-            unit, below = _LIMITS[known]
-            if sign[0] != ("<" if below else ">"):
-                raise ArgumentError(f"{where}: {known} takes {'<' if below else '>'}, got {short(part.strip())}")
-            try:
-                stated = request_rate(value) if unit == "1/s" else amount(_APART.sub(r"\1 \2", value), unit)
-                number = float(stated.m_as(unit))
-            except ValueError as error:
-                raise ArgumentError(f"{where}: {known}: {error}") from error
-            if not number > 0:
-                raise ArgumentError(f"{where}: {known} must be above zero, got {value}")
-            if known.lower() in found:
-                raise ArgumentError(f"{where}: {known} is given twice. Give it once")
-            found[known.lower()] = number
-        return cls(**found)
+        return cls(**parsed_limits(text, where, _LIMITS, _EXAMPLE))
 
     @property
     def step(self) -> float | None:
         """Most seconds between tokens, by ``tpot`` and ``rate``."""
         both = [each for each in (self.tpot, None if self.rate is None else 1 / self.rate) if each is not None]
         return min(both, default=None)
+
+
+def parsed_limits(text: str, where: str, known: Known, example: str) -> dict[str, float]:
+    """Return the limits that a text states, with commas between them, by lower-case name and in their unit.
+
+    Parameters
+    ----------
+    text
+        The limits, such as ``"TPOT<30 ms, TTFT<1 s"``.
+    where
+        How an error writes the name of the argument.
+    known
+        By name, the unit of the limit and whether a value must stay below it.
+    example
+        What an error asks for.
+
+    Raises
+    ------
+    ArgumentError
+        If a part is no limit, is given twice, or is not above zero.
+
+    Examples
+    --------
+    >>> parsed_limits("E2E<2 s", "`slo`", {"E2E": ("s", True)}, "Write e.g. 'E2E<5 s'")
+    {'e2e': 2.0}
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise ArgumentError(f"{where} must name what is to be met, got {short(text)}. {example}")
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        match = _PART.fullmatch(part)
+        if match is None:
+            raise ArgumentError(f"{where}: {short(part.strip())} is no limit. {example}")
+        name, sign, value = match.groups()
+        limit = next((each for each in known if each.lower() == name.lower()), None)
+        if limit is None:
+            hint = did_you_mean(name, known)
+            raise ArgumentError(f"{where}: no limit is called {short(name)}. Known: {', '.join(known)}.{hint}")
+        unit, below = known[limit]
+        if sign[0] != ("<" if below else ">"):
+            raise ArgumentError(f"{where}: {limit} takes {'<' if below else '>'}, got {short(part.strip())}")
+        try:
+            stated = request_rate(value) if unit == "1/s" else amount(_APART.sub(r"\1 \2", value), unit)
+            number = float(stated.m_as(unit))
+        except ValueError as error:
+            raise ArgumentError(f"{where}: {limit}: {error}") from error
+        if not number > 0:
+            raise ArgumentError(f"{where}: {limit} must be above zero, got {value}")
+        if limit.lower() in found:
+            raise ArgumentError(f"{where}: {limit} is given twice. Give it once")
+        found[limit.lower()] = number
+    return found
 
 
 _RATE = re.compile(r"\s*(\S+?)\s*(?:requests?|req|1)?\s*/\s*([A-Za-z]+)\s*")

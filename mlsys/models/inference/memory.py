@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from mlsys.mapping.parallel import Layout
-from mlsys.models.inference.shard import shard_of, stage_of, stage_weights
+from mlsys.models.inference.shard import refuse_context_parallelism, shard_of, stage_of, stage_weights
 from mlsys.workloads.zoo.decoder import Decoder
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer
 from mlsys.workloads.zoo.weight_formats import weight_bits
@@ -55,6 +55,11 @@ class MemoryModel:
     chunk
         Most tokens that one pass processes: longer prompts are processed in chunks.
 
+    Raises
+    ------
+    ArgumentError
+        If the layout has context parallelism.
+
     Examples
     --------
     >>> from mlsys.workloads.zoo import language_model
@@ -69,6 +74,9 @@ class MemoryModel:
     kv_format: str | None = None
     windows: bool = True
     chunk: int = 8192
+
+    def __post_init__(self) -> None:
+        refuse_context_parallelism(self.layout)
 
     @property
     def cache_bytes(self) -> float:

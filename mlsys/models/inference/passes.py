@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -11,14 +11,15 @@ from mlsys.hardware.device import Device
 from mlsys.mapping.fusion import as_run, has_convolutions
 from mlsys.models.analysis.changes import TimingModel
 from mlsys.models.analysis.model import engine_used, timing_of
+from mlsys.models.estimate.cache_key import calibration_version
 from mlsys.models.estimate.eager import of_network, run_as
 from mlsys.models.estimate.library import parameters_of
 from mlsys.models.estimate.ranges import RangeWithoutTime, range_without_time
 from mlsys.models.estimate.running import Running, as_counted, kernels_run, usual_running
 from mlsys.models.estimate.weight_residency import resident
 from mlsys.models.software import software_of
-from mlsys.provenance import comparing
-from mlsys.workloads.operator import DECODE, Network
+from mlsys.provenance import comparing, remembered
+from mlsys.workloads import Network
 
 # Operators of a decoder that are in no layer.
 _OUTSIDE = ("embedding", "logits", "last norm", "rotary positions")
@@ -124,16 +125,11 @@ def timer_of(device: Device, network: Network, precision: str, software: str | N
     True
     """
     setting = of_network(str(software_of(device, software, network.kind, precision)), has_convolutions(network))
-    return _timer(device, precision, setting, network.name.partition(",")[0], shape_key(network))
+    return _timer(device, precision, setting, network.name.partition(",")[0], calibration_version())
 
 
-def shape_key(network: Network) -> bool:
-    """Return whether a network is a step of decoding, on which the interval and the engine depend."""
-    return network.kind == DECODE
-
-
-@lru_cache(maxsize=256)
-def _timer(device: Device, precision: str, setting: str, name: str, step: bool) -> Timer:
+@remembered
+def _timer(device: Device, precision: str, setting: str, name: str, _calibration: Hashable) -> Timer:
     device.peak(precision)  # raises where there is none
     with comparing():
         running = usual_running(setting, device, engine_used(device, precision, setting))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,8 @@ from mlsys.mapping.parallel import Layout
 from mlsys.models.inference.exchange import exchange_seconds, send_seconds
 from mlsys.models.inference.formats import Formats, cache_precision
 from mlsys.models.inference.passes import PassTime, Timer, timer_of
-from mlsys.models.inference.shard import shard_of
+from mlsys.models.inference.shard import refuse_context_parallelism, shard_of
+from mlsys.provenance import remembered
 from mlsys.units import ureg
 from mlsys.workloads.operator import DECODE, PREFILL, Network, Operator
 from mlsys.workloads.zoo.decoder import Decoder
@@ -59,7 +61,7 @@ class PhaseTime:
 
 @dataclass(frozen=True)
 class InferenceModel:
-    """Times of one copy of a language model on a system; every distinct pass is computed once.
+    """Times of one copy of a language model on a system; every distinct pass is computed once under the same what-ifs.
 
     Attributes
     ----------
@@ -71,6 +73,11 @@ class InferenceModel:
         Most tokens of a prompt that one pass processes.
     software
         Name of the software; None for what usually runs such passes on such a chip.
+
+    Raises
+    ------
+    ArgumentError
+        If the layout has context parallelism.
     """
 
     system: System
@@ -79,8 +86,9 @@ class InferenceModel:
     formats: Formats
     chunk: int = 8192
     software: str | None = None
-    _timers: dict[tuple[str, str], Timer] = field(default_factory=dict, repr=False, compare=False)
-    _passes: dict[tuple[int, int, int, int], PassTime] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        refuse_context_parallelism(self.layout)
 
     def decode_step(self, batch: int, context: int) -> PhaseTime:
         """Return the time between two tokens of a sequence, while ``batch`` sequences are decoded.
@@ -209,29 +217,26 @@ class InferenceModel:
             operators = _own_experts(operators, share, self.layout, batch * queries)
         return Network(f"{self.model.name}, pass", operators, DECODE if queries == 1 else PREFILL)
 
-    def _pass(self, batch: int, queries: int, keys: int, logits: int) -> PassTime:
-        key = batch, queries, keys, logits
-        if key not in self._passes:
-            network, formats = self.network(batch, queries, keys, logits), self.formats
-            # A few tokens of each sequence run as a step of decoding does, a chunk of a prompt as a prompt.
-            kind = DECODE if queries == 1 or (batch > 1 and queries <= _FEW) else PREFILL
-            parts = {formats.computes: network}
-            if formats.attends != formats.computes:
-                attending = tuple(each for each in network if each.kind == "attention")
-                rest = tuple(each for each in network if each.kind != "attention")
-                parts = {formats.computes: Network(network.name, rest, network.kind)}
-                if attending:
-                    parts[formats.attends] = Network(network.name, attending, network.kind)
-            times = [self._timer(kind, precision, part).time(part, batch) for precision, part in parts.items()]
-            self._passes[key] = times[0] if len(times) == 1 else times[0].with_more(times[1])
-        return self._passes[key]
+    @cached_property
+    def _pass(self) -> Callable[[int, int, int, int], PassTime]:
+        return remembered(self._timed_pass)
+
+    def _timed_pass(self, batch: int, queries: int, keys: int, logits: int) -> PassTime:
+        network, formats = self.network(batch, queries, keys, logits), self.formats
+        # A few tokens of each sequence run as a step of decoding does, a chunk of a prompt as a prompt.
+        kind = DECODE if queries == 1 or (batch > 1 and queries <= _FEW) else PREFILL
+        parts = {formats.computes: network}
+        if formats.attends != formats.computes:
+            attending = tuple(each for each in network if each.kind == "attention")
+            rest = tuple(each for each in network if each.kind != "attention")
+            parts = {formats.computes: Network(network.name, rest, network.kind)}
+            if attending:
+                parts[formats.attends] = Network(network.name, attending, network.kind)
+        times = [self._timer(kind, precision, part).time(part, batch) for precision, part in parts.items()]
+        return times[0] if len(times) == 1 else times[0].with_more(times[1])
 
     def _timer(self, kind: str, precision: str, network: Network) -> Timer:
-        if (kind, precision) not in self._timers:
-            self._timers[kind, precision] = timer_of(
-                self.system.device, replace(network, kind=kind), precision, self.software
-            )
-        return self._timers[kind, precision]
+        return timer_of(self.system.device, replace(network, kind=kind), precision, self.software)
 
     # --- exchanges -------------------------------------------------------------------------------
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
 from mlsys.workloads.zoo.decoder import Decoder, StoredWeights
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer
@@ -47,6 +49,26 @@ class Shard(Decoder):
     def layer_list(self) -> tuple[DecoderLayer, ...]:
         """The layers."""
         return self.layers
+
+
+def refuse_context_parallelism(layout: Layout) -> None:
+    """Raise if a layout divides the tokens of a sequence, which no model of inference has.
+
+    Raises
+    ------
+    ArgumentError
+        If ``cp`` is above 1.
+
+    Examples
+    --------
+    >>> refuse_context_parallelism(Layout(tp=2))
+    >>> refuse_context_parallelism(Layout(cp=2))
+    Traceback (most recent call last):
+        ...
+    mlsys.errors.ArgumentError: Layout(cp 2): inference is modelled without context parallelism. Leave `cp` at 1
+    """
+    if layout.cp > 1:
+        raise ArgumentError(f"Layout({layout}): inference is modelled without context parallelism. Leave `cp` at 1")
 
 
 def expert_columns(layout: Layout) -> int:
@@ -140,7 +162,7 @@ def stage_weights(model: Decoder, layout: Layout, weight_format: str | None) -> 
     stored = share.quantization if weight_format is None else None
     plain = weight_bits(weight_format) if weight_format is not None else _DEFAULT
     width = share.embedding_width or share.hidden
-    outside = stored.operator_bits(share, None, plain) if stored is not None else {}
+    outside: Mapping[str, float] = stored.operator_bits(share, None, plain) if stored is not None else {}
     table = share.vocabulary * width * outside.get("embedding", plain)
     down = share.hidden * width if width != share.hidden else 0
     first = table + share.positions * share.hidden * plain + down * outside.get("embedding up", plain)
@@ -155,7 +177,7 @@ def stage_weights(model: Decoder, layout: Layout, weight_format: str | None) -> 
         total = 0.0
         for index in range(stage * each, (stage + 1) * each):
             layer = share.layer_list[index]
-            bits = stored.operator_bits(share, index, plain) if stored is not None else {}
+            bits: Mapping[str, float] = stored.operator_bits(share, index, plain) if stored is not None else {}
             key = layer, tuple(bits.items())
             if key not in known:
                 known[key] = _layer_bits(layer, share.hidden, layout.ep, plain, bits)
@@ -164,10 +186,8 @@ def stage_weights(model: Decoder, layout: Layout, weight_format: str | None) -> 
     return tuple(sizes)
 
 
-def _layer_bits(layer: DecoderLayer, hidden: int, groups: int, plain: float, bits: object) -> float:
+def _layer_bits(layer: DecoderLayer, hidden: int, groups: int, plain: float, stored: Mapping[str, float]) -> float:
     """Return the bits of one layer's weights, of its experts the share of one group."""
-    assert isinstance(bits, dict) or not bits
-    stored: dict[str, float] = dict(bits) if isinstance(bits, dict) else {}
     held = layer.experts // groups if layer.experts else None
     parameters, total = layer.parameters(hidden, held), 0.0
     for matrix in layer.matrices(hidden):

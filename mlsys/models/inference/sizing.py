@@ -14,7 +14,7 @@ from mlsys.models.inference.placed import Placed
 from mlsys.models.inference.plan import InferenceRequest
 from mlsys.models.inference.result import Sizing
 from mlsys.provenance import traced
-from mlsys.unit_checks import checked_choice
+from mlsys.unit_checks import checked_choice, checked_count
 from mlsys.units import Quantity
 from mlsys.workloads.zoo.decoder import Decoder
 
@@ -74,17 +74,17 @@ def size_model(
     if layout is not None and any(size is not None for size in (tp, pp, ep, dp)):
         raise ArgumentError("size(): give either `layout` or its sizes tp, pp, ep and dp, not both")
     if system is None:
-        chosen = layout or Layout(tp=tp or 1, pp=pp or 1, ep=ep or 1, dp=dp or _copies(tp, ep))
+        chosen = layout or _stated(tp, pp, ep, dp)
         chosen.check(model)
         return _alone(model, chosen, request)
     if layout is not None or (tp is not None and pp is not None and ep is not None):
-        wanted = layout or Layout(tp=tp or 1, pp=pp or 1, ep=ep or 1, dp=dp or _copies(tp, ep))
+        wanted = layout or _stated(tp, pp, ep, dp)
         wanted.check(model, system)
         found: tuple[Layout, ...] = (wanted,)
     else:
         found = tuple(each for each in layouts(model, system, tp=tp, pp=pp, ep=ep, dp=dp) if joins(system, each))
         if not found:
-            Layout(tp=tp or 1, pp=pp or 1, ep=ep or 1, dp=dp or _copies(tp, ep)).check(model, system)
+            _stated(tp, pp, ep, dp).check(model, system)
             raise ArgumentError(f"no layout of {model.name} has the sizes that are fixed. Leave some of them out")
     copies = request.replicas
     found = tuple(each for each in found if each.chips * copies <= system.chips)
@@ -120,9 +120,11 @@ def size_model(
     )
 
 
-def _copies(tp: int | None, ep: int | None) -> int:
-    """Return the copies of attention that expert parallelism joins where nothing is said of them."""
-    return max(1, (ep or 1) // (tp or 1))
+def _stated(tp: int | None, pp: int | None, ep: int | None, dp: int | None) -> Layout:
+    """Return the layout of the given sizes; by default 1, and ``dp`` as many copies as ``ep`` spans beyond ``tp``."""
+    given = (("tp", tp), ("pp", pp), ("ep", ep))
+    sizes = {name: 1 if size is None else checked_count("size", name, size) for name, size in given}
+    return Layout(**sizes, dp=max(1, sizes["ep"] // sizes["tp"]) if dp is None else dp)
 
 
 def _key(rank: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlsys.frozen import FrozenDict
+from mlsys.models.inference.words import amount
 from mlsys.models.record import with_units
 from mlsys.models.serving.objectives import Objectives
 from mlsys.models.serving.requests import Floats
@@ -274,4 +275,4 @@ def _mean(values: Floats) -> float | None:
 
 
 def _words(seconds: float | None) -> str:
-    return "–" if seconds is None else f"{Q_(seconds, 's').to_compact():.4g~}"
+    return amount(seconds, "s")

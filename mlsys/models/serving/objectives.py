@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from mlsys.amounts import amount
-from mlsys.errors import ArgumentError, did_you_mean
-from mlsys.faults import short
+from mlsys.models.inference.limits import parsed_limits
 
-_NAMES = ("TTFT", "TPOT", "E2E")
-_PART = re.compile(r"\s*([A-Za-z0-9]+)\s*<=?\s*(.+?)\s*")
+_LATENCIES = {"TTFT": ("s", True), "TPOT": ("s", True), "E2E": ("s", True)}
 _EXAMPLE = "Write e.g. 'TTFT<1 s, TPOT<50 ms'"
 
 
@@ -40,31 +36,9 @@ class Objectives:
         Raises
         ------
         ArgumentError
-            If a part is none, is given twice, or is not above zero.
+            If a part is no limit, is given twice, or is not above zero.
         """
-        if not isinstance(text, str) or not text.strip():
-            raise ArgumentError(f"`slo` must name latencies to meet, got {short(text)}. {_EXAMPLE}")
-        found: dict[str, float] = {}
-        for part in text.split(","):
-            match = _PART.fullmatch(part)
-            if match is None:
-                raise ArgumentError(f"`slo`: {short(part.strip())} is no upper limit of a latency. {_EXAMPLE}")
-            name, value = match.groups()
-            if name.upper() not in _NAMES:
-                raise ArgumentError(
-                    f"`slo`: no latency is called {short(name)}. Known: {', '.join(_NAMES)}."
-                    f"{did_you_mean(name, _NAMES)}"
-                )
-            try:
-                seconds = float(amount(value, "s").m_as("s"))
-            except ValueError as error:
-                raise ArgumentError(f"`slo`: {name}: {error}") from error
-            if not seconds > 0:
-                raise ArgumentError(f"`slo`: {name} must be above zero, got {value}")
-            if name.lower() in found:
-                raise ArgumentError(f"`slo`: {name} is given twice. Give it once")
-            found[name.lower()] = seconds
-        return cls(**found)
+        return cls(**parsed_limits(text, "`slo`", _LATENCIES, _EXAMPLE))
 
     def __str__(self) -> str:
         return ", ".join(f"{name.upper()} < {value:g} s" for name, value in vars(self).items() if value is not None)

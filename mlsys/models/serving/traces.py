@@ -9,6 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from mlsys.errors import ArgumentError
 from mlsys.faults import short
 from mlsys.inputs import csv_records, read_text
@@ -92,7 +94,9 @@ def read_trace(path: str | Path, columns: Mapping[str, str] | None = None) -> Re
         outputs.append(output)
     if not arrivals:
         raise ArgumentError(f"{path}: no request of the trace generates a token")
-    return Requests(arrivals, prompts, outputs, f"trace {Path(path).name}", left_out)  # type: ignore[arg-type]
+    return Requests(
+        np.asarray(arrivals), np.asarray(prompts), np.asarray(outputs), f"trace {Path(path).name}", left_out
+    )
 
 
 def _csv_rows(path: str | Path) -> list[tuple[int, dict[str, Any]]]:

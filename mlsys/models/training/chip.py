@@ -85,11 +85,11 @@ class ChipRates:
         Tiles that do not fill the last wave of units cost whole ones. Operands are read while units compute; the
         output, of ``out`` bytes each, is written when a tile is complete.
         """
-        rate, size = (self.wide_products, self.element) if wide else (self.products, self.element)
+        rate = self.wide_products if wide else self.products
         filled = max(self._filled(rows, n, groups, tile) for tile in _TILES) if self.units > 1 else 1.0
         computing = 2 * rows * n * k * groups / (rate * filled)
         speed = self.bandwidth * STREAMED
-        reading = groups * (rows * k + k * n) * size / speed
+        reading = groups * (rows * k + k * n) * self.element / speed
         return max(computing, reading) + groups * rows * n * (out or self.element) / speed
 
     def _filled(self, rows: float, n: float, groups: float, tile: tuple[int, int]) -> float:
@@ -101,6 +101,17 @@ class ChipRates:
     def stream(self, moved: float) -> float:
         """Return the seconds in which element-wise kernels move so many bytes."""
         return moved / (self.bandwidth * STREAMED)
+
+
+def activation_bytes(precision: str) -> int:
+    """Return the bytes of an activation: 4 if products are in FP32 or TF32, otherwise 2.
+
+    Examples
+    --------
+    >>> activation_bytes("tf32"), activation_bytes("fp8")
+    (4, 2)
+    """
+    return 4 if precision in _WIDE else 2
 
 
 def chip_rates(device: Device, precision: str) -> ChipRates:
@@ -131,7 +142,7 @@ def chip_rates(device: Device, precision: str) -> ChipRates:
         attention_peak=wide_peak,
         bandwidth=float(machine.main.bandwidth or 0.0),
         units=int(machine.units or 1) if many else 1,
-        element=4 if name in _WIDE else 2,
+        element=activation_bytes(name),
         measured=measured,
     )
 

@@ -9,10 +9,12 @@ from mlsys.choices import AttentionKernel, Optimizer, Recompute
 from mlsys.formulas import training_bytes_per_parameter
 from mlsys.mapping.parallel import Layout
 from mlsys.models.training.layers import Tokens, expert_tensor_shares
+from mlsys.models.training.schedule import live_micro_batches
 from mlsys.unit_checks import plain_arguments
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer
 
 if TYPE_CHECKING:
+    from mlsys.models.training.partition import Partition
     from mlsys.workloads.zoo.decoder import Decoder
 
 STATES: dict[Optimizer, int] = {"adam": 8, "adam-8bit": 2, "momentum": 4, "sgd": 0}
@@ -136,3 +138,33 @@ def layer_activations(
 def loss_buffers(model: Decoder, tokens: Tokens, layout: Layout, element: int) -> float:
     """Return the bytes of the logits and their FP32 copy, which the last stage holds for one micro-batch."""
     return tokens.here * model.vocabulary / layout.tp * (element + 4) if model.head else 0.0
+
+
+def stage_memory(partition: Partition, stage: int) -> dict[str, float]:
+    """Return the bytes on one chip of a stage, by part."""
+    layout, options, model = partition.layout, partition.options, partition.model
+    layers = partition.stages[stage]
+
+    def kept(layer: DecoderLayer, recompute: Recompute) -> float:
+        return layer_activations(
+            layer, model.hidden, partition.tokens, layout, element=partition.chip.element, attention=options.attention,
+            sequence_parallel=options.sequence_parallel, dropout=options.dropout, recompute=recompute,
+        )  # fmt: skip
+
+    live = live_micro_batches(options.schedule, stage, layout.pp, options.micro_batches, options.chunks)
+    activations = live * sum(count * kept(layer, options.recompute) for layer, count in layers)
+    if options.recompute == "full":
+        # One layer at a time holds all of its activations while its backward pass runs.
+        activations += max((kept(layer, "none") for layer, _ in layers), default=0.0)
+    buffers = 0.0
+    if options.zero == 3:
+        # The layer at work and the next one are gathered.
+        largest = max((sum(partition.shards[layer]) for layer, _ in layers), default=0.0)
+        buffers = 2 * largest * options.states.weight
+    last = stage == layout.pp - 1
+    return {
+        **partition.stage_shards(stage).bytes(options.zero, options.states),
+        "activations": activations,
+        "logits": loss_buffers(model, partition.tokens, layout, partition.chip.element) if last else 0.0,
+        "buffers": buffers,
+    }

@@ -1,4 +1,10 @@
-"""Communication of training among groups of chips, as floats: collectives along one axis of a parallel layout."""
+"""Communication of training among groups of chips, as floats: collectives along one axis of a parallel layout.
+
+:mod:`mlsys.models.collectives` times one operation that has all links of consecutive chips to itself, by NCCL's
+protocols. Here the chips of a group may lie apart (data parallelism takes one chip of each tensor-parallel group), the
+operations of all groups run at the same time, and the messages are long: their times are the closed forms of
+:mod:`mlsys.formulas.collectives` at one share of the links' bandwidth.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ import math
 from dataclasses import dataclass
 
 from mlsys.errors import UnknownNameError
+from mlsys.formulas import message_time, recursive_doubling_all_gather_time
 from mlsys.hardware.system import System, system_view
 
 LINK_SHARE = 0.8
@@ -24,7 +31,10 @@ class Group:
     local
         Those of them in one node.
     inside, outside
-        Bytes/s that one chip attains to chips of its node and of other nodes; infinite where the group has none.
+        Bytes/s that one chip attains to the chips of its node, all ports together, and to those of other nodes;
+        infinite where the group has none.
+    port
+        Bytes/s that one chip attains to a single chip of its node.
     latency
         Seconds of the smallest message along the slowest hop.
     """
@@ -33,6 +43,7 @@ class Group:
     local: int
     inside: float
     outside: float
+    port: float
     latency: float
 
     @property
@@ -43,15 +54,15 @@ class Group:
         return "scale-up" if self.local == self.ranks else "scale-out"
 
     def gather(self, size: float) -> float:
-        """Return the seconds of an all-gather, or a reduce-scatter, of ``size`` bytes in all.
+        """Return the seconds of an all-gather, or a reduce-scatter, of an array of ``size`` bytes.
 
-        A ring over several nodes leaves a node by as many network cards as it has chips there: its rate is the lesser
-        of the link inside and of all of these together.
+        A group over several nodes leaves a node by as many network cards as it has chips there: its rate is that of
+        the link inside or of all these cards together, whichever is lower.
         """
         if self.ranks == 1:
             return 0.0
         rate = min(self.inside, self.local * self.outside)
-        return (self.ranks - 1) / self.ranks * size / rate + math.ceil(math.log2(self.ranks)) * self.latency
+        return float(recursive_doubling_all_gather_time.bare(size, self.ranks, self.latency, rate))
 
     def reduce(self, size: float) -> float:
         """Return the seconds of an all-reduce of ``size`` bytes on each chip."""
@@ -82,11 +93,14 @@ class Group:
         """Return the seconds in which one chip sends ``size`` bytes to the next of the group."""
         if self.ranks == 1:
             return 0.0
-        return size / (self.inside if self.local == self.ranks else self.outside) + self.latency
+        return float(message_time.bare(size, self.latency, self.port if self.local == self.ranks else self.outside))
 
 
 def group(system: System, ranks: int, stride: int) -> Group:
     """Return a group of ``ranks`` chips that lie ``stride`` chips apart.
+
+    In a full mesh a chip reaches each of the others over a link of its own. Rings of a torus and of PCIe cards are
+    taken to use all of a chip's bandwidth.
 
     Raises
     ------
@@ -94,16 +108,20 @@ def group(system: System, ranks: int, stride: int) -> Group:
         If the system records no link over which the group communicates.
     """
     if ranks == 1:
-        return Group(1, 1, math.inf, math.inf, 0.0)
+        return Group(1, 1, math.inf, math.inf, math.inf, 0.0)
     fabric = system_view(system)
     local = max(1, min(ranks, system.chips_per_node // stride))
-    inside = outside = math.inf
+    inside = outside = port = math.inf
     latency = 0.0
     if local > 1:
-        inside, latency = LINK_SHARE * float(system.scale_up.bandwidth.m_as("byte/s")), fabric.scale_up.latency or 0.0
+        ports = system.scale_up.ports
+        inside, latency = LINK_SHARE * fabric.scale_up.require("bandwidth"), fabric.scale_up.latency or 0.0
+        port = inside / ports
+        if system.scale_up.topology == "full mesh":
+            inside *= min(ports, local - 1) / ports
     if local < ranks:
-        out, seen = system.scale_out, fabric.scale_out
-        if out is None or seen is None:
+        out = fabric.scale_out
+        if out is None:
             raise UnknownNameError(f"{system.name} has no link between nodes, over which {ranks} chips communicate")
-        outside, latency = LINK_SHARE * float(out.bandwidth.m_as("byte/s")) / (seen.taper or 1.0), seen.latency or 0.0
-    return Group(ranks, local, inside, outside, latency)
+        outside, latency = LINK_SHARE * out.require("bandwidth") / (out.taper or 1.0), out.latency or 0.0
+    return Group(ranks, local, inside, outside, port, latency)

@@ -9,6 +9,7 @@ from mlsys.errors import ArgumentError
 from mlsys.hardware.system import System
 from mlsys.mapping.parallel import Layout, divisors, tensor_sizes
 from mlsys.models.training.result import TrainingStep
+from mlsys.models.training.stages import enough_layers
 from mlsys.models.training.step import training_step
 from mlsys.provenance import unrecorded
 from mlsys.workloads.zoo.decoder import Decoder
@@ -46,7 +47,7 @@ def rank_layouts(
     (True, True)
     """
     found: list[TrainingStep] = []
-    for layout in _layouts(system, model, fixed):
+    for layout in _layouts(system, model, fixed, options.get("chunks", 1)):
         for choice in _choices(layout, batch, options):
             with unrecorded():
                 found.append(training_step(system, model, layout, batch=batch, **choice))
@@ -65,7 +66,7 @@ def rank_layouts(
     return tuple(found)
 
 
-def _layouts(system: System, model: Decoder, fixed: Mapping[str, int]) -> Iterator[Layout]:
+def _layouts(system: System, model: Decoder, fixed: Mapping[str, int], chunks: int) -> Iterator[Layout]:
     chips, layers = system.chips, len(model.layer_list)
     experts = {layer.experts for layer in model.layer_list if layer.experts}
     context = fixed.get("cp", 1)
@@ -73,7 +74,8 @@ def _layouts(system: System, model: Decoder, fixed: Mapping[str, int]) -> Iterat
         [fixed["tp"]] if "tp" in fixed else [size for size in tensor_sizes(model) if size <= system.chips_per_node]
     )
     stages = [fixed["pp"]] if "pp" in fixed else [
-        size for size in divisors(chips) if size <= layers and (layers % size == 0 or (layers + 2) % size == 0)
+        size for size in divisors(chips)
+        if size <= layers and (layers % size == 0 or (layers + 2) % size == 0) and enough_layers(layers, size, chunks)
     ]  # fmt: skip
     shared = [size for size in divisors(min(experts, default=1)) if all(count % size == 0 for count in experts)]
     for tensor in tensors:

@@ -26,3 +26,15 @@ def stage_layers(layers: int, stages: int, chunks: int = 1) -> tuple[int, ...]:
         return tuple(counts)
     each, more = divmod(layers, stages)
     return tuple(each + (index < more) for index in range(stages))
+
+
+@plain_arguments
+def enough_layers(layers: int, stages: int, chunks: int = 1) -> bool:
+    """Return whether a model fills all chunks of all stages, embedding and classifier counted where they make it even.
+
+    Examples
+    --------
+    >>> enough_layers(32, 32), enough_layers(32, 34), enough_layers(32, 8, 8)
+    (True, True, False)
+    """
+    return stages * chunks <= layers or (layers + 2) % (stages * chunks) == 0
