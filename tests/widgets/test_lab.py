@@ -231,7 +231,6 @@ def test_a_number_to_find_by_hand():
         ("amdahl", "sparse-peak", ("247×", "495×")),
         ("roofline", "ridge", ("293", "587", "295")),
         ("roofline", "convolutions", ("36 of 53", "18")),
-        ("roofline", "cpu", ("10%", "50%")),
         ("roofline", "next-chip", ("1.64×",)),
     ],
 )
