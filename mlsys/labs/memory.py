@@ -94,7 +94,7 @@ def _needed_warps(device: Device) -> float:
 def _in_flight(draw: Draw) -> Question:
     device = draw.pick("in-flight", ("V100", "H100"))
     level = Hardware.Cloud[device].level()
-    share = draw.pick("in-flight share", (0.35, 0.55, 0.65, 0.75, 0.85))
+    share = draw.pick("in-flight share", (0.35, 0.55, 0.72, 0.75, 0.85))
     full = bytes_in_flight(level.bandwidth, level.latency).m_as("kB")
     flying = share * full
     return NumberQuestion(
@@ -114,7 +114,7 @@ def _in_flight(draw: Draw) -> Question:
 
 
 def _stride(draw: Draw) -> Question:
-    stride = draw.pick("stride", (6, 20, 24))
+    stride = draw.pick("stride", (6, 22, 24))
     four, two = (strided_access(stride, Q_(width, "byte")) for width in (4, 2))
     return ChoiceQuestion(
         "stride",

@@ -130,7 +130,8 @@ def _operations(draw: Draw) -> Question:
     return NumberQuestion(
         "operations",
         f"{'A quarter' if cut == 25 else 'Three quarters'} of the channels of both convolutions are cut. The "
-        "first convolution reads one channel, the second what the first makes, the classifier what the second makes; they have 112,896, 903,168 and 15,680 "
+        "first convolution reads one channel, the second what the first makes, the classifier what the second makes; "
+        "they have 112,896, 903,168 and 15,680 "
         "multiply-accumulates. How many per cent of the operations are left?",
         f"The first convolution and the classifier keep {left:g} of their operations, the second keeps {left:g} of its "
         f"inputs and of its outputs, {left**2:g} in all: {half:,} of {whole:,}, {number(share)} %.",
@@ -254,7 +255,8 @@ def _milliwatts(draw: Draw) -> Question:
         f"{number(slow.power)} mW: for a network that takes {fast_at[1]} ms and {slow_at[1]} ms the slower clock is "
         "the more efficient one.” What is wrong?",
         f"An inference takes {fast_at[2]} mJ at the higher clock and {slow_at[2]} mJ at the lower: "
-        f"{number(split.static)} mW flow whatever the clock, and for longer; the {number(split.dynamic)} mJ of the cycles are the same.",
+        f"{number(split.static)} mW flow whatever the clock, and for longer; "
+        f"the {number(split.dynamic)} mJ of the cycles are the same.",
         in_app=False,
         choices=(
             Choice("Less power for much longer is more energy", right=slow.energy > fast.energy),

@@ -13,7 +13,8 @@ from mlsys.models.systolic import DATAFLOWS, ArrayCounts, SystolicArray, count_s
 from mlsys.units import Q_
 from mlsys.viz.views.view import number, percent, times
 
-SIDES, WIDTHS = (72, 96), (576, 1152, 1728)
+SIDES: tuple[int, ...] = (72, 96)
+WIDTHS: tuple[int, ...] = (576, 1152, 1728)
 _PES = (24, 36, 48, 60, 80, 120, 160, 180)
 _SHAPES = (  # M, N, K and room; at least three arrays come within a tenth of the best
     (14, 600, 250, 6500), (14, 600, 700, 6500), (14, 840, 250, 6500), (22, 600, 250, 4500), (22, 840, 700, 6500),
@@ -111,7 +112,7 @@ def wrap_up(draw: Draw) -> WrapUp:
     side, width, array = _array(draw)
     rows = 900
     single, many, chip = array.layer(1), array.layer(rows), Hardware.Cloud.TPUv4
-    array = SystolicArray.of(chip)
+    whole = SystolicArray.of(chip)
     *others, saved = energy_baselines(mac=Q_(1, "pJ"))
     straw, accumulator, blocked = ((machine.total / saved.total).m_as("") for machine in others)
     return WrapUp(
@@ -128,7 +129,7 @@ def wrap_up(draw: Draw) -> WrapUp:
                 "row.",
             ),
             Finding(
-                f"A TPU v4 has {array.count} arrays, which make {number(array.peak.to('TFLOP/s'))} TFLOP/s; "
+                f"A TPU v4 has {whole.count} arrays, which make {number(whole.peak.to('TFLOP/s'))} TFLOP/s; "
                 f"its data "
                 f"sheet says {number(chip.peak_flops.to('TFLOP/s'))}.",
                 "from mlsys import Hardware\nfrom mlsys.models.systolic import SystolicArray\n"

@@ -14,7 +14,7 @@ from mlsys.viz.lru import EDGES, lru_cliff, lru_curve, lru_words
 from mlsys.viz.views.view import number, times
 
 SIZE = 64
-TILES = (13, 17, 21, 22, 27)
+TILES: tuple[int, ...] = (13, 17, 21, 22, 27)
 """Tiles that the questions show, beside those of the stored table."""
 _EDGES = (5, 14, 18, 23, 29, 35, 47)
 _ORDERS = {"mnk": "C stays", "mkn": "A stays", "nkm": "B stays"}

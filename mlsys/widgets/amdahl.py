@@ -19,7 +19,7 @@ class AmdahlLab(Lab):
     >>> lab = AmdahlLab()
     >>> lab.predict(50)
     >>> print(lab.view.values["bound_by"], f"{lab.view.values['speedup']:.1f}")
-    host 16.8
+    host 13.6
     """
 
     id = "lab-01-amdahl"

@@ -10,7 +10,7 @@ from mlsys.widgets.lab import Lab
 from mlsys.widgets.parts import Control, choice, slider
 
 _WARPS: tuple[int, ...] = tuple(range(1, 65))
-_STRIDES = (1, 2, 4, 6, 8, 16, 20, 24, 32)
+_STRIDES = (1, 2, 4, 6, 8, 16, 22, 24, 32)
 _PRECISIONS = ("fp64", "fp32", "fp16", "int8")
 _NONE = "none"
 

@@ -26,7 +26,7 @@ class RooflineLab(Lab):
     Examples
     --------
     >>> lab = RooflineLab()
-    >>> lab.predict("32")
+    >>> lab.predict("48")
     >>> print(lab.view.values["result"].bound_by)
     compute
     """

@@ -23,7 +23,7 @@ class SystolicLab(Lab):
     >>> lab = SystolicLab()
     >>> lab.predict("About half")
     >>> print(f"{lab.view.values['counts'].utilisation:.2%}")
-    0.39%
+    0.70%
     """
 
     id = "lab-04-systolic"
@@ -36,8 +36,8 @@ class SystolicLab(Lab):
 
     frames = {  # noqa: RUF012
         "m": (1, 16, 64, 128, 256, 512, 1024),
-        "n": (64, 128, 129, 256, 512, 1024),
-        "side": (32, 128, 256),
+        "n": (72, 73, 144, 576, 1152, 1728),
+        "side": (32, 72, 144),
     }
     scene = SystolicScene
 

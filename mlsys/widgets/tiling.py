@@ -15,9 +15,9 @@ class TilingLab(Lab):
     Examples
     --------
     >>> lab = TilingLab()
-    >>> lab.predict("Past 18")
+    >>> lab.predict("Past 16")
     >>> lab.view.values["cache"]
-    36542
+    36846
     """
 
     id = "lab-05-tiling"

@@ -47,7 +47,8 @@ def test_numbers_are_those_of_the_table(lab: CompilerLab) -> None:
     fewest, even = question(lab, "fewest"), question(lab, "break-even")
     assert isinstance(fewest, NumberQuestion)
     assert fewest.judge(53 + 2 + 1)[0]
-    compiled = result("resnet50", 1, True)
+    model, batch = even.setting["case"].split(", batch ")
+    compiled = result(model, int(batch), even.setting["how"] == "frozen")
     saved = (compiled.eager.median - compiled.compiled.median).m_as("s")
     assert even.judge(compiled.compile_seconds / saved)[0]
     assert not even.judge(2 * compiled.compile_seconds / saved)[0]
