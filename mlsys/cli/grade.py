@@ -11,6 +11,8 @@ import click
 
 from mlsys.cli.common import WrongUsage, progress, say, say_json, speak_plainly
 from mlsys.cli.parameters import FILE, OutputFolder
+from mlsys.errors import UnreadableError
+from mlsys.inputs import read_json
 
 if TYPE_CHECKING:
     from mlsys.grading import Gradebook, Policy
@@ -123,8 +125,8 @@ def _is_within(path: Path, folder: Path) -> bool:
 def _record_in(out: Path) -> dict[str, Any]:
     """Return the record of the last grading in a folder; empty if there is none that can be read."""
     try:
-        data = json.loads((out / _RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        data = read_json(out / _RECORD)
+    except UnreadableError:
         return {}
     return data if isinstance(data, dict) else {}
 
