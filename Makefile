@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup book pdf page test mutants portable torture labs notebooks goldens captures lint bench colab clean
+.PHONY: help setup book pdf page test mutants portable torture labs slides notebooks goldens captures lint bench colab clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -18,12 +18,11 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml evidence/pyproject.tom
 	@bash tools/setup.sh $(VENV)
 	@touch $@
 
+SOLUTIONS ?= yes
 WHATIF ?=
 
-book: setup ## Run every page and build the HTML book; with other facts: make book WHATIF="H100/memory/HBM/bandwidth=1.4"
-	@$(PYTHON) tools/book.py $(if $(WHATIF),whatif "$(WHATIF)",html)
-
-SOLUTIONS ?= yes
+book: setup ## The HTML book, every page run; SOLUTIONS=no leaves them out, WHATIF="H100/memory/HBM/bandwidth=1.4" changes facts
+	@$(PYTHON) tools/book.py $(if $(WHATIF),whatif "$(WHATIF)",html --solutions $(SOLUTIONS))
 
 pdf: setup ## Build the PDF book (needs xelatex); without solutions: make pdf SOLUTIONS=no
 	@$(PYTHON) tools/book.py pdf --solutions $(SOLUTIONS)
@@ -51,6 +50,9 @@ torture: setup ## Run the whole corpus of bad inputs, stop 50 sweeps roughly, fu
 
 labs: setup ## Open the labs in JupyterLab
 	@$(BIN)/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/labs $(if $(filter 0,$(shell id -u)),--allow-root)
+
+slides: setup ## Make slides of each chapter from its notebook, as HTML and, where Chromium is, as PDF
+	@$(PYTHON) tools/slides.py
 
 notebooks: setup ## Regenerate every .ipynb, with outputs, from its .md
 	@$(PYTHON) tools/notebooks.py

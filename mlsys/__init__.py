@@ -30,6 +30,7 @@ _HOMES = {
     "edge_layers": "mlsys.api.edge",
     "flops": "mlsys.api.flops",
     "load": "mlsys.workloads.resolve",
+    "grade": "mlsys.grading",
     "fuse": "mlsys.mapping.fusion",
     "fusion_gain": "mlsys.models.fusion",
     "mapper": "mlsys.api.mapper",

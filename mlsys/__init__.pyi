@@ -33,6 +33,7 @@ from mlsys.claims import given as given
 from mlsys.formatting import check as check
 from mlsys.formatting import fmt as fmt
 from mlsys.formatting import fmt_percent as fmt_percent
+from mlsys.grading import grade as grade
 from mlsys.hardware import Hardware as Hardware
 from mlsys.mapping.fusion import fuse as fuse
 from mlsys.models.fusion import fusion_gain as fusion_gain

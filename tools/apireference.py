@@ -63,6 +63,7 @@ MODULES = (
     "mlsys.planner.layout",
     "mlsys.sweep",
     "mlsys.edge",
+    "mlsys.grading",
     "mlsys.claims",
     "mlsys.provenance",
     "mlsys.viz",

@@ -1,6 +1,6 @@
 """Build the book: run the pages that need it, then build them with Jupyter Book.
 
-python tools/book.py html            the whole book; warnings are errors
+python tools/book.py html            the whole book; warnings are errors; with --solutions no, an edition without them
 python tools/book.py test            the book for the browser tests, in a folder of its own: a copy of the whole book
                                      if it is up to date, else built from the outputs in the committed notebooks, with
                                      only the labs run, so that they work without a kernel
@@ -26,7 +26,7 @@ from typing import Any
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 
-from bookplace import BOOK, TEST_BOOK, WHATIF_BOOK, BookError, BookPlace, page_place
+from bookplace import BOOK, TEST_BOOK, UNSOLVED_BOOK, WHATIF_BOOK, BookError, BookPlace, page_place
 from mlsys.claims.render import MIME
 from mlsys.files import write_text
 from mlsys.widgets.static import INVITATION, TO_ANSWER
@@ -42,7 +42,7 @@ from pages import (
     run_page,
     workers,
 )
-from printing import FINE, coarse_figures, edition, missing, printed_contents
+from printing import FINE, coarse_figures, edition, edition_without_solutions, missing, printed_contents
 from whatif import Affected, changed_facts, compared, mark, parsed, reading, report
 
 STRICT = ("-W", "-n", "--keep-going")
@@ -184,6 +184,25 @@ def build_html() -> Path:
         made = set_html(BOOK)
         write_text(BOOK.finished, sources)
         return made
+
+
+def build_unsolved_html() -> Path:
+    """Build the book as HTML without solutions, neither in pages nor in sources or search; return its first page."""
+    with BOOK.locked():
+        BOOK.forget_stale_outputs(f"run {fingerprint()}")
+        run_new_pages(BOOK)
+        write_claims(BOOK)
+        with UNSOLVED_BOOK.locked():
+            for folder in (UNSOLVED_BOOK.cache, UNSOLVED_BOOK.html):
+                shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(BOOK.cache, UNSOLVED_BOOK.cache)
+            UNSOLVED_BOOK.forget_pages()
+            settings = edition_without_solutions(ROOT, UNSOLVED_BOOK.build)
+            print("Building the pages, without solutions", flush=True)
+            where = ("--path-output", str(UNSOLVED_BOOK.build.parent), "--config", str(settings))
+            jupyter_book(UNSOLVED_BOOK, ROOT, *where, "--builder", "html", *STRICT)
+            bring_static_files(UNSOLVED_BOOK.html)
+    return UNSOLVED_BOOK.html / "index.html"
 
 
 def build_test_book() -> Path:
@@ -359,7 +378,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--committed", action="store_true", help="for `pdf`: a draft, from the outputs of the notebooks"
     )
-    parser.add_argument("--solutions", choices=["yes", "no"], default="yes", help="whether to print them, for `pdf`")
+    parser.add_argument("--solutions", choices=["yes", "no"], default="yes", help="for `html` and `pdf`")
     options = parser.parse_args(arguments)
     if options.what == "page" and not options.name:
         parser.error("`page` needs the name of a page. Type e.g.: make page P=roofline")
@@ -370,7 +389,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ["MLSYS_BOOK"] = "html"  # in the book labs work without a kernel; the PDF uses their text
     os.environ["MLSYS_FIGURES"] = "vector"  # HTML uses the SVG of a figure, the PDF its PDF
     builders: dict[str, Callable[[], Path]] = {
-        "html": build_html,
+        "html": build_html if options.solutions == "yes" else build_unsolved_html,
         "test": build_test_book,
         "pdf": lambda: build_pdf(options.solutions == "yes", options.committed),
         "page": lambda: build_page(options.name),

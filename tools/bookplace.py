@@ -135,6 +135,8 @@ BOOK = BookPlace(ROOT / "_build")
 """Build folder of ``make book`` and ``make pdf``."""
 TEST_BOOK = BookPlace(ROOT / "_build" / "test" / "book" / "_build")
 """Build folder of the book that ``make test`` opens in a browser."""
+UNSOLVED_BOOK = BookPlace(ROOT / "_build" / "without-solutions" / "_build")
+"""Build folder of ``make book SOLUTIONS=no``."""
 WHATIF_BOOK = BookPlace(ROOT / "_build" / "whatif" / "_build")
 """Build folder of the book with changed facts."""
 

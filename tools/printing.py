@@ -12,7 +12,17 @@ from PIL import Image
 
 from mlsys.files import write_text
 
-__all__ = ["FINE", "PROGRAMS", "SETTINGS", "TEXT_WIDTH", "coarse_figures", "edition", "missing", "printed_contents"]
+__all__ = [
+    "FINE",
+    "PROGRAMS",
+    "SETTINGS",
+    "TEXT_WIDTH",
+    "coarse_figures",
+    "edition",
+    "edition_without_solutions",
+    "missing",
+    "printed_contents",
+]
 
 PROGRAMS = {"xelatex": "texlive-xetex", "latexmk": "latexmk", "xindy": "xindy", "kpsewhich": "texlive-xetex"}
 """Programs, each with the Debian package that has it."""
@@ -79,6 +89,22 @@ def edition(root: Path, folder: Path, *, solutions: bool) -> Path:
     settings["sphinx"]["config"]["extensions"].append("printed")  # tools/printed.py
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"config-{'with' if solutions else 'without'}-solutions.yml"
+    write_text(target, yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
+    return target
+
+
+def edition_without_solutions(root: Path, folder: Path) -> Path:
+    """Write the settings of the HTML edition without solutions, and return the file.
+
+    Its pages link to no notebook of the repository, which has the solutions.
+    """
+    settings: Any = yaml.safe_load((root / SETTINGS).read_text(encoding="utf-8"))
+    settings["sphinx"]["config"]["extensions"].append("unsolved")  # tools/unsolved.py
+    settings["sphinx"].setdefault("local_extensions", {})["unsolved"] = "tools"
+    settings["launch_buttons"] = {}
+    settings["html"] |= {"use_repository_button": False, "use_issues_button": False, "use_edit_page_button": False}
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / "config-html-without-solutions.yml"
     write_text(target, yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
     return target
 

@@ -1,4 +1,4 @@
-"""Claims of a page outside its solutions, for the printed edition without solutions."""
+"""A page without its solutions: its source, and its claims, for the editions without solutions."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ from typing import Any
 from alttext import GLUE
 from pageparse import Directive, Page
 
-__all__ = ["without_solutions"]
+__all__ = ["source_without_solutions", "without_solutions"]
 
 
 def without_solutions(page: Page, text: str, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,19 +42,38 @@ def without_solutions(page: Page, text: str, record: Mapping[str, Any]) -> dict[
     return {**record, "claims": kept, "facts": facts}
 
 
+def source_without_solutions(page: Page, text: str) -> str:
+    """Return the source of a page without the solutions of its exercises.
+
+    Parameters
+    ----------
+    page, text
+        The source, in parts and as it is written.
+    """
+    solved = _lines_of_solutions(page)
+    kept: list[str] = []
+    parted = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        if number in solved:
+            parted = True
+        elif not (parted and not line.strip() and (not kept or not kept[-1].strip())):
+            kept.append(line)
+            parted = False
+    return "\n".join(kept).rstrip("\n") + "\n"
+
+
 def _lines_of_solutions(page: Page) -> set[int]:
     """Return the line numbers of all solutions, fenced or between start and end directives."""
     lines: set[int] = set()
     start = None
     for directive in page.directives:
+        end = (directive.body[-1].number if directive.body else directive.number) + 1  # the closing fence
         if directive.name == "solution":
-            lines.update(
-                range(directive.number, (directive.body[-1].number if directive.body else directive.number) + 1)
-            )
+            lines.update(range(directive.number, end + 1))
         elif directive.name == "solution-start":
             start = directive.number
         elif directive.name == "solution-end" and start is not None:
-            lines.update(range(start, directive.number + 1))
+            lines.update(range(start, end + 1))
             start = None
     return lines
 

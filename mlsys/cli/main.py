@@ -21,10 +21,12 @@ from mlsys.cli.devices import check, device, devices
 from mlsys.cli.edge import edge
 from mlsys.cli.explain import explain
 from mlsys.cli.flops import flops
+from mlsys.cli.grade import grade
 from mlsys.cli.installed import InstalledCommands
 from mlsys.cli.mapper import mapper
 from mlsys.cli.memory import memory
 from mlsys.cli.plan import plan
+from mlsys.cli.questions import questions
 from mlsys.cli.serve_sim import serve_sim
 from mlsys.cli.size import size
 from mlsys.cli.sweep import sweep
@@ -71,9 +73,11 @@ for command in (
     compile_bench,
     edge,
     explain,
+    grade,
     mapper,
     memory,
     plan,
+    questions,
     serve_sim,
     size,
     sweep,

@@ -11,7 +11,7 @@
   // JupyterLab takes arrow keys and letters for commands of the notebook, unless the very element says no.
   const keepKeys = (lab) => {
     lab
-      .querySelectorAll("input, select, button, summary, .noUi-handle, .ui-slider-handle, [tabindex]")
+      .querySelectorAll("input, textarea, select, button, summary, .noUi-handle, .ui-slider-handle, [tabindex]")
       .forEach((node) => put(node, "data-lm-suppress-shortcuts", "true"));
   };
   const nameSlider = (box) => {
@@ -47,6 +47,9 @@
     document.querySelectorAll(".mlsys-lab").forEach((lab) => {
       lab.querySelectorAll(".mlsys-control").forEach(nameSlider);
       lab.querySelectorAll(".mlsys-predict, .mlsys-check").forEach(nameRadios);
+      lab.querySelectorAll(".mlsys-design textarea").forEach((field) => {
+        put(field, "aria-description", "Why this design? A sentence or two, kept for your instructor.");
+      });
       lab.querySelectorAll(".mlsys-check input[type=text], .mlsys-predict input[type=text]").forEach((field) => {
         const asked = field.closest(".mlsys-check, .mlsys-predict").querySelector(".mlsys-prompt");
         put(field, "aria-description", text(asked));
@@ -70,6 +73,20 @@
     locking = null;
   };
   document.addEventListener("click", pressed, true);
+  // Enter presses the button of its field; leaving the field first sends what was typed.
+  const enter = (event) => {
+    const field = event.target;
+    if (event.key !== "Enter" || event.isComposing || !field.matches || !field.matches(".mlsys-lab input[type=text]")) return;
+    const part = field.closest(".mlsys-check, .mlsys-predict, .mlsys-student");
+    const button = part && part.querySelector(".mlsys-enter");
+    if (!button || button.disabled) return;
+    event.preventDefault();
+    event.stopPropagation();
+    field.blur();
+    button.click();
+    field.focus({ preventScroll: true });
+  };
+  document.addEventListener("keydown", enter, true);
   let due = false;
   new MutationObserver(() => {
     if (due) return;

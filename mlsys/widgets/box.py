@@ -2,21 +2,34 @@
 
 import html
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import ipywidgets
 
-from mlsys.widgets.parts import button, spoken_note
-from mlsys.widgets.questions import AnswerError, ChoiceQuestion, NumberQuestion, Question
+from mlsys.labs.handin import Answer, Attempt
+from mlsys.labs.questions import AnswerError, ChoiceQuestion, NumberQuestion, Question
+from mlsys.widgets.parts import button, on_enter, spoken_note
 
-MISSES = 2
-"""Wrong answers after which the solution is shown automatically."""
+HONEST = 2
+"""Different answers after which the solution may be shown, and a question counts as answered."""
 
 
-def answer_field(question: Question) -> Any:
+def now() -> str:
+    """Return the time as it is stored: ISO 8601 in seconds, UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def answer_field(question: Question, label: str = "Your answer") -> Any:
     """Return an empty widget for an answer."""
     if isinstance(question, ChoiceQuestion):
-        return ipywidgets.RadioButtons(options=list(question.listed()), index=None, layout={"width": "auto"})
+        return ipywidgets.RadioButtons(
+            options=list(question.listed()),
+            index=None,
+            description=label,
+            style={"description_width": "initial"},
+            layout={"width": "auto"},
+        )
     unit = question.unit if isinstance(question, NumberQuestion) else ""
     # A text field: an empty one means no answer, which a number field cannot say.
     return ipywidgets.Text(
@@ -24,16 +37,25 @@ def answer_field(question: Question) -> Any:
         # Sent when the field is left: keystroke by keystroke, a press of the button could overtake the last ones.
         continuous_update=False,
         placeholder="a number, such as 12.5",
-        description=f"Your answer ({unit})" if unit else "Your answer",
+        description=f"{label} ({unit})" if unit else label,
         style={"description_width": "initial"},
         layout={"width": "22em"},
     )
 
 
+def pose(field: Any, question: Question) -> None:
+    """Empty a field and offer the answers of another question of the same kind."""
+    if isinstance(question, ChoiceQuestion):
+        field.options = list(question.listed())
+        field.index = None  # new options select the first one
+    else:
+        field.value = ""
+
+
 class QuestionBox:
     """A question that can be tried again and again.
 
-    The first wrong answer gets its hint, the second one the solution as well; a button shows the solution at once.
+    Every wrong answer gets its hint; after two different answers the solution may be shown.
 
     Parameters
     ----------
@@ -47,22 +69,47 @@ class QuestionBox:
 
     def __init__(self, question: Question, number: str = "", changed: Callable[[], None] = lambda: None) -> None:
         self.question = question
-        self.tries = 0
-        self.given: Any = None
+        self.attempts: list[tuple[str, Any]] = []  # time and answer
         self.shown = False
         self._changed = changed
+        self._on = True
+        self._number = number
         self.field = answer_field(question)
         self.button = button("Check my answer")
+        self.button.add_class("mlsys-enter")
         self.button.on_click(lambda _: self.check())
+        on_enter(self.field, self.check)
         self.reveal_button = button("Show the solution")
         self.reveal_button.on_click(lambda _: self.reveal())
         self.feedback = ipywidgets.HTML("")
-        label = f"<strong>{html.escape(number)}</strong> " if number else ""
-        prompt = ipywidgets.HTML(f"<p>{label}{html.escape(question.prompt)}</p>")
-        prompt.add_class("mlsys-prompt")
+        self._prompt = ipywidgets.HTML("")
+        self._prompt.add_class("mlsys-prompt")
         buttons = ipywidgets.HBox([self.button, self.reveal_button], layout={"flex_flow": "row wrap"})
-        self.view = ipywidgets.VBox([prompt, self.field, buttons, self.feedback])
+        self.view = ipywidgets.VBox([self._prompt, self.field, buttons, self.feedback])
         self.view.add_class("mlsys-check")
+        self._ask()
+
+    def _ask(self) -> None:
+        label = f"<strong>{html.escape(self._number)}</strong> " if self._number else ""
+        self._prompt.value = f"<p>{label}{html.escape(self.question.text)}</p>"
+        self.enable(self._on)
+
+    def pose(self, question: Question) -> None:
+        """Ask another question of the same kind in its place."""
+        self.question, self.attempts, self.shown = question, [], False
+        pose(self.field, question)
+        self.feedback.value = ""
+        self._ask()
+
+    @property
+    def given(self) -> Any:
+        """The last checked answer, or None."""
+        return self.attempts[-1][1] if self.attempts else None
+
+    @property
+    def tries(self) -> int:
+        """Number of different answers that were checked."""
+        return len(self.attempts)
 
     @property
     def right(self) -> bool:
@@ -71,49 +118,65 @@ class QuestionBox:
 
     @property
     def answered(self) -> bool:
-        """Whether it was attempted, or the solution shown."""
-        return self.tries > 0 or self.shown
+        """Whether the answer is right, or two different ones were tried."""
+        return self.right or self.tries >= HONEST
 
     def check(self) -> None:
-        """Check the answer in the field and show the feedback."""
+        """Check the answer in the field and show the feedback; one that was checked before is no new attempt."""
         try:
-            self.given = self.question.read(self.field.value)
+            given = self.question.read(self.field.value)
         except AnswerError as error:
             self.feedback.value = spoken_note("told", str(error))
             return
-        self.tries += 1
-        self.shown = self.shown or (self.tries >= MISSES and not self.right)
+        if any(given == answer for _, answer in self.attempts):
+            if given == self.given:
+                self._show("" if self.right else "You have checked this answer before; change it first.")
+            else:
+                self.feedback.value = spoken_note("told", "You have checked this answer before; try another one.")
+            return
+        self.attempts.append((now(), given))
         self._show()
         self._changed()
 
     def reveal(self) -> None:
-        """Show the solution."""
-        self.shown = True
-        self._show()
-        self._changed()
+        """Show the solution, once two different answers were tried."""
+        if self.answered:
+            self.shown = True
+            self._show()
+            self._changed()
 
-    def _show(self) -> None:
+    def _show(self, more: str = "") -> None:
         question, words, kind = self.question, [], "told"
         if self.given is not None:
             right, why = question.judge(self.given)
             kind = "right" if right else "wrong"
             words.append(f"{'Right.' if right else 'Not yet.'} {why}")
             if not right and not self.shown:
-                words.append("Try again.")
+                words.append(more or ("Try again." if not self.answered else "Try again, or have the solution shown."))
         if self.shown and kind != "right":
             words.append(f"The answer is “{question.right_answer()}”. {question.solution}")
         self.feedback.value = spoken_note(kind, " ".join(words)) if words else ""
+        self.enable(self._on)
 
     def enable(self, on: bool) -> None:
-        """Enable or disable the field."""
-        self.field.disabled = self.button.disabled = self.reveal_button.disabled = not on
+        """Enable or disable the field; the solution stays closed until it may be shown."""
+        self._on = on
+        self.field.disabled = self.button.disabled = not on
+        self.reveal_button.disabled = not (on and self.answered and not self.right)
+        self.reveal_button.tooltip = "" if self.answered else f"Opens after {HONEST} different answers"
+
+    def answer(self) -> Answer:
+        """Return what is handed in."""
+        attempts = (Attempt(at, given, self.question.judge(given)[0]) for at, given in self.attempts)
+        return Answer(tuple(attempts), self.shown)
 
     def state(self) -> dict[str, Any]:
-        """Return the answer, the number of attempts, and whether the solution was shown."""
-        return {"given": self.given, "tries": self.tries, "shown": self.shown}
+        """Return the checked answers with their times, and whether the solution was shown."""
+        return {"attempts": [{"at": at, "answer": given} for at, given in self.attempts], "shown": self.shown}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a validated state."""
-        self.given, self.tries, self.shown = state["given"], state["tries"], state["shown"]
+        self.attempts = [(each["at"], each["answer"]) for each in state["attempts"]]
+        self.shown = state["shown"]
         self.field.value = self.question.shown(self.given)
         self._show()

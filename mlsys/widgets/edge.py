@@ -1,18 +1,10 @@
 """The lab on shrinking a network. Every number in a question or an answer comes from the stored run."""
 
-from mlsys.edge.clock import PowerPoint, split_energy
-from mlsys.edge.points import EdgePoint
 from mlsys.edge.schema import FORMATS
-from mlsys.units import Q_
+from mlsys.labs import shrink
 from mlsys.viz.views.edge import BUDGETS, CLOCKS, CUTS, EdgeScene, chosen
-from mlsys.viz.views.view import number, percent, times
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.parts import Control, choice, slider
-from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
-from mlsys.widgets.wrapup import Finding, WrapUp
-
-_WHOLE, _HOLES, _HALF = "as trained", "90 % of weights zero", "50 % of channels cut"
-_SLOW = "half, at 0.8 of the voltage"
 
 
 class ShrinkLab(Lab):
@@ -34,215 +26,20 @@ class ShrinkLab(Lab):
         "and which save nothing at all."
     )
     scene = EdgeScene
-    scenario = {"cut": _HOLES, "precision": "fp32", "clock": "full", "budget": 100}  # noqa: RUF012
     frames = {"cut": tuple(CUTS), "precision": FORMATS}  # noqa: RUF012
-
-    def _prediction(self) -> Question:
-        whole, holes = _of(_WHOLE), _of(_HOLES)
-        same = holes.memory == whole.memory
-        stored = holes.measured.sparse_bytes / holes.measured.weight_bytes
-        return ChoiceQuestion(
-            "prediction",
-            "A trained network that reads digits is stored in FP32. The least important 90% of the weights are "
-            "set to zero, and it is trained on for a while so that they stay so. How much memory does it need when it "
-            "runs?",
-            f"It needs {number(holes.memory / 1e3)} kB either way: a zero is a number of four bytes, and the "
-            f"convolution multiplies by it. A format that leaves zeros out would store the weights in "
-            f"{percent(stored)} of the bytes, but needs other kernels; and the {number(_activations(holes))} kB of "
-            f"activations stay. Right answers fell to {percent(holes.objectives[0])}.",
-            choices=(
-                Choice("A tenth of what it needed"),
-                Choice("Half of what it needed"),
-                Choice("As much as it needed", right=same),
-                Choice("More than it needed"),
-            ),
-        )
 
     def _controls(self) -> tuple[Control, ...]:
         sizes = [(f"{size} kB", size) for size in BUDGETS]
         return (
-            slider("cut", "Workload", "What is cut away", [(cut, cut) for cut in CUTS], _WHOLE, "How it is pruned"),
+            slider(
+                "cut", "Workload", "What is cut away", [(cut, cut) for cut in CUTS], shrink.WHOLE, "How it is pruned"
+            ),
             choice("precision", "Mapping", "Number format", [(f, f) for f in FORMATS], "fp32", "How values are stored"),
             choice("clock", "Hardware", "Clock", [(c, c) for c in CLOCKS], "full", "Clock and voltage of the core"),
             slider("budget", "Hardware", "Memory", sizes, 100, "Memory that the network may have"),
         )
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, student: str = "") -> None:
+        super().__init__(student)
         for size in BUDGETS:  # computed in advance, so that the first step of the slider is as fast as the next
-            chosen(_HOLES, "fp32", budget=size)
-
-    def _questions(self) -> tuple[Question, ...]:
-        return (_operations(), _one_step(), _half_format(), _clock(), _twice(), _milliwatts(), _highest())
-
-    def _wrap_up(self) -> WrapUp:
-        whole, holes, half, small = _of(_WHOLE), _of(_HOLES), _of(_HALF), _of(_WHOLE, "int8-static")
-        return WrapUp(
-            (
-                Finding(
-                    f"As trained the network needs {number(whole.memory / 1e3)} kB; with static INT8 "
-                    f"{number(small.memory / 1e3)} kB, and as many answers are right.",
-                    "from mlsys.viz.views.edge import EdgeScene\n"
-                    "EdgeScene().update('as trained', 'int8-static').values['memory']",
-                ),
-                Finding(
-                    f"With half of its channels it computes {percent(half.measured.macs / whole.measured.macs)} of the "
-                    f"operations in {percent(half.objectives[1] / whole.objectives[1])} of the time.",
-                ),
-                Finding(
-                    f"With nine of ten weights at zero it computes as much as before, in "
-                    f"{percent(holes.objectives[1] / whole.objectives[1])} of the time.",
-                ),
-            ),
-            (
-                "Count activations and weights: what is counted as the size of a network is often only the weights.",
-                "Cut structures if time and memory count; zeros help only where format and kernels know of them.",
-                "A slower clock saves energy only with a lower voltage, and only while leakage is small.",
-            ),
-        )
-
-
-def _of(cut: str, precision: str = "fp32", clock: str = "full", budget: float = 100) -> EdgePoint:
-    return chosen(cut, precision, clock, budget)[0]
-
-
-def _activations(point: EdgePoint) -> float:
-    return point.measured.activation_bytes / 1e3
-
-
-def _operations() -> Question:
-    whole, half = _of(_WHOLE).measured.macs, _of(_HALF).measured.macs
-    share = 100 * half / whole
-    return NumberQuestion(
-        "operations",
-        "Half of the channels of both convolutions are cut. The first convolution reads one channel, the second what "
-        "the first makes, the classifier what the second makes; they have 112,896, 903,168 and 15,680 "
-        "multiply-accumulates. How many per cent of the operations are left?",
-        f"The first convolution and the classifier lose half, the second loses half of its inputs and half of its "
-        f"outputs and keeps a quarter: {half:,} of {whole:,}, {number(share)} %.",
-        setting={"cut": _HALF, "precision": "fp32"},
-        answer=share,
-        unit="%",
-        most=100.0,
-        hint="Which of the three layers lose inputs and outputs, and which only one of them?",
-        slips=((50.0, "That would be so if each layer lost outputs alone. What does the second one read?"),
-               (25.0, "That holds for a layer between two that are cut. What of the first and the last?")),
-    )  # fmt: skip
-
-
-def _one_step() -> Question:
-    budget = 100
-    rest = {name: _of(_WHOLE, name, budget=budget) for name in ("fp16", "int8-dynamic", "int8-static")}
-    dynamic = rest["int8-dynamic"]
-    whole = _of(_WHOLE)
-    return ChoiceQuestion(
-        "one-step",
-        f"As trained in FP32 the network does not fit into {budget} kB. Only the number format may change. "
-        "Which one is not enough?",
-        f"Dynamic INT8 stores the weights of the classifier in 8 bits and leaves convolutions and activations in "
-        f"FP32: {number(dynamic.memory / 1e3)} kB of {number(whole.memory / 1e3)} kB. FP16 comes to "
-        f"{number(rest['fp16'].memory / 1e3)} kB, static INT8 to {number(rest['int8-static'].memory / 1e3)} kB.",
-        setting={"cut": _WHOLE, "precision": "int8-dynamic", "budget": budget},
-        choices=(
-            Choice("FP16", "Every value takes two bytes where it took four. What is half of the bar?",
-                   not rest["fp16"].accepted),
-            Choice("Dynamic INT8", right=not dynamic.accepted),
-            Choice("Static INT8", "Every weight and every activation takes one byte where it took four.",
-                   not rest["int8-static"].accepted),
-        ),
-    )  # fmt: skip
-
-
-def _half_format() -> Question:
-    whole, half = _of(_WHOLE), _of(_WHOLE, "fp16")
-    ratio = half.objectives[1] / whole.objectives[1]
-    return ChoiceQuestion(
-        "half-format",
-        "FP16 halves every byte. What did it do to the time of one inference on the processor of this measurement?",
-        f"It took {times(ratio)} the time: {number(half.objectives[1])} ms for {number(whole.objectives[1])} ms. This "
-        "library has few kernels for FP16 on a CPU and converts between formats; bytes were not what held it.",
-        setting={"cut": _WHOLE, "precision": "fp16"},
-        choices=(
-            Choice("About half: half of the bytes move", "Look at how little of the bar is the memory's. What could "
-                   "halving it save?", ratio < 0.7),
-            Choice("About the same", "The bars differ by more than what is noise here.", 0.7 <= ratio <= 1.2),
-            Choice("It takes longer", right=ratio > 1.2),
-        ),
-    )  # fmt: skip
-
-
-def _clock() -> Question:
-    full, half = _of(_HALF), _of(_HALF, clock="half")
-    slow = _of(_HALF, clock=_SLOW)
-    change = sum(half.energies) / sum(full.energies)
-    low = sum(slow.energies) / sum(full.energies)
-    return ChoiceQuestion(
-        "clock",
-        "Cut half of the channels and halve the clock, at the same voltage. What happens to the energy of one "
-        "inference?",
-        f"It comes to {percent(change)}: the cycles cost what they cost, and leakage flows for longer. With 0.8 of the "
-        f"voltage it would come to {percent(low)}, as the energy of a cycle falls with the square of the voltage.",
-        setting={"cut": _HALF, "precision": "fp32", "clock": "half"},
-        choices=(
-            Choice("It falls to half", "Half of the power for twice the time: what is their product?", change < 0.6),
-            Choice("It stays", "That would be so if nothing flowed but what switches. What is the red part?",
-                   0.9 < change < 1.05),
-            Choice("It rises", right=change > 1.05),
-        ),
-    )  # fmt: skip
-
-
-def _twice() -> Question:
-    whole, holes = _of(_WHOLE), _of("50 % of weights zero")
-    ratio = holes.objectives[1] / whole.objectives[1]
-    return ChoiceQuestion(
-        "twice",
-        "“Half of the weights of this network are zero, so it runs twice as fast.” What is wrong?",
-        f"Its shapes are what they were, and so are its {whole.measured.macs:,} multiply-accumulates. Measured were "
-        f"{number(holes.objectives[1])} ms for {number(whole.objectives[1])} ms, {times(ratio)} the time.",
-        in_app=False,
-        choices=(
-            Choice("The kernels multiply by zeros like by any number", right=ratio > 0.9),
-            Choice("Zeros slow a processor down", "A multiplier takes as long for a zero as for any other number."),
-            Choice(NOTHING, "Who would have to know that a weight is zero for its product to be left out?"),
-        ),
-    )
-
-
-def _milliwatts() -> Question:
-    fast = PowerPoint(Q_(168, "MHz"), Q_(145, "ms"), Q_(18, "mJ"))
-    slow = PowerPoint(Q_(80, "MHz"), Q_(305, "ms"), Q_(24, "mJ"))
-    split = split_energy([fast, slow])
-    return ChoiceQuestion(
-        "milliwatts",
-        f"“At 168 MHz a microcontroller draws {number(fast.power)} mW, at 80 MHz {number(slow.power)} mW: for a "
-        "network that takes 145 ms and 305 ms the slower clock is the more efficient one.” What is wrong?",
-        f"An inference takes 18 mJ at the higher clock and 24 mJ at the lower: {number(split.static)} mW flow whatever "
-        f"the clock, and for longer; the {number(split.dynamic)} mJ of the cycles are the same.",
-        in_app=False,
-        choices=(
-            Choice("Less power for much longer is more energy", right=slow.energy > fast.energy),
-            Choice("Power falls with the square of the clock", "At one voltage the switching part falls with the "
-                   "clock itself. What is multiplied with what for the energy of an answer?"),
-            Choice(NOTHING, "Multiply each power by its time."),
-        ),
-    )  # fmt: skip
-
-
-def _highest() -> Question:
-    """Return the question about a correct statement."""
-    full, half = _of(_WHOLE), _of(_WHOLE, clock="half")
-    return ChoiceQuestion(
-        "highest",
-        "“At one voltage, no clock takes less energy for an inference than the highest one.” What is wrong?",
-        f"Cycles cost the same at each clock, and leakage flows for the shortest time at the highest: here "
-        f"{number(sum(full.energies))} mJ against {number(sum(half.energies))} mJ at half of it.",
-        in_app=False,
-        choices=(
-            Choice("The lowest clock takes least: it draws least power", "Power is not energy; for how long does it "
-                   "flow?", sum(half.energies) < sum(full.energies)),
-            Choice("All clocks take the same: the cycles are the same", "So are their costs. What else flows while "
-                   "they take place?"),
-            Choice(NOTHING, right=sum(full.energies) < sum(half.energies)),
-        ),
-    )  # fmt: skip
+            chosen(shrink.HOLES, "fp32", budget=size)

@@ -1,26 +1,20 @@
 """The lab on explaining a measurement. Every number in a question or an answer comes from the stored logs."""
 
-import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mlsys.explain import Attribution
-from mlsys.explain.whatif import amdahl
-from mlsys.viz.views.explain import FACTORS, ExplainScene, measured, measurements
+from mlsys.labs import explain
+from mlsys.viz.views.explain import FACTORS, ExplainScene, measurements
 from mlsys.viz.views.view import number, percent, times
 from mlsys.widgets import parts
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.measure import MeasureHere, this_python
 from mlsys.widgets.parts import Control, choice, slider
-from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
-from mlsys.widgets.wrapup import Finding, WrapUp
 
-_SLOW, _FAST, _FAST_INT8, _FAR = "eager, FP32", "litert, FP32", "litert, INT8", "inductor, FP32"
+_BEGUN = "Started. Four runtimes, three times each, take some tens of seconds."
 _CAUSES = (("Arithmetic", "compute"), ("Bytes", "memory"), ("Entering kernels", "launch"), ("The rest", "residual"))
-_BANDS = ((0.0, 1.5), (1.5, 3.0), (3.0, 6.0), (6.0, 15.0), (15.0, math.inf))
-_TENFOLD = 10.0
 
 
 class _Frames(Mapping[str, tuple[Any, ...]]):
@@ -54,26 +48,13 @@ class ExplainLab(Lab):
         "went, which popular explanations the measurement refutes, and what a change could gain at most."
     )
     scene = ExplainScene
-    scenario = {"run": _SLOW, "cause": "memory", "factor": _TENFOLD}  # noqa: RUF012
     frames = _Frames()
-
-    def _prediction(self) -> Question:
-        slow, fast = measured(_SLOW), measured(_FAST)
-        ratio = slow.total / fast.total
-        return ChoiceQuestion(
-            "prediction",
-            "PyTorch, as it is, and LiteRT run the same network with the same weights on the same core, and answer "
-            "the same to seven digits. How many times as fast is LiteRT?",
-            f"Measured were {number(1e3 * slow.total)} µs and {number(1e3 * fast.total)} µs: {times(ratio)}. The "
-            "arithmetic is the same; what differs is how well its kernels do it, and how much is done besides.",
-            choices=tuple(Choice(_band(low, high), right=low <= ratio < high) for low, high in _BANDS),
-        )
 
     def _controls(self) -> tuple[Control, ...]:
         known = [(name, name) for name in measurements()]
         factors = [(f"{factor:g}×", factor) for factor in FACTORS]
         return (
-            slider("run", "Workload", "Runtime and format", known, _SLOW, "What was measured"),
+            choice("run", "Workload", "Runtime and format", known, explain.SLOW, "What was measured"),
             choice("cause", "Mapping", "What becomes faster", list(_CAUSES), "memory", "One cause of the time"),
             slider("factor", "Hardware", "How many times", factors, 1.0, "How much faster that cause becomes"),
         )
@@ -81,37 +62,13 @@ class ExplainLab(Lab):
     def _arguments(self) -> dict[str, Any]:
         return {"name": self.value("run"), "cause": self.value("cause"), "factor": self.value("factor")}
 
-    def _questions(self) -> tuple[Question, ...]:
-        return (_rest(), _bandwidth(), _arithmetic(), _int8(), _tail(), _penalties(), _undecided())
-
-    def _wrap_up(self) -> WrapUp:
-        slow, fast, small = (measured(name) for name in (_SLOW, _FAST, _FAST_INT8))
-        return WrapUp(
-            (
-                Finding(
-                    f"The slowest runtime took {times(slow.total / fast.total)} as long as the fastest, for the same "
-                    "arithmetic and the same answer.",
-                    "from mlsys.viz.views.explain import measured\n"
-                    f"measured({_SLOW!r}).total / measured({_FAST!r}).total",
-                ),
-                Finding(
-                    f"Arithmetic and bytes explain {percent(_explained(slow), 3)} of the slowest run and "
-                    f"{percent(_explained(fast), 3)} of the fastest.",
-                ),
-                Finding(f"INT8 took {times(small.total / fast.total)} the time of FP32 on the fastest runtime."),
-            ),
-            (
-                "Measure the machine's own rates first: a bound from a data sheet explains another machine.",
-                "Keep what is not explained as a residual with a name of its own; never call the rest 'compute'.",
-                "A change gains at most what Amdahl's law allows for the share that it touches.",
-                "A promise in percent is a hypothesis: judge it on your network, with an interval and repeated runs.",
-            ),
-        )
-
     def _more(self) -> tuple[Any, ...]:
         self._folder = tempfile.TemporaryDirectory(prefix="mlsys-explain-")
         self.here = MeasureHere(
-            self._command, told_here, begun="Started. Four runtimes, three times each, take some tens of seconds."
+            self._command,
+            told_here,
+            then=self._keep_measured,
+            begun=_BEGUN,
         )
         words = (
             "<p>The picture was measured on one machine. The button runs the same network on the machine of this "
@@ -119,20 +76,16 @@ class ExplainLab(Lab):
         )
         return (parts.heading("On your machine"), parts.text(words), self.here.view)
 
+    def _keep_measured(self, record: dict[str, Any]) -> None:
+        """Keep the summary of each log, without its samples."""
+        kept = ("name", "latency_ms", "attribution", "doubts")
+        logs = [{name: log[name] for name in kept if name in log} for log in record["logs"]]
+        self.keep_measurement("explain", {"logs": logs, "absent": record["absent"]})
+
     def _command(self) -> list[str]:
         folder = str(Path(self._folder.name) / "logs")
         names = "eager,onnxruntime,openvino,litert"
         return this_python("explain", "run", "ds-cnn", "--backend", names, "--out", folder, "--json")
-
-
-def _explained(attribution: Attribution) -> float:
-    return (attribution.shares["compute"] + attribution.shares["memory"]) / 100
-
-
-def _band(low: float, high: float) -> str:
-    if not low:
-        return f"Less than {high:g}×"
-    return f"More than {low:g}×" if high == math.inf else f"{low:g}× to {high:g}×"
 
 
 def told_here(record: dict[str, Any]) -> str:
@@ -153,129 +106,3 @@ def told_here(record: dict[str, Any]) -> str:
     if record["absent"]:
         lines.append(f"Absent: {'; '.join(name['reason'] for name in record['absent'])}.")
     return " ".join(lines)
-
-
-def _rest() -> Question:
-    shares = measured(_SLOW).shares
-    known = [shares[cause] for cause in ("compute", "launch")]
-    return NumberQuestion(
-        "rest",
-        f"Set “{_SLOW}”. How much of its time is left when arithmetic, bytes and entering kernels are taken off?",
-        f"{number(shares['residual'], 3)} % are not explained by any of the three. Most of that lies in five layers, "
-        "the first and the four depthwise ones, whose kernels are far from any bound.",
-        setting={"run": _SLOW},
-        answer=shares["residual"],
-        unit="%",
-        tolerance=0.04,
-        most=100.0,
-        hint="The crossed part of the upper bar below; the sentence under the picture gives all four parts.",
-        slips=((known[0], "That is the arithmetic. What is left when all that is known is taken off?"),
-               (sum(known), "So much is explained. The question is what is left.")),
-    )  # fmt: skip
-
-
-def _bandwidth() -> Question:
-    share = measured(_SLOW).shares["memory"] / 100
-    return ChoiceQuestion(
-        "bandwidth",
-        f"Set “{_SLOW}”, bytes, 10×. “The network is slow because of memory; ten times the bandwidth would help.” How "
-        "much faster does the whole become?",
-        f"Bytes are {percent(share, 2)} of the time, so that even endless bandwidth would gain no more than that. "
-        "The whole network fits into a cache.",
-        setting={"run": _SLOW, "cause": "memory", "factor": _TENFOLD},
-        choices=(
-            Choice("Nearly ten times", "That would need nearly all of the time to be spent on bytes. How much is?"),
-            Choice("About twice", "Half of the time would have to be bytes; look for their part in the picture."),
-            Choice("By less than a hundredth", right=share < 0.009),
-        ),
-    )
-
-
-def _arithmetic() -> Question:
-    share = measured(_FAST).shares["compute"] / 100
-    answer = amdahl(share, _TENFOLD)
-    return NumberQuestion(
-        "arithmetic",
-        f"Set “{_FAST}”. How many times as fast does the whole become when its arithmetic becomes 10× as fast?",
-        f"1 / ({number(1 - share)} + {number(share)} / 10) = {number(answer)}: what is not arithmetic stays, and soon "
-        "it is most of the time.",
-        setting={"run": _FAST, "cause": "compute", "factor": _TENFOLD},
-        answer=answer,
-        unit="×",
-        tolerance=0.03,
-        least=1.0,
-        hint="One part shrinks to a tenth, the others stay; divide the old whole by the new one.",
-        slips=((_TENFOLD, "Only one part of the time becomes ten times shorter."),
-               (1 / (1 - share), "So much it would be if arithmetic took no time at all.")),
-    )  # fmt: skip
-
-
-def _int8() -> Question:
-    plain, small = measured(_FAST), measured(_FAST_INT8)
-    return ChoiceQuestion(
-        "int8",
-        f"Set “{_FAST}”, then “{_FAST_INT8}”. INT8 products are several times as fast on this core, and weights take a "
-        "quarter of the bytes. What became of the time?",
-        f"It went from {number(1e3 * plain.total)} µs to {number(1e3 * small.total)} µs. Arithmetic shrank to "
-        f"{percent(small.shares['compute'] / 100, 2)} of the whole, but requantising every output and small depthwise "
-        "kernels took more than it had saved.",
-        setting={"run": _FAST_INT8},
-        choices=(
-            Choice("It became shorter, by much", "Compare the two times in the picture, not the two rates."),
-            Choice("It stayed the same within the noise", "The runs lie closer together than the two times do."),
-            Choice("It became longer", right=small.total > plain.total),
-        ),
-    )
-
-
-def _tail() -> Question:
-    return ChoiceQuestion(
-        "tail",
-        "A report says: “We ran 100 inferences; the 99th percentile is 0.09 ms, so at most one request in a hundred "
-        "waits longer.” What is wrong?",
-        "Among 100 samples one lies above that value: the estimate hangs on a single interrupt, and the next hundred "
-        "will give another. A thousand samples hold ten such values.",
-        in_app=False,
-        choices=(
-            Choice(NOTHING, "How many of the samples lie above that percentile? Would others lie there next time?"),
-            Choice("One sample in the tail cannot tell it", right=True),
-            Choice("They should have taken the mean", "A mean says nothing about the slowest requests. What does the "
-                   "99th percentile of so few samples rest on?"),
-        ),
-    )  # fmt: skip
-
-
-def _penalties() -> Question:
-    return ChoiceQuestion(
-        "penalties",
-        "A tool counts 60,000 misses at 10 cycles and 5,000 at 100 cycles in a run of 1,000,000 cycles, adds 60,000 "
-        "cycles for branches, and reports the remainder as compute. What is wrong?",
-        "The penalties add up to 1,160,000 cycles, so that compute would be negative. Misses overlap with each "
-        "other and with arithmetic; a remainder is a residual, not a measurement of compute.",
-        in_app=False,
-        choices=(
-            Choice(NOTHING, "Add the penalties up, and compare them with the cycles of the run."),
-            Choice("The penalties are too small for this core", "With larger penalties even less would be left. What "
-                   "do two misses at the same time cost?"),
-            Choice("Penalties overlap, and what is left was not measured", right=True),
-        ),
-    )  # fmt: skip
-
-
-def _undecided() -> Question:
-    """Return the question about a correct statement."""
-    return ChoiceQuestion(
-        "undecided",
-        "A report says: “The medians of three repeated runs lie 13 % apart, and the two runtimes differ by 5 %. We "
-        "cannot say which one is faster.” What is wrong?",
-        "A difference below the spread between whole runs may come out the other way next time, however "
-        "narrow the interval within one run is.",
-        in_app=False,
-        choices=(
-            Choice("Within each run the interval is narrow, so 5 % count", "An interval within a run knows nothing of "
-                   "what changes between runs. What would a fourth run show?"),
-            Choice("They should report the fastest of the three runs", "The fastest run has luck in it, of both "
-                   "runtimes. Which of the two had more?"),
-            Choice(NOTHING, right=True),
-        ),
-    )  # fmt: skip

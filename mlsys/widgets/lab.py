@@ -2,7 +2,6 @@
 
 import base64
 import html
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,21 +9,28 @@ from typing import Any
 import ipywidgets
 
 from mlsys.errors import UnknownNameError
+from mlsys.labs import lab_content
+from mlsys.labs.draw import LONGEST_NAME, Draw, same_student
+from mlsys.labs.handin import HandIn
+from mlsys.labs.questions import AnswerError
+from mlsys.labs.wrapup import WrapUp
 from mlsys.viz.live import LiveFigure, image_tag
 from mlsys.viz.views.view import SHARPNESS, View
 from mlsys.widgets import parts, static
 from mlsys.widgets.access import SCRIPT
-from mlsys.widgets.box import QuestionBox, answer_field
+from mlsys.widgets.box import QuestionBox, answer_field, now, pose
+from mlsys.widgets.design_box import DesignBox
+from mlsys.widgets.hand_in import HandInBox, on_colab
+from mlsys.widgets.parts import on_enter
 from mlsys.widgets.progress import Progress, place_here
-from mlsys.widgets.questions import AnswerError, Question
 from mlsys.widgets.state import VERSION, LabStateError, check_state, read_state, write_state
-from mlsys.widgets.wrapup import WrapUp, WrapUpBox
+from mlsys.widgets.wrapup import WrapUpBox
 
 
 class Lab:
     """A lab: the reader predicts, then explores a figure with sliders, then answers questions.
 
-    A subclass defines the questions, the controls and the scene; it contains no physics.
+    A subclass defines the controls and the scene; questions and answers are in ``mlsys.labs``.
     Until a prediction is locked the figure is empty, the sliders are disabled, and nothing
     that is shown reveals the answer.
 
@@ -34,11 +40,11 @@ class Lab:
         Name of the lab (and of its state file), heading, and purpose.
     scene
         Class of the scene; its ``update`` takes the values of the controls.
-    scenario
-        Values of the controls for the predicted situation, set when the prediction is locked.
     frames
         Controls that work in the built book, where no kernel runs, each with the values
         that it takes there.
+    scenario
+        Values of the controls for the predicted situation, set when the prediction is locked.
     view
         The current view; None before the prediction is locked.
     """
@@ -47,13 +53,14 @@ class Lab:
     title: str
     purpose: str
     scene: Callable[[], Any]
-    scenario: Mapping[str, Any]
     frames: Mapping[str, tuple[Any, ...]]
 
-    def __init__(self) -> None:
-        self.prediction = self._prediction()
+    def __init__(self, student: str = "") -> None:
+        self.content = lab_content(self.id.removeprefix("lab-"))
+        self._given_student = self._draw(student)
         self.controls = {control.name: control for control in self._controls()}
-        self.questions = {question.name: question for question in self._questions()}
+        self.measurements: dict[str, Any] = {}
+        self.started = ""
         self.locked = False
         self._predicted: Any = None
         self._quiet = False
@@ -67,15 +74,24 @@ class Lab:
         self._open(False)
         self._redraw()
 
+    def _draw(self, student: str) -> str:
+        """Draw the questions of a student, and return the name as it is kept."""
+        student = " ".join(student[:LONGEST_NAME].split())
+        self.draw = Draw(self.id.removeprefix("lab-"), student)
+        self.prediction = self.content.prediction(self.draw)
+        self.scenario = self.content.scenario(self.draw)
+        self.questions = {question.id: question for question in self.content.asked(self.draw)}
+        self.designs = {design.id: design for design in self.content.designs(self.draw)}
+        return student
+
+    @property
+    def student(self) -> str:
+        """Name or id of the student whose numbers the questions have; empty for the printed ones."""
+        return self.draw.student
+
     # --- what a subclass says ------------------------------------------------------
 
-    def _prediction(self) -> Question:
-        raise NotImplementedError
-
     def _controls(self) -> tuple[parts.Control, ...]:
-        raise NotImplementedError
-
-    def _questions(self) -> tuple[Question, ...]:
         raise NotImplementedError
 
     def _arguments(self) -> dict[str, Any]:
@@ -83,30 +99,34 @@ class Lab:
         return {name: control.value for name, control in self.controls.items()}
 
     def _wrap_up(self) -> WrapUp:
-        raise NotImplementedError
+        return self.content.wrap_up(self.draw)
 
     # --- building ------------------------------------------------------------------
 
     def _build(self) -> None:
-        self.field = answer_field(self.prediction)
+        self.field = answer_field(self.prediction, "Your prediction")
         self.lock_button = parts.button("Lock in my prediction", "primary")
         self.lock_button.on_click(lambda _: self.lock())
         self.lock_button.add_class("mlsys-lock")
+        self.lock_button.add_class("mlsys-enter")
+        on_enter(self.field, self.lock)
         self.comparison = ipywidgets.HTML("")
         self.comparison.add_class("mlsys-comparison")
-        prompt = parts.text(f"<p>{html.escape(self.prediction.prompt)}</p>")
-        prompt.add_class("mlsys-prompt")
-        predict = ipywidgets.VBox([prompt, self.field, self.lock_button, self.comparison])
+        self._prompt = parts.text("")
+        self._prompt.add_class("mlsys-prompt")
+        predict = ipywidgets.VBox([self._prompt, self.field, self.lock_button, self.comparison])
         predict.add_class("mlsys-predict")
         self.picture = ipywidgets.HTML()
         self.picture.add_class("mlsys-picture")
         self.summary = ipywidgets.HTML()
         self.summary.add_class("mlsys-summary")
         in_app = [question for question in self.questions.values() if question.in_app]
-        numbers = {question.name: f"{index}." for index, question in enumerate(in_app, start=1)}
+        numbers = {question.id: f"{index}." for index, question in enumerate(in_app, start=1)}
         self.boxes = {name: QuestionBox(q, numbers.get(name, ""), self._answered) for name, q in self.questions.items()}
+        self.design_boxes = {name: DesignBox(design, self._answered) for name, design in self.designs.items()}
         self.hint = ipywidgets.HTML()
         self.wrap = WrapUpBox(self._wrap_up)
+        self.handing = HandInBox(self.work, self.missing, lambda: self.progress.kept_in != "memory")
         for control in self.controls.values():
             control.widget.observe(self._changed, names="value")
         self.root = ipywidgets.VBox(
@@ -114,6 +134,7 @@ class Lab:
                 parts.style_sheet(),
                 parts.heading("Purpose"),
                 parts.text(f"<p>{html.escape(self.purpose)}</p>"),
+                self._naming(),
                 parts.heading("Predict"),
                 predict,
                 parts.heading("Explore"),
@@ -122,12 +143,34 @@ class Lab:
                 self.picture,
                 self.summary,
                 parts.heading("Check"),
-                *(self.boxes[question.name].view for question in in_app),
+                *(self.boxes[question.id].view for question in in_app),
+                *([parts.heading("Design")] if self.design_boxes else []),
+                *(box.view for box in self.design_boxes.values()),
                 *self._more(),
                 self._keeping(),
             ]
         )
         self.root.add_class("mlsys-lab")
+
+    def _naming(self) -> Any:
+        """Return the field for the name or id, which draws the numbers of the questions."""
+        self.student_field = ipywidgets.Text(
+            value=self.student,
+            continuous_update=False,
+            placeholder="a name or an id",
+            description="Your name or id",
+            style={"description_width": "initial"},
+            layout={"width": "24em"},
+        )
+        self.student_field.observe(lambda change: self._named(change["new"]), names="value")
+        self.student_button = parts.button("Use my numbers")
+        self.student_button.add_class("mlsys-enter")
+        self.student_button.on_click(lambda _: self._named(self.student_field.value))
+        self.student_told = ipywidgets.HTML("")
+        row = ipywidgets.HBox([self.student_field, self.student_button], layout={"flex_flow": "row wrap"})
+        naming = ipywidgets.VBox([row, self.student_told])
+        naming.add_class("mlsys-student")
+        return naming
 
     def _more(self) -> tuple[Any, ...]:
         """Return additional widgets, shown after the questions."""
@@ -155,9 +198,38 @@ class Lab:
         buttons = ipywidgets.HBox(
             [self.save_button, self.restore_button, self.afresh_button], layout={"flex_flow": "row wrap"}
         )
-        return ipywidgets.VBox([parts.heading("Keep your work"), buttons, self.message])
+        self.where = ipywidgets.HTML("")
+        return ipywidgets.VBox([parts.heading("Keep your work"), self.where, buttons, self.message])
 
     # --- what happens --------------------------------------------------------------
+
+    def _named(self, student: str) -> None:
+        """Ask the questions of another student, as long as nothing is answered."""
+        if self._quiet or self.touched:
+            return
+        self._pose(student)
+
+    def _pose(self, student: str) -> None:
+        self._draw(student)
+        self._write_student()
+        pose(self.field, self.prediction)
+        for name, question in self.questions.items():
+            self.boxes[name].pose(question)
+        for name, design in self.designs.items():
+            self.design_boxes[name].pose(design)
+        self._open(self.locked)
+
+    def _write_student(self) -> None:
+        self._quiet = True
+        try:
+            self.student_field.value = self.student
+        finally:
+            self._quiet = False
+
+    @property
+    def touched(self) -> bool:
+        """Whether the prediction is locked or anything was answered."""
+        return self.locked or any(box.tries for box in self.boxes.values())
 
     def lock(self) -> None:
         """Lock the prediction, compare it, and enable the sliders."""
@@ -166,6 +238,7 @@ class Lab:
         except AnswerError as error:
             self.comparison.value = parts.spoken_note("told", f"{error} A guess is enough.")
             return
+        self.started = self.started or now()
         self._open(True)
         self._set(self.scenario)
         self._keep()
@@ -192,18 +265,35 @@ class Lab:
             control.widget.disabled = not locked
         for box in self.boxes.values():
             box.enable(locked or not box.question.in_app)
+        for design in self.design_boxes.values():
+            design.enable(locked)
+        self._prompt.value = f"<p>{html.escape(self.prediction.text)}</p>"
         self.hint.value = "" if locked else "<p>Picture and sliders open when your prediction is locked.</p>"
         self.comparison.value = parts.spoken_note("told", self.prediction.compared(self._predicted)) if locked else ""
         self._tell_wrap_up()
 
     def _tell_wrap_up(self) -> None:
-        left = sum(not box.answered for box in self.boxes.values() if box.question.in_app)
+        self._tell_student()
+        left = [box.question for box in self.boxes.values() if not box.answered]
         if self.locked and not left:
             self.wrap.show()
         elif not (self.wrap.open and self.locked):
-            self.wrap.close(self.locked, left)
+            questions = sum(question.in_app for question in left)
+            self.wrap.close(self.locked, questions, len(left) - questions)
+
+    def _tell_student(self) -> None:
+        touched = self.touched
+        self.student_field.disabled = self.student_button.disabled = touched
+        if self.student:
+            said = f"The numbers below are those of {self.student}."
+        else:
+            said = "With a name or an id the questions get numbers of your own; without, they are the printed ones."
+        if touched:
+            said += " Start afresh, under Keep your work, to change the name."
+        self.student_told.value = f"<p>{html.escape(said)}</p>"
 
     def _answered(self) -> None:
+        self.started = self.started or now()
         self._tell_wrap_up()
         self._keep()
 
@@ -250,6 +340,39 @@ class Lab:
         """Alternative text of the current figure."""
         return self._scene.blank if self.view is None else self.view.alt
 
+    # --- handing in ----------------------------------------------------------------
+
+    def work(self) -> HandIn:
+        """Return what is handed in now."""
+        answers = {name: box.answer() for name, box in self.boxes.items()}
+        designs = {name: answer for name, box in self.design_boxes.items() if (answer := box.answer()) is not None}
+        time = now()
+        return HandIn(
+            self.draw.lab,
+            self.student,
+            self.draw.seed,
+            self.started or time,
+            time,
+            questions={name: answer for name, answer in answers.items() if self.questions[name].in_app},
+            claims={name: answer for name, answer in answers.items() if not self.questions[name].in_app},
+            design=designs,
+            measurements=dict(self.measurements),
+        )
+
+    def missing(self) -> str:
+        """Return in words what is not answered yet; empty when nothing is missing."""
+        left = [box.question.in_app for box in self.boxes.values() if not box.answered]
+        designs = sum(box.choice is None for box in self.design_boxes.values())
+        reasons = sum(not box.reason.value.strip() for box in self.design_boxes.values())
+        counts = ((sum(left), "question"), (len(left) - sum(left), "claim"), (designs, "design"), (reasons, "reason"))
+        words = [f"{count} {name}{'' if count == 1 else 's'}" for count, name in counts if count]
+        return ", ".join(["the prediction", *words] if not self.locked else words)
+
+    def keep_measurement(self, name: str, record: dict[str, Any]) -> None:
+        """Keep what was measured on the reader's machine, to be handed in."""
+        self.measurements[name] = {"at": now(), **record}
+        self._keep()
+
     # --- keeping -------------------------------------------------------------------
 
     @property
@@ -262,9 +385,13 @@ class Lab:
         return {
             "lab": self.id,
             "version": VERSION,
+            "student": self.student,
+            "started": self.started,
             "prediction": {"given": self._predicted, "locked": self.locked},
             "controls": {name: control.value for name, control in self.controls.items()},
             "answers": {name: box.state() for name, box in self.boxes.items()},
+            "designs": {name: box.state() for name, box in self.design_boxes.items()},
+            "measurements": dict(self.measurements),
         }
 
     def save(self, path: str | Path | None = None) -> Path:
@@ -280,11 +407,24 @@ class Lab:
             If it is not a state of this lab; the lab is then left unchanged.
         """
         data = read_state(self.file if source is None else source, self.id)
-        check_state(data, self.controls, self.questions, self.prediction)
+        before, student = self.student, data["student"]
+        if same_student(self._given_student) not in ("", same_student(student)):
+            raise LabStateError(f"it is the work of {student!r}, and this lab that of {self._given_student!r}")
+        self._draw(student)
+        try:
+            check_state(data, self.controls, self.questions, self.designs, self.prediction)
+        except LabStateError:
+            self._draw(before)
+            raise
+        self.started, self.measurements = data["started"], dict(data["measurements"])
+        self.locked = False
+        self._pose(student)
         self._predicted = data["prediction"]["given"]
         self.field.value = self.prediction.shown(self._predicted)
         for name, answer in data["answers"].items():
             self.boxes[name].restore(answer)
+        for name, design in data["designs"].items():
+            self.design_boxes[name].restore(design)
         self.wrap.open = False
         self._open(data["prediction"]["locked"])
         self._set(data["controls"])
@@ -313,7 +453,7 @@ class Lab:
 
     def _start_afresh(self) -> None:
         """Reset the lab; the saved state is kept until the next prediction is locked."""
-        self.restore(type(self)().state())
+        self.restore(type(self)(self.student).state())
         self.message.value = parts.spoken_note(
             "told", "Started afresh. Until you lock a prediction, Restore takes you back."
         )
@@ -321,6 +461,7 @@ class Lab:
     def _resume(self) -> None:
         """Restore the saved state when the cell is run again or the notebook is reopened."""
         self.progress = Progress(self.id, place_here())
+        self.where.value = f"<p>{html.escape(self.progress.where())}</p>"
         try:
             kept = self.progress.recall()
             if kept is None:
@@ -335,8 +476,9 @@ class Lab:
     # --- showing -------------------------------------------------------------------
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        # On Colab only the widget is offered: which of several forms it shows is not documented.
         bundle = {"text/plain": f"{self.title}\n{static.INVITATION}", **static.widget_view(self.root)}
-        if not _on_colab():
+        if not on_colab():
             bundle["text/html"] = static.lab_page(self)
             bundle["image/png"] = base64.b64encode(self.png).decode("ascii")
         return bundle
@@ -356,14 +498,21 @@ class Lab:
         frame = ipywidgets.VBox([parts.style_sheet(), box.view])
         frame.add_class("mlsys-lab")
         bundle = static.widget_view(frame)
-        if not _on_colab():
+        if not on_colab():
             bundle["text/html"], bundle["text/markdown"] = static.question_page(box.question)
         self._display(bundle)
 
+    def hand_in(self) -> None:
+        """Display the button that writes the file to hand in."""
+        bundle = static.widget_view(self.handing.view)
+        if not on_colab():
+            bundle["text/html"], bundle["text/markdown"] = static.hand_in_pages()
+        self._display(bundle)
+
     def wrap_up(self) -> None:
-        """Display the wrap-up below the cell: closed until the questions of the lab are answered."""
+        """Display the wrap-up below the cell: closed until the questions and claims of the lab are answered."""
         bundle = static.widget_view(self.wrap.view)
-        if not _on_colab():
+        if not on_colab():
             bundle["text/html"], bundle["text/markdown"] = static.wrap_up_pages(self)
         self._display(bundle)
 
@@ -372,8 +521,3 @@ class Lab:
         from IPython.display import display
 
         display(bundle, raw=True)
-
-
-def _on_colab() -> bool:
-    """Return whether to offer only the widget: which of several forms Colab shows is not documented."""
-    return "google.colab" in sys.modules

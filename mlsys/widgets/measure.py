@@ -28,7 +28,7 @@ class MeasureHere:
     limit
         Seconds after which it is stopped.
     then
-        Called after a successful measurement, before its sentence is shown.
+        Called with the command's JSON after a successful measurement, before its sentence is shown.
     begun
         Message at the start.
     """
@@ -38,7 +38,7 @@ class MeasureHere:
         command: Callable[[], Sequence[str]],
         told: Callable[[dict[str, Any]], str],
         limit: float = 120.0,
-        then: Callable[[], None] = lambda: None,
+        then: Callable[[dict[str, Any]], None] = lambda record: None,
         begun: str = "Started. A compiler and two timings take some tens of seconds.",
     ) -> None:
         self._command, self._told, self._limit, self._then, self._begun = command, told, limit, then, begun
@@ -108,8 +108,9 @@ class MeasureHere:
                 break
             if self._process.returncode:
                 return "wrong", _last_line(err)
-            said = self._told(json.loads(out))
-            self._then()
+            record = json.loads(out)
+            said = self._told(record)
+            self._then(record)
             return "right", said
         self._process.kill()
         self._process.communicate()

@@ -1,7 +1,9 @@
 """Building blocks of the labs, compatible with ipywidgets 7.7 and 8."""
 
 import html
-from collections.abc import Iterable, Sequence
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from string import Template
 from typing import Any
@@ -15,6 +17,8 @@ GROUPS = ("Workload", "Mapping", "Hardware", "View")
 """The order of the controls in every lab."""
 
 _TOOLTIP = "tooltip" if int(ipywidgets.__version__.split(".")[0]) >= 8 else "description_tooltip"
+_TEXT_FOLLOWS = 5.0
+"""Seconds within which a text belongs to the key before it."""
 _LABEL = {"description_width": "initial"}
 
 STYLE = f"<style>\n{Template(shipped_text('mlsys.widgets', 'lab.css')).substitute(COLORS)}</style>"
@@ -96,6 +100,29 @@ def button(label: str, style: str = "") -> Any:
         button_style=style,
         layout={"width": "auto", "align_self": "flex-start", "padding": "0 1.2em"},
     )
+
+
+def on_enter(field: Any, do: Callable[[], None]) -> None:
+    """Call ``do`` when Enter is pressed in a text field.
+
+    A browser sends the key before the text that was typed, so that ``do`` waits for the text. Where the script of
+    the labs runs, it presses the button instead, and sends no key.
+    """
+    if not isinstance(field, ipywidgets.Text):
+        return
+    pressed = [-math.inf]
+
+    def key(_: Any, content: dict[str, Any], __: Any) -> None:
+        if content.get("event") == "submit":
+            pressed[0] = time.monotonic()
+
+    def changed(_: Any) -> None:
+        if time.monotonic() - pressed[0] < _TEXT_FOLLOWS:
+            pressed[0] = -math.inf
+            do()
+
+    field.on_msg(key)
+    field.observe(changed, names="value")
 
 
 def heading(text: str) -> Any:

@@ -1,26 +1,11 @@
 """The lab on placement. Every number in a question or an answer is planned here."""
 
-from itertools import pairwise
-
-from mlsys.planner.placement.costs import Placed
-from mlsys.viz.views.placement import MEMORY, PlacementScene, pipeline_of
-from mlsys.viz.views.view import number, percent, times
+from mlsys.labs import placement
+from mlsys.viz.views.placement import MEMORY, PlacementScene
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.parts import Control, choice, slider
-from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
-from mlsys.widgets.wrapup import Finding, WrapUp
 
 _SPEEDS = {"1/32": 1 / 32, "1/16": 1 / 16, "1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0, "2": 2.0, "4": 4.0}
-_MEMORIES = (512, 1024, 1300, 1800, 2048, 2300, 2560, MEMORY)
-_SMALL, _SLOW = 1800, 1 / 32
-
-
-def _ms(placed: Placed) -> str:
-    return f"{number(float(placed.latency))} ms"
-
-
-def _mj(placed: Placed) -> str:
-    return f"{number(float(placed.energy))} mJ"
 
 
 class PlacementLab(Lab):
@@ -41,32 +26,16 @@ class PlacementLab(Lab):
         "faster on one of them, and every change of device moves data over a link. Find out when a change pays."
     )
     frames = {  # noqa: RUF012
-        "link": (_SLOW, 1 / 16, 1 / 8, 1.0),
-        "memory": (512, 1024, _SMALL, 2560, MEMORY),
-        "npu": (0.5, 1.0, 4.0),
+        "link": (placement.SLOW, 1 / 16, 1 / 8, 1.0),
+        "memory": (512, 1024, placement.SMALL, 2560, MEMORY),
+        "npu": (0.5, 1.0, 5.0),
         "goal": ("latency", "efficiency"),
     }
     scene = PlacementScene
-    scenario = {"memory": _SMALL}  # noqa: RUF012
-
-    def _prediction(self) -> Question:
-        whole, small = pipeline_of().best, pipeline_of(memory=_SMALL).best
-        right = small.switches
-        return ChoiceQuestion(
-            "prediction",
-            f"With an NPU of {MEMORY:,} MB the fastest plan starts on the GPU, runs four stages in a row on the NPU, "
-            f"and ends on the GPU: it changes device {whole.switches} times. Now the NPU has {_SMALL:,} MB, and the "
-            "four no longer fit together. How often does the fastest plan change device?",
-            f"{right} times, in {_ms(small)} against {_ms(whole)}: backbone and detection head stay on the "
-            "NPU, neck and box filter go back to the GPU. Moving data twice more costs less than the NPU saves on the "
-            "detection head.",
-            choices=tuple(
-                Choice(said, right=changes == right)
-                for changes, said in ((0, "Never"), (1, "Once"), (2, "Twice"), (4, "Four times"))
-            ),
-        )
 
     def _controls(self) -> tuple[Control, ...]:
+        speeds = [(f"× {speed:g}", speed) for speed in (0.25, 0.5, 1.0, 2.0, *placement.SPEEDS)]
+        sizes = [(f"{size:,} MB", size) for size in placement.MEMORIES]
         return (
             choice(
                 "goal", "Mapping", "What is wanted", [("Least time", "latency"), ("Least energy", "efficiency")],
@@ -77,171 +46,11 @@ class PlacementLab(Lab):
                 "Every link between two devices, as a multiple of the example's",
             ),
             slider(
-                "memory", "Hardware", "Memory of the NPU", [(f"{size:,} MB", size) for size in _MEMORIES], MEMORY,
+                "memory", "Hardware", "Memory of the NPU", sizes, MEMORY,
                 "What the stages that run there may take together",
             ),
             slider(
-                "npu", "Hardware", "Speed of the NPU", [(f"× {s:g}", s) for s in (0.25, 0.5, 1.0, 2.0, 4.0)], 1.0,
+                "npu", "Hardware", "Speed of the NPU", speeds, 1.0,
                 "As a multiple of the example's",
             ),
         )  # fmt: skip
-
-    def _questions(self) -> tuple[Question, ...]:
-        return (_half(), _slow_links(), _four_times(), _energy(), _units(), _each_fastest(), _never_slower())
-
-    def _wrap_up(self) -> WrapUp:
-        whole, small, slow = pipeline_of(), pipeline_of(memory=_SMALL), pipeline_of(link=_SLOW)
-        return WrapUp(
-            (
-                Finding(
-                    f"The best plan takes {_ms(whole.best)}, {times(float(whole.gpu.latency / whole.best.latency))} as "
-                    f"fast as the GPU alone, with {whole.best.switches} changes of device.",
-                    "from mlsys.planner.placement import example, plan\nfloat(plan(example()).best.latency)",
-                ),
-                Finding(
-                    f"With {_SMALL:,} MB in the NPU it changes device {small.best.switches} times and takes "
-                    f"{_ms(small.best)}.",
-                    f"from mlsys.viz.views.placement import pipeline_of\npipeline_of(memory={_SMALL}).best.switches",
-                ),
-                Finding(
-                    f"Over links of 1/32 of the bandwidth the fastest device for each stage takes {_ms(slow.fastest)}; "
-                    f"the best plan stays on the GPU, {_ms(slow.best)}.",
-                ),
-            ),
-            (
-                "A stage costs its run and the way its data take; only their sum can be compared.",
-                "A stage that has to leave a device between two that stay costs two more transfers.",
-                "Time and energy part when moving is slow but cheap: say which one you want.",
-            ),
-        )
-
-
-def _half() -> Question:
-    whole, half = pipeline_of(), pipeline_of(npu=0.5)
-    on_npu = [stage.choice.device for stage in half.best.stages].count("npu")
-    return ChoiceQuestion(
-        "half",
-        "Make the NPU half as fast. What becomes of the plan for the least time?",
-        f"From {_ms(whole.best)} to {_ms(half.best)}, all on the GPU. At half its speed the NPU runs no stage faster "
-        "than the GPU does, so nothing pays for the way there.",
-        setting={"npu": 0.5, "link": 1.0, "memory": MEMORY, "goal": "latency"},
-        choices=(
-            Choice("It leaves the NPU", right=on_npu == 0),
-            Choice("The same stages stay there, each twice as long",
-                   "Compare each stage's doubled time with the GPU's.", on_npu == 4),
-            Choice("Only the longest stage stays there", "How long does the backbone take on the GPU, and how long on "
-                   "the slower NPU?", on_npu == 1),
-        ),
-    )  # fmt: skip
-
-
-def _slow_links() -> Question:
-    slow = pipeline_of(link=_SLOW)
-    late = float(slow.fastest.latency / slow.best.latency) - 1
-    return ChoiceQuestion(
-        "slow-links",
-        "Set the links to 1/32 of their bandwidth. How much longer than the best plan takes a pipeline that gives "
-        "each stage to the device that runs it fastest?",
-        f"{percent(late)}: {_ms(slow.fastest)} against {_ms(slow.best)}. The rule does not see the way: two transfers "
-        "alone take longer than the NPU saves.",
-        setting={"link": _SLOW, "npu": 1.0, "memory": MEMORY, "goal": "latency"},
-        choices=(
-            Choice("It is no longer", "Read the two upper bars of the lower chart.", late <= 0),
-            Choice("Between a tenth and a quarter", "What do the two transfers take at this bandwidth?",
-                   0.1 <= late <= 0.25),
-            Choice("More than a third", right=late > 1 / 3),
-        ),
-    )  # fmt: skip
-
-
-def _four_times() -> Question:
-    usual, four = pipeline_of(), pipeline_of(npu=4.0)
-    gain = float(usual.best.latency / four.best.latency)
-    return NumberQuestion(
-        "four-times",
-        "Make the NPU four times as fast, at the example's links and memory. How many times as fast is the pipeline?",
-        f"{times(gain)}: {_ms(usual.best)} becomes {_ms(four.best)}. What runs on the GPU, and the transfers, take as "
-        "long as before: Amdahl's law holds for pipelines as well.",
-        setting={"npu": 4.0, "link": 1.0, "memory": MEMORY, "goal": "latency"},
-        answer=gain,
-        unit="times",
-        tolerance=0.05,
-        hint="Divide the two times of the best plan. Which parts of the time line did not shrink?",
-        slips=((4.0, "That would be so if every stage ran on the NPU and no data moved."),),
-    )
-
-
-def _energy() -> Question:
-    quick, frugal = pipeline_of(link=_SLOW), pipeline_of(link=_SLOW, goal="efficiency")
-    ratio = float(quick.best.energy / frugal.best.energy)
-    return ChoiceQuestion(
-        "energy",
-        "Leave the links at 1/32 and ask for the least energy instead of the least time. What changes?",
-        f"The plan goes back to the NPU: {_mj(frugal.best)} instead of {_mj(quick.best)}, in {_ms(frugal.best)} "
-        f"instead of {_ms(quick.best)}. In this example moving data is slow but cheap, and the NPU spends less on "
-        "each stage.",
-        setting={"link": _SLOW, "goal": "efficiency", "npu": 1.0, "memory": MEMORY},
-        choices=(
-            Choice("Nothing: the fastest plan is the most frugal", "Set it and compare the millijoules.", ratio <= 1),
-            Choice("Less energy for more time", right=ratio > 1 and frugal.best.latency > quick.best.latency),
-            Choice("Less energy and less time", "Could a plan be faster than the fastest?",
-                   frugal.best.latency < quick.best.latency),
-        ),
-    )  # fmt: skip
-
-
-def _units() -> Question:
-    megabytes, rate, wait = 12.0, 12.0, 0.08
-    right, wrong = wait + megabytes / rate, wait + megabytes / rate / 1000
-    return ChoiceQuestion(
-        "units",
-        f"A text says: “The resized image is {megabytes:g} MB and the link carries {rate:g} GB/s after a wait of "
-        f"{wait:g} ms, so the transfer takes {wrong:.3f} ms.” What is wrong?",
-        f"A megabyte over a gigabyte a second takes a millisecond, not a microsecond: {wait:g} + {megabytes:g} / "
-        f"{rate:g} = {right:.3g} ms, {times(right / wrong)} the printed time.",
-        in_app=False,
-        choices=(
-            Choice("The milliseconds: it divided by 1,000 once more", right=right > 10 * wrong),
-            Choice("The wait belongs to both directions", "The data go one way here.", abs(right - 2 * wait) < 0.01),
-            Choice(NOTHING, "How long does 1 MB take at 1 GB/s?", abs(right - wrong) < 0.01),
-        ),
-    )
-
-
-def _each_fastest() -> Question:
-    near, slow = pipeline_of(), pipeline_of(link=_SLOW)
-    return ChoiceQuestion(
-        "each-fastest",
-        "A text says: “Profile every stage on every device and give it to the fastest: no placement can be faster.” "
-        "What is wrong?",
-        f"It forgets the links. At the example's the rule happens to be right, {_ms(near.fastest)}; at 1/32 of their "
-        f"bandwidth it takes {_ms(slow.fastest)} where {_ms(slow.best)} are possible.",
-        in_app=False,
-        choices=(
-            Choice("Stages must not be profiled one by one", "What would be missing if each is timed on its own?",
-                   near.best.latency > near.fastest.latency),
-            Choice("It leaves out the way of the data", right=slow.best.latency < slow.fastest.latency),
-            Choice(NOTHING, "Try slow links, at a 32nd of their bandwidth.", slow.best.latency >= slow.fastest.latency),
-        ),
-    )  # fmt: skip
-
-
-def _never_slower() -> Question:
-    """Return the question about a correct statement."""
-    ladder = [pipeline_of(memory=size).best.latency for size in _MEMORIES]
-    falls = all(more <= less for less, more in pairwise(ladder))
-    return ChoiceQuestion(
-        "never-slower",
-        "A text says: “More memory in the NPU never makes the best plan slower, though it may leave it as it is.” "
-        "What is wrong?",
-        f"Every plan that fits still fits when there is more room. From {_MEMORIES[0]:,} to {MEMORY:,} MB the best "
-        f"one goes from {float(ladder[0]):.4g} to {float(ladder[-1]):.4g} ms, in steps.",
-        in_app=False,
-        choices=(
-            Choice("A larger memory is slower", "The scenario has no such cost. What does more room forbid?",
-                   not falls),
-            Choice("Each megabyte makes it faster", "Move the memory's slider from 2,048 to 2,300 MB.",
-                   len(set(ladder)) == len(ladder)),
-            Choice(NOTHING, right=falls and len(set(ladder)) < len(ladder)),
-        ),
-    )  # fmt: skip

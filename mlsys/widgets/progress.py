@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -46,6 +47,19 @@ class Progress:
         self._known: str | None = None  # digest of the file as this lab last saw it
         self._timer: threading.Timer | None = None
         self._lock = threading.Lock()
+
+    def where(self) -> str:
+        """Return where work is saved here, and how long it stays there."""
+        if self.kept_in == "nowhere":
+            return "Nothing is saved here: take your work along with Save my state."
+        if self.kept_in == "memory":
+            return "Your work is kept as long as this page is open, and is gone after that: hand in before you leave."
+        saved = f"Your work saves itself in {self.file}"
+        if "google.colab" in sys.modules:
+            return f"{saved}, on a machine of Colab that is deleted when its session ends: hand in before you leave."
+        if "BINDER_SERVICE_HOST" in os.environ or "BINDER_REF_URL" in os.environ:
+            return f"{saved}, on a machine of Binder that is deleted when you leave: hand in before you do."
+        return f"{saved}, and comes back when the cells are run again."
 
     def recall(self) -> dict[str, Any] | None:
         """Return the saved state, or None.

@@ -3,17 +3,21 @@
 import json
 import reprlib
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 from mlsys.files import write_text
 
-VERSION = 2
+VERSION = 3
 """Version of the file format; files of other versions are refused."""
 
-_PARTS = {"lab": str, "version": int, "prediction": dict, "controls": dict, "answers": dict}
+_PARTS = {
+    "lab": str, "version": int, "student": str, "started": str, "prediction": dict, "controls": dict, "answers": dict,
+    "designs": dict, "measurements": dict,
+}  # fmt: skip
 _MOST_BYTES = 1_000_000
-_MOST_TRIES = 1_000_000
+_MOST_LETTERS = 10_000
 
 
 class Accepts(Protocol):
@@ -50,8 +54,8 @@ def read_state(source: Mapping[str, Any] | str | Path, lab: str) -> dict[str, An
     >>> read_state({"lab": "lab-02-roofline"}, "lab-01-amdahl")
     Traceback (most recent call last):
         ...
-    mlsys.widgets.state.LabStateError: the given state lacks version, prediction, controls, answers. \
-Save a new one with lab.save()
+    mlsys.widgets.state.LabStateError: the given state lacks version, student, started, \
+prediction, controls, answers, designs, measurements. Save a new one with lab.save()
     """
     where, data = _load(source)
     if not isinstance(data, dict):
@@ -76,7 +80,11 @@ Save a new one with lab.save()
 
 
 def check_state(
-    data: Mapping[str, Any], controls: Mapping[str, Accepts], questions: Mapping[str, Accepts], prediction: Accepts
+    data: Mapping[str, Any],
+    controls: Mapping[str, Accepts],
+    questions: Mapping[str, Accepts],
+    designs: Mapping[str, Accepts],
+    prediction: Accepts,
 ) -> None:
     """Raise a LabStateError if a state contains anything that this lab cannot show.
 
@@ -85,7 +93,7 @@ def check_state(
     LabStateError
         If a part is missing, unknown, or has a value that the lab does not offer.
     """
-    for part, known in (("controls", controls), ("answers", questions)):
+    for part, known in (("controls", controls), ("answers", questions), ("designs", designs)):
         if set(data[part]) != set(known):
             wrong = ", ".join(sorted(map(_shown, set(data[part]) ^ set(known))))
             raise LabStateError(f"`{part}` of the state do not match this lab: {wrong} missing or unknown")
@@ -93,28 +101,60 @@ def check_state(
         if not controls[name].accepts(value):
             raise LabStateError(f"`controls.{name}` cannot be {_shown(value)}: the lab does not offer it")
     for name, answer in data["answers"].items():
-        _check_answer(f"answers.{name}", answer, questions[name], {"tries": int, "shown": bool})
-    _check_answer("prediction", data["prediction"], prediction, {"locked": bool})
+        _check_answer(f"answers.{name}", answer, questions[name])
+    for name, design in data["designs"].items():
+        _check_design(f"designs.{name}", design, designs[name])
+    _check_prediction(data["prediction"], prediction)
+    if data["started"]:
+        _check_time("started", data["started"])
 
 
-def _check_answer(where: str, answer: Any, question: Accepts, flags: Mapping[str, type]) -> None:
-    if not isinstance(answer, dict) or set(answer) != {"given", *flags}:
-        parts = ", ".join(f"`{name}`" for name in flags)
-        raise LabStateError(f"`{where}` must hold `given` and {parts}, got {_shown(answer)}")
-    given = answer["given"]
-    for flag, kind in flags.items():
-        value = answer[flag]
-        if kind is bool and not isinstance(value, bool):
-            raise LabStateError(f"`{where}.{flag}` must be true or false, got {_shown(value)}")
-        if kind is int and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST_TRIES):
-            raise LabStateError(f"`{where}.{flag}` must be a whole number of 0 or more, got {_shown(value)}")
+def _held(where: str, value: Any, *names: str) -> None:
+    if not isinstance(value, dict) or set(value) != set(names):
+        raise LabStateError(f"`{where}` must hold {', '.join(f'`{name}`' for name in names)}, got {_shown(value)}")
+
+
+def _check_answer(where: str, answer: Any, question: Accepts) -> None:
+    _held(where, answer, "attempts", "shown")
+    if not isinstance(answer["shown"], bool):
+        raise LabStateError(f"`{where}.shown` must be true or false, got {_shown(answer['shown'])}")
+    if not isinstance(answer["attempts"], list):
+        raise LabStateError(f"`{where}.attempts` must be a list, got {_kind(answer['attempts'])}")
+    for attempt in answer["attempts"]:
+        _held(f"{where}.attempts", attempt, "at", "answer")
+        _check_time(f"{where}.at", attempt["at"])
+        if not question.accepts(attempt["answer"]):
+            raise LabStateError(
+                f"`{where}` cannot be answered by {_shown(attempt['answer'])}: the question does not offer it"
+            )
+
+
+def _check_design(where: str, design: Any, task: Accepts) -> None:
+    _held(where, design, "choice", "reason")
+    if not isinstance(design["reason"], str) or len(design["reason"]) > _MOST_LETTERS:
+        raise LabStateError(f"`{where}.reason` must be a text of at most {_MOST_LETTERS:,} letters")
+    if design["choice"] is not None and not task.accepts(design["choice"]):
+        raise LabStateError(f"`{where}.choice` cannot be {_shown(design['choice'])}: the task does not offer it")
+
+
+def _check_prediction(prediction: Any, question: Accepts) -> None:
+    _held("prediction", prediction, "given", "locked")
+    given, locked = prediction["given"], prediction["locked"]
+    if not isinstance(locked, bool):
+        raise LabStateError(f"`prediction.locked` must be true or false, got {_shown(locked)}")
     if given is not None and not question.accepts(given):
-        raise LabStateError(f"`{where}.given` cannot be {_shown(given)}: the question does not offer it")
-    flag = next(iter(flags))
-    if bool(answer[flag]) != (given is not None):
+        raise LabStateError(f"`prediction.given` cannot be {_shown(given)}: the question does not offer it")
+    if locked != (given is not None):
         raise LabStateError(
-            f"`{where}`: `given` is {_shown(given)} but `{flag}` is {answer[flag]!r}; they contradict each other"
+            f"`prediction`: `given` is {_shown(given)} but `locked` is {locked!r}; they contradict each other"
         )
+
+
+def _check_time(where: str, text: Any) -> None:
+    try:
+        datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        raise LabStateError(f"`{where}` must be a time in ISO 8601, got {_shown(text)}") from None
 
 
 def _load(source: Mapping[str, Any] | str | Path) -> tuple[str, Any]:

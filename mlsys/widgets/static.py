@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from mlsys.escaping import markdown_text
 from mlsys.inputs import shipped_text
+from mlsys.labs.design import Design, Knob
+from mlsys.labs.questions import SLIP, ChoiceQuestion, NumberQuestion, Question
 from mlsys.viz.live import image_tag
+from mlsys.widgets.design_box import told
 from mlsys.widgets.frames import frames_of
 from mlsys.widgets.parts import STYLE
-from mlsys.widgets.questions import SLIP, ChoiceQuestion, NumberQuestion, Question
 from mlsys.widgets.wrapup import wrap_up_page
 
 if TYPE_CHECKING:
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 
 INVITATION = "Run all cells to start this lab; nothing below gives an answer away."
 TO_ANSWER = "Run all cells to check your answer."
-_CLOSED = "The wrap-up opens here when the questions of the lab are answered."
+_CLOSED = "The wrap-up opens here when all questions and claims are answered."
+_HAND_IN = "Run the lab in Jupyter or Colab to hand it in: this page saves nothing."
 _PRINTED = "The wrap-up opens in the lab."
 _SCRIPT = f"<script>\n{shipped_text('mlsys.widgets', 'static_lab.js')}</script>"
 
@@ -48,26 +51,32 @@ def lab_page(lab: Lab) -> str:
     picture = image_tag(lab.png, lab.alt, *lab.size)
     asked = "".join(f'<li class="mlsys-asked">{_question(question)}</li>' for question in _asked(lab))
     body = (
-        f'<div class="mlsys-predicted"><p><em>Predict.</em> {html.escape(lab.prediction.prompt)}</p>'
+        f'<div class="mlsys-predicted"><p><em>Predict.</em> {html.escape(lab.prediction.text)}</p>'
         f"{_listed(lab.prediction)}</div>"
         f'<figure style="margin:1em 0"><div class="mlsys-stack">{picture}</div></figure>'
         f"<p><em>Check.</em></p><ol>{asked}</ol>"
+        f"{''.join(_task(design) for design in lab.designs.values())}"
     )
     if not in_book():
         return f'<div class="mlsys-lab-static"><p><strong>{INVITATION}</strong></p>{body}</div>'
     data = {
         "prediction": _marks(lab.prediction),
         "questions": [_marks(question) for question in _asked(lab)],
+        "designs": [_scores(design) for design in lab.designs.values()],
         "frames": frames_of(type(lab)),
     }
-    return f'{STYLE}<div class="mlsys-lab-static" data-mlsys-lab="{lab.id}">{body}{_packed(data)}</div>{_SCRIPT}'
+    body += f"<p>{_HAND_IN}</p>{_packed(data)}"
+    return f'{STYLE}<div class="mlsys-lab-static" data-mlsys-lab="{lab.id}">{body}</div>{_SCRIPT}'
 
 
 def lab_text(lab: Lab) -> str:
     """Return a lab as Markdown, for print."""
-    lines = [f"*Predict.* {markdown_text(lab.prediction.prompt)}", *_bullets(lab.prediction), "*Check.*"]
+    lines = [f"*Predict.* {markdown_text(lab.prediction.text)}", *_bullets(lab.prediction), "*Check.*"]
     for index, question in enumerate(_asked(lab), start=1):
-        lines += [f"{index}. {markdown_text(question.prompt)}", *_bullets(question, indent="   ")]
+        lines += [f"{index}. {markdown_text(question.text)}", *_bullets(question, indent="   ")]
+    for design in lab.designs.values():
+        knobs = "\n".join(f"- {markdown_text(_knob_text(knob))}" for knob in design.knobs)
+        lines += [f"*Design.* {markdown_text(design.text)}", knobs]
     return "\n\n".join(lines)
 
 
@@ -76,12 +85,17 @@ def question_page(question: Question) -> tuple[str, str]:
     asked = f'<div class="mlsys-asked">{_question(question)}</div>'
     if in_book():
         markup = (
-            f'<div class="mlsys-lab-static" data-mlsys-question="{question.name}">'
+            f'<div class="mlsys-lab-static" data-mlsys-question="{question.id}">'
             f"{asked}{_packed(_marks(question))}</div>{_SCRIPT}"
         )
     else:
         markup = f'<div class="mlsys-lab-static">{asked}<p><strong>{TO_ANSWER}</strong></p></div>'
-    return markup, "\n\n".join([markdown_text(question.prompt), *_bullets(question)])
+    return markup, "\n\n".join([markdown_text(question.text), *_bullets(question)])
+
+
+def hand_in_pages() -> tuple[str, str]:
+    """Return what stands in the place of the button without a kernel, as HTML and as Markdown."""
+    return f'<div class="mlsys-lab-static"><p>{_HAND_IN}</p></div>', _HAND_IN
 
 
 def wrap_up_pages(lab: Lab) -> tuple[str, str]:
@@ -100,10 +114,26 @@ def _packed(data: Any) -> str:
     return f'<script type="application/x-mlsys">{packed}</script>'
 
 
+def _task(design: Design) -> str:
+    """Return a design task as HTML."""
+    knobs = "".join(f"<li>{html.escape(_knob_text(knob))}</li>" for knob in design.knobs)
+    return f'<div class="mlsys-designed"><p><em>Design.</em> {html.escape(design.text)}</p><ul>{knobs}</ul></div>'
+
+
+def _knob_text(knob: Knob) -> str:
+    return f"{knob.label}: {'; '.join(label for label, _ in knob.options)}"
+
+
+def _scores(design: Design) -> dict[str, Any]:
+    """Return the data that the script needs to score a design: what each choice comes to, last knob fastest."""
+    knobs = [{"label": knob.label, "options": [label for label, _ in knob.options]} for knob in design.knobs]
+    return {"knobs": knobs, "told": [told(design, choice) for choice in design.choices()]}
+
+
 def _marks(question: Question) -> dict[str, Any]:
     """Return the data that the script needs to check a question."""
     marks: dict[str, Any] = {
-        "name": question.name,
+        "name": question.id,
         "solution": question.solution,
         "right": question.right_answer(),
     }
@@ -130,7 +160,7 @@ def _asked(lab: Lab) -> list[Question]:
 
 
 def _question(question: Question) -> str:
-    return f"<p>{html.escape(question.prompt)}</p>{_listed(question)}"
+    return f"<p>{html.escape(question.text)}</p>{_listed(question)}"
 
 
 def _listed(question: Question) -> str:

@@ -72,26 +72,69 @@
     return () => typed(input.value, question);
   };
 
+  // Enter in a text field presses the button.
+  const submits = (box, button) =>
+    box.querySelectorAll("input[type=text]").forEach((input) =>
+      input.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" || event.isComposing || button.disabled) return;
+        event.preventDefault();
+        button.click();
+      }),
+    );
+
+  // Questions and claims that are not answered yet; the wrap-up opens when none is left.
+  const waiting = new Set();
+  let unwrap = () => {};
+  const done = (name) => {
+    waiting.delete(name);
+    if (!waiting.size) unwrap();
+  };
+
+  const HONEST = 2; // different answers after which the solution may be shown
   const ask = (box, question, name, answered) => {
     const read = field(box, question, name);
     const check = make("button", { type: "button" }, "Check my answer");
-    const reveal = make("button", { type: "button" }, "Show the solution");
+    const reveal = make("button", { type: "button", disabled: "" }, "Show the solution");
     const told = make("div", { role: "status", "aria-live": "polite" });
-    let misses = 0;
+    const tried = new Set();
     check.addEventListener("click", () => {
       const given = read();
       if (typeof given === "string") return say(told, "told", given);
+      const before = tried.has(given);
+      tried.add(given);
       const found = judge(question, given);
+      const open = tried.size >= HONEST;
+      reveal.disabled = !open || found.right;
       if (found.right) say(told, "right", `Right. ${question.solution}`);
-      else if (++misses < 2) say(told, "wrong", `Not yet. ${found.hint} Try again.`);
-      else say(told, "wrong", `Not yet. ${found.hint} The answer is “${question.right}”. ${question.solution}`);
-      answered();
+      else if (before) say(told, "told", "You have checked this answer before; try another one.");
+      else say(told, "wrong", `Not yet. ${found.hint} Try again${open ? ", or have the solution shown" : ""}.`);
+      if (found.right || open) answered();
     });
     reveal.addEventListener("click", () => {
       say(told, "told", `The answer is “${question.right}”. ${question.solution}`);
-      answered();
     });
+    submits(box, check);
     box.append(make("p", { class: "mlsys-buttons" }, check, reveal), told);
+  };
+
+  // A list for each choice of a design, and what the chosen one comes to.
+  const build = (box, design) => {
+    const lists = design.knobs.map((knob) => {
+      const list = make("select", {}, make("option", { value: "" }, "choose"));
+      knob.options.forEach((label, place) => list.append(make("option", { value: place }, label)));
+      return list;
+    });
+    const score = make("button", { type: "button" }, "Score my design");
+    const told = make("div", { role: "status", "aria-live": "polite" });
+    score.addEventListener("click", () => {
+      const open = design.knobs.filter((_, at) => lists[at].value === "").map((knob) => knob.label);
+      if (open.length) return say(told, "told", `Choose first: ${open.join(", ")}.`);
+      const place = lists.reduce((sum, list, at) => sum * design.knobs[at].options.length + Number(list.value), 0);
+      say(told, ...design.told[place]);
+    });
+    const rows = design.knobs.map((knob, at) => make("p", {}, make("label", {}, `${knob.label} `, lists[at])));
+    box.querySelector("ul").replaceWith(...rows);
+    box.append(make("p", { class: "mlsys-buttons" }, score), told);
   };
 
   const explore = (lab, frames) => {
@@ -134,23 +177,18 @@
     const id = lab.dataset.mlsysLab;
     const open = lab.querySelectorAll(".mlsys-asked");
     const wrap = document.querySelector(`[data-mlsys-wrap="${id}"]`);
-    const left = new Set(data.questions.map((question) => question.name));
+    data.questions.forEach((question) => waiting.add(`${id}-${question.name}`));
     const predict = lab.querySelector(".mlsys-predicted");
     const read = field(predict, data.prediction, `${id}-prediction`);
     const lock = make("button", { type: "button", class: "mlsys-lock" }, "Lock in my prediction");
     const told = make("div", { role: "status", "aria-live": "polite", tabindex: "-1" });
     predict.append(make("p", { class: "mlsys-buttons" }, lock), told);
-    let unwrap = () => {};
     if (wrap) {
       const body = await unpack(wrap.querySelector("script[type='application/x-mlsys']"));
-      const now = make("button", { type: "button", disabled: "" }, "Open it now");
-      unwrap = (kind) => {
-        if (kind === "allow") return now.removeAttribute("disabled");
+      unwrap = () => {
         if (!wrap.querySelector(".mlsys-opened"))
           wrap.replaceChildren(Object.assign(make("div", { class: "mlsys-opened" }), { innerHTML: body.page }));
       };
-      now.addEventListener("click", () => unwrap("open"));
-      wrap.append(now);
     }
     lock.addEventListener("click", () => {
       const given = read();
@@ -163,22 +201,23 @@
       predict.querySelectorAll("input").forEach((input) => (input.disabled = true));
       told.focus({ preventScroll: true });
       explore(lab, data.frames);
-      unwrap("allow");
       open.forEach((box, at) =>
-        ask(box, data.questions[at], `${id}-${at}`, () => {
-          left.delete(data.questions[at].name);
-          if (!left.size) unwrap("open");
-        }),
+        ask(box, data.questions[at], `${id}-${at}`, () => done(`${id}-${data.questions[at].name}`)),
       );
+      lab.querySelectorAll(".mlsys-designed").forEach((box, at) => build(box, data.designs[at]));
     });
+    submits(predict, lock);
     lab.classList.add("mlsys-live");
   };
 
   const begin = () => {
+    const claims = document.querySelectorAll("[data-mlsys-question]");
+    claims.forEach((box) => waiting.add(box.dataset.mlsysQuestion));
     document.querySelectorAll("[data-mlsys-lab]").forEach(start);
-    document.querySelectorAll("[data-mlsys-question]").forEach(async (box) => {
+    claims.forEach(async (box) => {
       const data = await unpack(box.querySelector("script[type='application/x-mlsys']"));
-      ask(box.querySelector(".mlsys-asked"), data, box.dataset.mlsysQuestion, () => {});
+      const name = box.dataset.mlsysQuestion;
+      ask(box.querySelector(".mlsys-asked"), data, name, () => done(name));
       box.classList.add("mlsys-live");
     });
   };

@@ -2,35 +2,11 @@
 
 import html
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import ipywidgets
 
-from mlsys.widgets.parts import button, style_sheet
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One result of a lab.
-
-    Attributes
-    ----------
-    text
-        The finding, with its numbers.
-    code
-        Lines that compute it; the last one is an expression.
-    """
-
-    text: str
-    code: str = ""
-
-
-@dataclass(frozen=True)
-class WrapUp:
-    """The wrap-up of a lab: findings and lessons."""
-
-    findings: tuple[Finding, ...]
-    lessons: tuple[str, ...]
+from mlsys.labs.wrapup import WrapUp
+from mlsys.widgets.parts import style_sheet
 
 
 def wrap_up_page(wrap: WrapUp) -> str:
@@ -48,7 +24,7 @@ def wrap_up_page(wrap: WrapUp) -> str:
 
 
 class WrapUpBox:
-    """The wrap-up below the lab, which opens automatically, or by a button once the prediction is locked.
+    """The wrap-up below the lab, which opens when all questions and claims are answered.
 
     Parameters
     ----------
@@ -60,9 +36,7 @@ class WrapUpBox:
         self._wrap = wrap
         self.open = False
         self.words = ipywidgets.HTML("")
-        self.button = button("Open it now")
-        self.button.on_click(lambda _: self.show())
-        self.view = ipywidgets.VBox([style_sheet(), self.words, self.button])
+        self.view = ipywidgets.VBox([style_sheet(), self.words])
         self.view.add_class("mlsys-lab")
         self.view.add_class("mlsys-wrap-up")
 
@@ -71,15 +45,16 @@ class WrapUpBox:
         if not self.open:
             self.open = True
             self.words.value = f'<div role="status" aria-live="polite">{wrap_up_page(self._wrap())}</div>'
-            self.button.layout.display = "none"
 
-    def close(self, locked: bool, left: int) -> None:
-        """Close it, and show what is missing."""
+    def close(self, locked: bool, questions: int, claims: int) -> None:
+        """Close it, and show how many questions and claims are missing."""
         self.open = False
-        questions = "question" if left == 1 else "questions"
-        wanted = f"when {left} more {questions} under Check {'is' if left == 1 else 'are'} answered"
+        left = [
+            f"{count} more {name}{'' if count == 1 else 's'}"
+            for count, name in ((questions, "question"), (claims, "claim"))
+            if count
+        ]
+        wanted = f"when {' and '.join(left)} {'is' if questions + claims == 1 else 'are'} answered"
         if not locked:
-            wanted = "when your prediction is locked and the questions under Check are answered"
+            wanted = "when your prediction is locked and all questions and claims are answered"
         self.words.value = f"<p>The wrap-up opens here {wanted}.</p>"
-        self.button.layout.display = None
-        self.button.disabled = not locked

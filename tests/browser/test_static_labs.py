@@ -12,7 +12,7 @@ from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from bookplace import BOOK, TEST_BOOK, BookError
 from mlsys import widgets
-from mlsys.widgets.questions import ChoiceQuestion, NumberQuestion, Question
+from mlsys.labs.questions import ChoiceQuestion, NumberQuestion, Question
 from mlsys.widgets.static import INVITATION, TO_ANSWER
 from pages import ROOT
 

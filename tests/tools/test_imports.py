@@ -10,7 +10,11 @@ import mlsys
 from sampled import drawn
 
 HEAVY = {"matplotlib", "ipywidgets", "torch", "IPython", "myst_nb", "pandas"}
-MAY_LOAD = {"mlsys.viz": {"matplotlib"}, "mlsys.widgets": {"matplotlib", "ipywidgets", "IPython"}}
+MAY_LOAD = {
+    "mlsys.labs": {"matplotlib"},
+    "mlsys.viz": {"matplotlib"},
+    "mlsys.widgets": {"matplotlib", "ipywidgets", "IPython"},
+}
 
 
 def loaded_by(module: str) -> set[str]:

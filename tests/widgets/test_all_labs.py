@@ -10,10 +10,10 @@ import pytest
 pytest.importorskip("ipywidgets")
 
 from mlsys import widgets
+from mlsys.labs.questions import NOTHING, ChoiceQuestion, NumberQuestion
 from mlsys.viz.views.view import number
 from mlsys.widgets.frames import frames_of
 from mlsys.widgets.parts import GROUPS, offered
-from mlsys.widgets.questions import NOTHING, ChoiceQuestion, NumberQuestion
 from mlsys.widgets.static import lab_page, lab_text, question_page, wrap_up_pages
 
 KINDS = tuple(
@@ -92,7 +92,7 @@ def test_before_the_prediction_no_solution_is_shown(lab):
 
 def test_a_predicted_number_stands_nowhere_before(lab):
     """What the solution of the prediction tells anew may be read nowhere in the closed lab."""
-    solution = numbers(lab.prediction.solution) - numbers(lab.prediction.prompt) - numbers(str(lab.prediction.listed()))
+    solution = numbers(lab.prediction.solution) - numbers(lab.prediction.text) - numbers(str(lab.prediction.listed()))
     telling = {each for each in solution if len(each) > 2}
     stripped = re.sub(r'src="data:[^"]*"|<style>.*?</style>', "", shown(lab), flags=re.S)
     assert telling and not telling & numbers(html.unescape(stripped)), telling & numbers(stripped)
@@ -105,22 +105,44 @@ def test_the_right_prediction_is_not_marked_by_its_form(lab):
     assert not any("first" in text or "about" in text for text in listed[1:] if not listed[0].startswith("About"))
 
 
-def test_the_wrap_up_opens_when_all_is_answered(opened):
+def test_the_wrap_up_opens_when_all_questions_and_claims_are_answered(opened):
     assert not opened.wrap.open and "opens here when" in opened.wrap.words.value
-    boxes = [box for box in opened.boxes.values() if box.question.in_app]
-    for box in boxes:
-        assert not opened.wrap.open
-        box.reveal_button.click()
+    for box in opened.boxes.values():
+        box.reveal()  # not an answer: nothing was tried
+        assert not box.shown and not opened.wrap.open
+        give(box, *answers_to(box.question))
     assert opened.wrap.open
     for finding in opened._wrap_up().findings:
         assert finding.text in html.unescape(opened.wrap.words.value)
 
 
-def test_the_wrap_up_opens_by_hand_once_the_prediction_is_locked(lab):
-    assert lab.wrap.button.disabled
-    lab.predict(lab.prediction.listed()[0] if lab.prediction.listed() else 3)
-    lab.wrap.button.click()
-    assert lab.wrap.open
+def test_every_field_and_button_has_a_label(opened):
+    fields = [each for each in widgets_of(opened.root, opened.handing.view) if hasattr(each, "description")]
+    fields += [box.field for box in opened.boxes.values()]
+    unlabelled = [type(each).__name__ for each in fields if type(each).__name__ != "HTML" and not each.description]
+    assert fields and not unlabelled
+
+
+def test_enter_checks_the_answer(opened):
+    for box in opened.boxes.values():
+        if isinstance(box.question, NumberQuestion):
+            box.field._handle_custom_msg({"event": "submit"}, [])  # as the browser sends it: first the key
+            box.field.value = answers_to(box.question)[1]  # then the text
+            assert box.right and box.tries == 1
+            box.field.value = "3"  # left without Enter
+            assert box.tries == 1
+
+
+def give(box, *answers):
+    for answer in answers:
+        box.field.value = answer
+        box.button.click()
+
+
+def widgets_of(*roots):
+    for root in roots:
+        yield root
+        yield from widgets_of(*getattr(root, "children", ()))
 
 
 def test_what_the_wrap_up_computes_is_what_it_says(opened):
@@ -161,7 +183,7 @@ def test_each_wrong_option_has_a_hint_of_its_own(lab):
 
 def test_hints_do_not_tell_the_solution(lab):
     for question in lab.questions.values():
-        known = numbers(question.prompt) | numbers(" ".join(question.listed()))
+        known = numbers(question.text) | numbers(" ".join(question.listed()))
         told = numbers(question.solution) - known
         right = question.right_answer()
         hints = [c.hint for c in getattr(question, "choices", ()) if not c.right]
@@ -177,7 +199,7 @@ def test_slips_are_wrong_answers(lab):
     for question in lab.questions.values():
         for value, text in getattr(question, "slips", ()):
             right, said_ = question.judge(value)
-            assert not right and text in said_, (question.name, value)
+            assert not right and text in said_, (question.id, value)
 
 
 def test_nothing_is_wrong_now_and_then(lab):
@@ -199,16 +221,16 @@ def test_no_solution_begins_with_its_verdict(lab):
 def test_every_check_can_be_set(opened):
     for question in opened.questions.values():
         for name, value in question.setting.items():
-            assert opened.controls[name].accepts(value), (question.name, name, value)
+            assert opened.controls[name].accepts(value), (question.id, name, value)
         opened._set(question.setting)
-        assert "No picture" not in opened.picture.value, question.name
+        assert "No picture" not in opened.picture.value, question.id
         assert {name: opened.value(name) for name in question.setting} == dict(question.setting)
     shown_in_picture = [q for q in opened.questions.values() if q.in_app and q.setting]
     assert len(shown_in_picture) >= 3
 
 
 def test_what_stays_unset_can_be_answered_without_the_picture():
-    unset = {q.name for kind in KINDS for q in made_once(kind).questions.values() if q.in_app and not q.setting}
+    unset = {q.id for kind in KINDS for q in made_once(kind).questions.values() if q.in_app and not q.setting}
     assert unset == {"waiting"}
 
 
@@ -310,16 +332,29 @@ def answers_to(question):
     return texts[False], texts[True]
 
 
-def test_the_first_miss_brings_a_hint_and_the_second_the_solution(opened):
+def wrong_answers(question):
+    """Return two wrong answers that differ, or one where there are only two choices."""
+    if isinstance(question, NumberQuestion):
+        first = float(answers_to(question)[0])
+        return [str(first), str(first * 0.999 if first > question.least else first + 0.001)]
+    return [choice.text for choice in question.choices if not choice.right][:2]
+
+
+def test_the_solution_opens_after_two_different_answers(opened):
     for box in opened.boxes.values():
-        wrong, right = answers_to(box.question)
-        for given, told in ((wrong, "Not yet."), (wrong, ""), (right, "Right.")):
-            box.field.value = given
-            box.button.click()
+        wrong = wrong_answers(box.question)
+        for given, tries in ((wrong[0], 1), (wrong[0], 1), *((each, 2) for each in wrong[1:])):
+            give(box, given)
             words = said(box.feedback)
-            assert words.startswith(told), (box.question.name, words)
-            assert (box.question.solution in words) == (told != "Not yet."), (box.question.name, words)
-        assert box.right and box.tries == 3 and "Right. Right" not in words
+            assert words.startswith("Not yet.") and box.question.solution not in words, (box.question.id, words)
+            assert box.tries == tries and box.reveal_button.disabled == (tries < 2) == (not box.answered)
+        if box.answered:
+            box.reveal_button.click()
+            assert box.question.solution in said(box.feedback) and box.answer().solution_shown
+        give(box, answers_to(box.question)[1])
+        words = said(box.feedback)
+        assert words.startswith("Right.") and words.count(box.question.solution) == 1
+        assert [each.correct for each in box.answer().attempts] == [False] * len(wrong) + [True]
 
 
 def test_what_was_done_comes_back_whole(opened):

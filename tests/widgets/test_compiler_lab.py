@@ -9,11 +9,11 @@ import pytest
 pytest.importorskip("ipywidgets")
 
 from mlsys.bench import stored_compile_results, stored_pass_results
+from mlsys.labs.questions import NumberQuestion
 from mlsys.viz.views.compiler import CompilerScene, cases
 from mlsys.widgets import CompilerLab
 from mlsys.widgets.compiler import told_beside
 from mlsys.widgets.measure import MeasureHere
-from mlsys.widgets.questions import NumberQuestion
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def lab() -> CompilerLab:
 
 
 def question(lab: CompilerLab, name: str):  # type: ignore[no-untyped-def]
-    return next(item for item in lab._questions() if item.name == name)
+    return next(item for item in lab.questions.values() if item.id == name)
 
 
 def result(model: str, batch: int, frozen: bool):  # type: ignore[no-untyped-def]
@@ -47,7 +47,8 @@ def test_numbers_are_those_of_the_table(lab: CompilerLab) -> None:
     fewest, even = question(lab, "fewest"), question(lab, "break-even")
     assert isinstance(fewest, NumberQuestion)
     assert fewest.judge(53 + 2 + 1)[0]
-    compiled = result("resnet50", 1, True)
+    model, batch = even.setting["case"].split(", batch ")
+    compiled = result(model, int(batch), even.setting["how"] == "frozen")
     saved = (compiled.eager.median - compiled.compiled.median).m_as("s")
     assert even.judge(compiled.compile_seconds / saved)[0]
     assert not even.judge(2 * compiled.compile_seconds / saved)[0]

@@ -14,7 +14,7 @@ def lab() -> DataflowLab:
 
 
 def question(lab: DataflowLab, name: str):  # type: ignore[no-untyped-def]
-    return next(item for item in lab._questions() if item.name == name)
+    return next(item for item in lab.questions.values() if item.id == name)
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,8 @@ def test_the_right_answers(lab: DataflowLab, name: str, right: str) -> None:
 
 
 def test_answers_name_the_counted_words(lab: DataflowLab) -> None:
-    words = words_of(32, 256, 512, 32)
-    why = lab._prediction().solution
+    words = words_of(*(lab.scenario[name] for name in ("m", "k", "n", "tile")))
+    why = lab.prediction.solution
     assert all(f"{words.total(flow):,}" in why for flow in ("ws", "os", "is"))
     assert "15,120 against 10,944" in question(lab, "thirty-six").solution
 

@@ -1,6 +1,7 @@
 """The lab on explaining a measurement: answers follow from the stored samples, the picture from the shares."""
 
 import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,10 +12,10 @@ pytest.importorskip("ipywidgets")
 
 from mlsys.explain import stored_logs
 from mlsys.explain.summary import summary
+from mlsys.labs.questions import NumberQuestion
 from mlsys.viz.views.explain import ExplainScene, measured, measurements
 from mlsys.widgets import ExplainLab
 from mlsys.widgets.explain import told_here
-from mlsys.widgets.questions import NumberQuestion
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def lab() -> ExplainLab:
 
 
 def question(lab: ExplainLab, name: str):  # type: ignore[no-untyped-def]
-    return next(item for item in lab._questions() if item.name == name)
+    return next(item for item in lab.questions.values() if item.id == name)
 
 
 def median(name: str) -> float:
@@ -40,11 +41,11 @@ def test_the_prediction_is_the_ratio_of_the_samples(lab: ExplainLab) -> None:
 def test_numbers_are_those_of_the_shares(lab: ExplainLab) -> None:
     rest, faster = question(lab, "rest"), question(lab, "arithmetic")
     assert isinstance(rest, NumberQuestion)
-    shares = measured("eager, FP32").shares
+    shares = measured(rest.setting["run"]).shares
     assert rest.judge(100 - shares["compute"] - shares["memory"] - shares["launch"])[0]
-    part = measured("litert, FP32").shares["compute"] / 100
-    assert faster.judge(1 / (1 - part + part / 10))[0]
-    assert not faster.judge(10.0)[0]
+    part, factor = measured(faster.setting["run"]).shares["compute"] / 100, faster.setting["factor"]
+    assert faster.judge(1 / (1 - part + part / factor))[0]
+    assert not faster.judge(factor)[0]
 
 
 def test_int8_was_slower_as_the_samples_say(lab: ExplainLab) -> None:
@@ -98,15 +99,6 @@ def test_both_answer_the_same_to_seven_digits() -> None:
     assert len(slow) and np.abs(slow - fast).max() <= 5e-7 * np.abs(slow).max()
 
 
-def test_what_is_left_lies_mostly_in_the_first_layer_and_the_depthwise_ones(lab: ExplainLab) -> None:
-    assert "five layers, the first and the four depthwise ones" in question(lab, "rest").solution
-    seconds = measured("eager, FP32")
-    left = {layer.name: layer.parts["residual"] for layer in seconds.layers}
-    five = [seconds.layers[0].name, *(name for name in left if name.startswith("dw"))]
-    assert len(five) == 5
-    assert sum(left[name] for name in five) > 0.75 * seconds.total * seconds.shares["residual"] / 100
-
-
 def test_the_whole_network_fits_into_a_small_cache_and_bytes_are_a_hundredth() -> None:
     log = stored_logs()["ds-cnn fp32 eager"]
     assert sum(work.weight_bytes for work in log.works) + max(w.read_bytes + w.write_bytes for w in log.works) < 256e3
@@ -126,5 +118,9 @@ def test_int8_takes_arithmetic_off_and_adds_more_than_that() -> None:
 
 
 def test_the_penalties_of_the_text_are_more_than_its_cycles(lab: ExplainLab) -> None:
-    assert 60_000 * 10 + 5_000 * 100 + 60_000 == 1_160_000 > 1_000_000
-    assert "1,160,000" in question(lab, "penalties").solution
+    asked = question(lab, "penalties")
+    near, _, far, _, cycles, branches = (
+        int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?= misses| at| cycles)", asked.text)
+    )
+    total = 10 * near + 100 * far + branches
+    assert total > cycles and f"{total:,}" in asked.solution

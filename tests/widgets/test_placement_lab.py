@@ -51,7 +51,7 @@ def test_the_plan_shown_is_the_best_of_all(link, memory, npu):
 
 
 def test_a_stage_that_no_longer_fits_sends_others_back(lab):
-    right = next(choice.text for choice in lab._prediction().choices if choice.right)
+    right = next(choice.text for choice in lab.prediction.choices if choice.right)
     assert right == "Four times"
     assert [stage.choice.device for stage in pipeline_of(memory=1800).best.stages] == [
         "gpu", "gpu", "npu", "gpu", "npu", "gpu", "gpu"

@@ -17,7 +17,7 @@ from mlsys.viz.explain import LOOKS
 from mlsys.viz.style import COLORS, apply_style
 from mlsys.viz.views.view import Scene, View, new_figure, number, percent, times
 
-FACTORS = (1.0, 2.0, 4.0, 10.0, 100.0)
+FACTORS = (1.0, 2.0, 3.0, 4.0, 7.0, 10.0, 14.0, 22.0, 100.0)
 """Speedup factors offered for a cause."""
 _MODEL = "ds-cnn"
 _REST = "outside layers"

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
 import matplotlib.style
 from matplotlib.patches import Rectangle
@@ -87,7 +87,7 @@ def pipeline_of(link: float = 1.0, memory: int = MEMORY, npu: float = 1.0, goal:
         float(checked_number("pipeline_of", name, value, positive(), {}))
         for name, value in (("link", link), ("npu", npu))
     )
-    scenario = Scenario(_scenario(link, memory, npu))
+    scenario = scenario_of(link, memory, npu)
     every = [stage.choices for stage in scenario.stages]
     fastest = price(scenario, [min(choices, key=lambda choice: choice.latency) for choices in every])
     gpu = price(scenario, [next(choice for choice in choices if choice.device == "gpu") for choices in every])
@@ -96,7 +96,9 @@ def pipeline_of(link: float = 1.0, memory: int = MEMORY, npu: float = 1.0, goal:
     return Pipeline(plan(scenario, goal).best, fastest, gpu, memory)
 
 
-def _scenario(link: float, memory: int, npu: float) -> dict[str, Any]:
+@functools.lru_cache(maxsize=64)
+def scenario_of(link: float = 1.0, memory: int = MEMORY, npu: float = 1.0) -> Scenario:
+    """Return the mobile vision pipeline with other links, another memory and another speed of the NPU."""
     data = example()
     data.pop("constraints", None)  # the lab has sliders of its own
     for joined in data["links"]:
@@ -107,7 +109,7 @@ def _scenario(link: float, memory: int, npu: float) -> dict[str, Any]:
     for stage in data["stages"]:
         if "npu" in stage["profiles"]:
             stage["profiles"]["npu"]["latency_ms"] /= npu
-    return data
+    return Scenario(data)
 
 
 class PlacementValues(TypedDict):

@@ -1,27 +1,35 @@
 """The questions of the lab on the roofline, each with its answer computed by the model."""
 
+import functools
+
 from mlsys import Hardware
 from mlsys.formulas import utilisation_ceiling
+from mlsys.labs.draw import Draw
+from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.models import roofline
 from mlsys.units import Q_
 from mlsys.viz.views import layer
 from mlsys.viz.views.view import number, percent, times
-from mlsys.widgets.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.workloads import zoo
 
-WIDTH, PRECISION = 2048, "fp16"
-"""Of the dense layer that the lab asks about."""
-WIDTHS = tuple(2**power for power in range(8, 14))
+PRECISION = "fp16"
+"""Number format of the layer that the lab asks about."""
+WIDTHS = tuple(sorted({2**power for power in range(8, 14)} | {1536, 3072, 5120, 6144}))
 """Widths of a layer that the lab's slider reaches."""
 
 
-def roofline_questions() -> tuple[Question, ...]:
+def width_of(draw: Draw) -> int:
+    """Return the width of the dense layer that the lab asks about."""
+    return draw.pick("width", (1536, 3072, 5120, 6144))
+
+
+def roofline_questions(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab's last stage, then those of its page."""
-    return (
-        _bound_of_batch(), _layer_norm_share(), _next_chip(), _decoding(), _ridge(), _convolutions(), _cpu(), _left(),
-    )  # fmt: skip
+    asked = (_bound_of_batch, _layer_norm_share, _next_chip, _decoding, _ridge, _convolutions, _cpu, _left)
+    return tuple(question(draw) for question in asked)
 
 
+@functools.cache
 def compute_bound_convolutions() -> tuple[list[int], int]:
     """Return how many convolutions of ResNet-50 at batch 32 are compute-bound on A100 and H100, and of how many."""
     convolutions = [
@@ -34,8 +42,8 @@ def compute_bound_convolutions() -> tuple[list[int], int]:
     return counts, len(convolutions)
 
 
-def _bound_of_batch() -> Question:
-    chip, batch = Hardware.Cloud.A100, 128
+def _bound_of_batch(draw: Draw) -> Question:
+    chip, batch = Hardware.Cloud.A100, draw.pick("batch", (48, 72, 96))
     widest = layer("dense", batch, WIDTHS[-1], PRECISION).intensity
     ridge = chip.ridge_point(PRECISION)
     return ChoiceQuestion(
@@ -55,18 +63,19 @@ def _bound_of_batch() -> Question:
     )  # fmt: skip
 
 
-def _layer_norm_share() -> Question:
-    chip = Hardware.Cloud.A100
-    result = roofline(chip, layer("layernorm", 4096, WIDTH, PRECISION))
+def _layer_norm_share(draw: Draw) -> Question:
+    device = draw.pick("layernorm", ("V100", "H100", "H200", "MI300X"))
+    chip, width = Hardware.Cloud[device], width_of(draw)
+    result = roofline(chip, layer("layernorm", 4096, width, PRECISION))
     share = 100 * result.figures["utilisation"].m_as("")
     intensity, ridge = (number(result.figures[name]) for name in ("intensity", "ridge"))
     return NumberQuestion(
         "layernorm",
-        f"Choose layer normalisation on the A100 in {PRECISION.upper()}, without launch overhead. "
+        f"Choose layer normalisation on the {device} in {PRECISION.upper()}, without launch overhead. "
         "What percentage of the peak can it reach?",
         f"{intensity} FLOP per byte over a ridge of {ridge} is {number(share)}% of the peak, "
         "at any batch and width: no batch size helps.",
-        setting={"kind": "layernorm", "batch": 4096, "precision": PRECISION, "device": "A100", "overhead": 0},
+        setting={"kind": "layernorm", "batch": 4096, "precision": PRECISION, "device": device, "overhead": 0},
         answer=share,
         unit="%",
         tolerance=0.05,
@@ -77,17 +86,19 @@ def _layer_norm_share() -> Question:
     )  # fmt: skip
 
 
-def _next_chip() -> Question:
-    old, new, work = Hardware.Cloud.A100, Hardware.Cloud.H100, layer("dense", 32, WIDTH, PRECISION)
+def _next_chip(draw: Draw) -> Question:
+    batch, width = draw.pick("next-chip", (24, 48, 72)), width_of(draw)
+    old, new, work = Hardware.Cloud.A100, Hardware.Cloud.H100, layer("dense", batch, width, PRECISION)
     gain = (roofline(old, work).time / roofline(new, work).time).to("")
     compute = (new.peak(PRECISION) / old.peak(PRECISION)).to("")
     memory = (new.memory_bw / old.memory_bw).to("")
     return ChoiceQuestion(
         "next-chip",
-        f"The dense layer at batch 32 and width {WIDTH:,} moves from an A100 to an H100. How much faster can it get?",
+        f"The dense layer at batch {batch} and width {width:,} moves from an A100 to an H100. "
+        "How much faster can it get?",
         f"At {number(work.intensity)} FLOP per byte the layer is left of both ridges: it gains what the memory gains, "
         f"{number(new.memory_bw)} over {number(old.memory_bw)} GB/s, which is {times(memory)}.",
-        setting={"kind": "dense", "batch": 32, "width": WIDTH, "device": "A100", "other": "H100"},
+        setting={"kind": "dense", "batch": batch, "width": width, "device": "A100", "other": "H100"},
         choices=(
             Choice(f"{times(compute)}, as the peak rates", "Compare it with the H100 in the picture: does the "
                                                            "point lie "
@@ -99,29 +110,31 @@ def _next_chip() -> Question:
     )  # fmt: skip
 
 
-def _decoding() -> Question:
+def _decoding(draw: Draw) -> Question:
     chip = Hardware.Cloud.A100
-    single, many = (roofline(chip, layer("decode", batch, WIDTH, PRECISION)) for batch in (1, 64))
-    more = 64 * (single.time / many.time).m_as("")
+    batch, width = draw.pick("decoding", (24, 48, 96)), width_of(draw)
+    single, many = (roofline(chip, layer("decode", rows, width, PRECISION)) for rows in (1, batch))
+    more = batch * (single.time / many.time).m_as("")
     return ChoiceQuestion(
         "decoding",
-        "Choose a decoding step at batch 1. Which change yields most tokens per second?",
-        f"A step takes {number(single.time.to('us'))} µs at batch 1 and {number(many.time.to('us'))} µs at batch 64: "
+        f"Choose a decoding step of width {width:,} at batch 1. Which change yields most tokens per second?",
+        f"A step takes {number(single.time.to('us'))} µs at batch 1 and {number(many.time.to('us'))} µs at batch "
+        f"{batch}: "
         f"the weights are read once either way, which makes {times(more)} the tokens. "
         "A higher peak changes neither.",
-        setting={"kind": "decode", "batch": 64, "precision": PRECISION, "device": "A100"},
+        setting={"kind": "decode", "batch": batch, "width": width, "precision": PRECISION, "device": "A100"},
         choices=(
             Choice("Twice the peak rate", "Left of the ridge the flat roof is far above the point. What would "
                                           "raising it "
                    "do?", single.bound_by == "compute" and more < 2),
             Choice("Twice the memory bandwidth", "That helps, by the factor it says. Now set the batch and compare the "
                    "time of a step.", single.bound_by == "memory" and more < 2),
-            Choice("A batch of 64", right=more > 2),
+            Choice(f"A batch of {batch}", right=more > 2),
         ),
     )  # fmt: skip
 
 
-def _ridge() -> Question:
+def _ridge(draw: Draw) -> Question:
     """Return the question about a ridge point computed from the wrong kind of peak."""
     chip, before = Hardware.Cloud.B200, Hardware.Cloud.H100
     right, wrong = chip.ridge_point(PRECISION), chip.ridge_point(PRECISION, sparsity="2:4")
@@ -144,10 +157,10 @@ def _ridge() -> Question:
     )  # fmt: skip
 
 
-def _convolutions() -> Question:
+def _convolutions(draw: Draw) -> Question:
     """Return the question about convolutions claimed to be compute-bound above some intensity."""
     counts, many = compute_bound_convolutions()
-    threshold = 50
+    threshold = draw.pick("convolutions", (45, 55, 70))
     ridges = [number(chip.ridge_point(PRECISION)) for chip in (Hardware.Cloud.A100, Hardware.Cloud.H100)]
     return ChoiceQuestion(
         "convolutions",
@@ -164,9 +177,9 @@ def _convolutions() -> Question:
     )
 
 
-def _cpu() -> Question:
+def _cpu(draw: Draw) -> Question:
     """Return the question about low intensity claimed to reach most of a CPU's peak."""
-    cases = [(2, 20), (5, 10)]
+    cases = draw.pick("cpu", (((2.5, 24), (5.5, 11)), ((3.5, 25), (6.5, 16)), ((1.5, 22), (5.5, 18))))
     shares = [utilisation_ceiling(Q_(i, "FLOP/byte"), Q_(ridge, "FLOP/byte")) for i, ridge in cases]
     claimed = (0.8, 0.9)
     return ChoiceQuestion(
@@ -187,17 +200,17 @@ def _cpu() -> Question:
     )  # fmt: skip
 
 
-def _left() -> Question:
+def _left(draw: Draw) -> Question:
     """Return the question about a correct statement."""
-    chip, half = Hardware.Cloud.A100, roofline(Hardware.Cloud.A100, layer("dense", 32, WIDTH, PRECISION))
-    wide = roofline(chip, layer("dense", 32, WIDTH, "tf32"))
+    chip, batch, width = Hardware.Cloud.A100, draw.pick("left", (24, 36, 48)), width_of(draw)
+    half, wide = (roofline(chip, layer("dense", batch, width, precision)) for precision in (PRECISION, "tf32"))
     ratio = (wide.time / half.time).to("")
     peaks = (chip.peak(PRECISION) / chip.peak("tf32")).to("")
     return ChoiceQuestion(
         "left",
-        "“A dense layer at batch 32 runs about twice as fast on an A100 in FP16 as in TF32, and it would even if both "
-        "formats had the same peak rate.” What is wrong?",
-        f"At batch 32 the layer is left of either ridge and waits for its bytes, of which FP16 has half: "
+        f"“A dense layer at batch {batch} runs about twice as fast on an A100 in FP16 as in TF32, and it would even "
+        "if both formats had the same peak rate.” What is wrong?",
+        f"At batch {batch} the layer is left of either ridge and waits for its bytes, of which FP16 has half: "
         f"{times(ratio)} "
         f"as fast. That the peak rate of FP16 is {times(peaks)} as high plays no part.",
         in_app=False,

@@ -26,7 +26,7 @@ def read_number(text: str, unit: str = "") -> float:
     >>> read_number("0,5")
     Traceback (most recent call last):
         ...
-    mlsys.widgets.typed.AnswerError: Write a decimal point, not a comma: 0.5. A comma only groups thousands, as in \
+    mlsys.labs.typed.AnswerError: Write a decimal point, not a comma: 0.5. A comma only groups thousands, as in \
 1,000.
     """
     typed = text.strip().replace("\N{MINUS SIGN}", "-")

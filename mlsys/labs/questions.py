@@ -1,14 +1,15 @@
 """Predictions and questions: prompts, correct answers, and feedback."""
 
 import math
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlsys.viz.views.view import number
-from mlsys.widgets.typed import AnswerError, read_number
+from mlsys.labs.typed import AnswerError, read_number
+from mlsys.viz.words import number
 
-__all__ = ["NOTHING", "SLIP", "AnswerError", "Choice", "ChoiceQuestion", "NumberQuestion", "Question"]
+__all__ = ["NOTHING", "SLIP", "AnswerError", "Choice", "ChoiceQuestion", "Mark", "NumberQuestion", "Question"]
 
 NOTHING = "Nothing: it is right"
 """The answer to *what is wrong?* that is right now and then."""
@@ -26,28 +27,64 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """The mark of one answer.
+
+    Attributes
+    ----------
+    score
+        From 0 to 1.
+    correct
+        Whether the answer is the expected one, within the tolerance.
+    feedback
+        The explanation if it is, a hint if it is not.
+    """
+
+    score: float
+    correct: bool
+    feedback: str
+
+
+@dataclass(frozen=True)
 class Question:
     """A question of a lab.
 
     Attributes
     ----------
-    name
-        Its name in the state.
-    prompt
+    id
+        Its name, unique in the lab.
+    text
         The question, in plain words.
     solution
-        Explanation of the correct answer; shown when it is found, after the second miss, or on request.
+        Explanation of the correct answer; shown when it is found, or on request after two different answers.
     in_app
-        Whether it appears in the last stage of the lab; otherwise the page asks it.
+        Whether it appears in the last stage of the lab; otherwise it is a claim that the page asks about.
     setting
         Values of controls that show the situation of the question, if the figure can show it.
     """
 
-    name: str
-    prompt: str
+    id: str
+    text: str
     solution: str = ""
     in_app: bool = True
     setting: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """What an answer is: ``"choice"``, one of the listed texts, or ``"number"``."""
+        raise NotImplementedError
+
+    @property
+    def expected(self) -> str | float:
+        """The correct answer as it is stored: the text of a choice, or a number in the unit of the question."""
+        raise NotImplementedError
+
+    def mark(self, answer: object) -> "Mark":
+        """Return the mark of a stored answer; one that the question does not accept scores 0."""
+        if not self.accepts(answer):
+            return Mark(0.0, False, f"{reprlib.repr(answer)} is no answer to this question.")
+        correct, feedback = self.judge(answer)
+        return Mark(1.0 if correct else 0.0, correct, feedback)
 
     def accepts(self, given: object) -> bool:
         """Return whether ``given`` is a possible answer."""
@@ -90,11 +127,21 @@ class ChoiceQuestion(Question):
 
     choices: tuple[Choice, ...] = ()
 
+    @property
+    def kind(self) -> str:
+        """``"choice"``."""
+        return "choice"
+
+    @property
+    def expected(self) -> str | float:
+        """The text of the right choice."""
+        return self.right_answer()
+
     def __post_init__(self) -> None:
         if sum(choice.right for choice in self.choices) != 1:
-            raise ValueError(f"question {self.name!r} must have one right answer")
+            raise ValueError(f"question {self.id!r} must have one right answer")
         if len({choice.text for choice in self.choices}) != len(self.choices):
-            raise ValueError(f"question {self.name!r} lists an answer twice")
+            raise ValueError(f"question {self.id!r} lists an answer twice")
 
     def accepts(self, given: object) -> bool:
         """Whether ``given`` is one of the listed answers."""
@@ -158,6 +205,16 @@ class NumberQuestion(Question):
     most: float = math.inf
     hint: str = ""
     slips: tuple[tuple[float, str], ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """``"number"``."""
+        return "number"
+
+    @property
+    def expected(self) -> str | float:
+        """The computed answer."""
+        return self.answer
 
     def accepts(self, given: object) -> bool:
         """Whether ``given`` is a finite number in the range."""

@@ -1,0 +1,280 @@
+"""The lab on placement. Every number in a question or an answer is planned here."""
+
+from functools import cache, partial
+from itertools import pairwise
+
+from mlsys.labs.design import Built, Design, Knob
+from mlsys.labs.draw import Draw
+from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
+from mlsys.labs.wrapup import Finding, WrapUp
+from mlsys.planner.placement.costs import Placed, price
+from mlsys.viz.views.placement import MEMORY, pipeline_of, scenario_of
+from mlsys.viz.views.view import number, percent, times
+
+MEMORIES = (512, 1024, 1300, 1800, 2048, 2300, 2560, MEMORY)
+SPEEDS = (3.0, 5.0, 6.0, 7.0)
+"""Speeds of the NPU that the questions ask about."""
+_TRANSFERS = ((14.0, 16.0, 0.07), (18.0, 15.0, 0.13), (24.0, 16.0, 0.11), (21.0, 14.0, 0.15))  # MB, GB/s, ms
+_BUDGETS = (  # link divided by, MB in the NPU, speed of the NPU, mJ; several plans come within a tenth of the best
+    (8, 1400, 0.75, 65), (8, 1900, 0.75, 65), (8, 2200, 0.75, 55), (8, 2200, 1.25, 50), (8, 1900, 1.5, 50),
+    (16, 1900, 0.75, 50), (16, 2200, 0.75, 65), (16, 2200, 1.25, 50), (32, 2200, 0.75, 65), (32, 1900, 0.75, 70),
+)  # fmt: skip
+SMALL, SLOW = 1800, 1 / 32
+
+
+def prediction(draw: Draw) -> Question:
+    """Return the prediction that opens the lab."""
+    whole, small = pipeline_of().best, pipeline_of(memory=SMALL).best
+    right = small.switches
+    return ChoiceQuestion(
+        "prediction",
+        f"With an NPU of {MEMORY:,} MB the fastest plan starts on the GPU, runs four stages in a row on the NPU, "
+        f"and ends on the GPU: it changes device {whole.switches} times. Now the NPU has {SMALL:,} MB, and the "
+        "four no longer fit together. How often does the fastest plan change device?",
+        f"{right} times, in {_ms(small)} against {_ms(whole)}: backbone and detection head stay on the "
+        "NPU, neck and box filter go back to the GPU. Moving data twice more costs less than the NPU saves on the "
+        "detection head.",
+        choices=tuple(
+            Choice(said, right=changes == right)
+            for changes, said in ((0, "Never"), (1, "Once"), (2, "Twice"), (4, "Four times"))
+        ),
+    )
+
+
+def scenario(draw: Draw) -> dict[str, object]:
+    """Return the values of controls that show the predicted situation."""
+    return {"memory": SMALL}
+
+
+def asked(draw: Draw) -> tuple[Question, ...]:
+    """Return the questions of the lab, then the claims of its page."""
+    questions = (_half, _slow_links, _faster, _frugal, _energy, _units, _each_fastest, _never_slower)
+    return tuple(question(draw) for question in questions)
+
+
+def designs(draw: Draw) -> tuple[Design, ...]:
+    """Return the design task: a plan within an energy budget."""
+    divisor, memory, speed, energy = draw.pick("budget", _BUDGETS)
+    scenario = scenario_of(1 / divisor, memory, speed)
+    return (
+        Design(
+            "plan",
+            f"The links have 1/{divisor} of the example's bandwidth, the NPU has {memory:,} MB and {speed:g} times the "
+            f"example's speed, and one image may take {energy} mJ. Place the seven stages by hand so that the pipeline "
+            "takes the least time. The lab above shows what a stage costs on each device.",
+            tuple(
+                Knob(stage.name, stage.name.capitalize(), tuple((o.device.upper(), o.device) for o in stage.choices))
+                for stage in scenario.stages
+            ),
+            partial(_placed, divisor, memory, speed, energy),
+        ),
+    )
+
+
+def _placed(divisor: int, memory: int, speed: float, energy: int, **devices: str) -> Built:
+    return _planned(divisor, memory, speed, energy, tuple(devices.items()))
+
+
+@cache
+def _planned(divisor: int, memory: int, speed: float, energy: int, devices: tuple[tuple[str, str], ...]) -> Built:
+    scenario, where = scenario_of(1 / divisor, memory, speed), dict(devices)
+    placed = price(
+        scenario,
+        [next(option for option in s.choices if option.device == where[s.name]) for s in scenario.stages],
+    )
+    assert placed is not None  # every link of the example is there
+    held = float(placed.memory.get("npu", 0))
+    faults = (
+        (held > memory, f"The stages on the NPU take {held:,.0f} MB, more than {memory:,} MB."),
+        (placed.energy > energy, f"That is more than {energy} mJ."),
+    )
+    fault = next((text for broken, text in faults if broken), "")
+    return Built(float(placed.latency), f"The plan takes {_ms(placed)} and {_mj(placed)}.", fault)
+
+
+def wrap_up(draw: Draw) -> WrapUp:
+    """Return the findings and lessons of the lab."""
+    whole, small, slow = pipeline_of(), pipeline_of(memory=SMALL), pipeline_of(link=SLOW)
+    return WrapUp(
+        (
+            Finding(
+                f"The best plan takes {_ms(whole.best)}, {times(float(whole.gpu.latency / whole.best.latency))} as "
+                f"fast as the GPU alone, with {whole.best.switches} changes of device.",
+                "from mlsys.planner.placement import example, plan\nfloat(plan(example()).best.latency)",
+            ),
+            Finding(
+                f"With {SMALL:,} MB in the NPU it changes device {small.best.switches} times and takes "
+                f"{_ms(small.best)}.",
+                f"from mlsys.viz.views.placement import pipeline_of\npipeline_of(memory={SMALL}).best.switches",
+            ),
+            Finding(
+                f"Over links of 1/32 of the bandwidth the fastest device for each stage takes {_ms(slow.fastest)}; "
+                f"the best plan stays on the GPU, {_ms(slow.best)}.",
+            ),
+        ),
+        (
+            "A stage costs its run and the way its data take; only their sum can be compared.",
+            "A stage that has to leave a device between two that stay costs two more transfers.",
+            "Time and energy part when moving is slow but cheap: say which one you want.",
+        ),
+    )
+
+
+def _ms(placed: Placed) -> str:
+    return f"{number(float(placed.latency))} ms"
+
+
+def _mj(placed: Placed) -> str:
+    return f"{number(float(placed.energy))} mJ"
+
+
+def _half(draw: Draw) -> Question:
+    whole, half = pipeline_of(), pipeline_of(npu=0.5)
+    on_npu = [stage.choice.device for stage in half.best.stages].count("npu")
+    return ChoiceQuestion(
+        "half",
+        "Make the NPU half as fast. What becomes of the plan for the least time?",
+        f"From {_ms(whole.best)} to {_ms(half.best)}, all on the GPU. At half its speed the NPU runs no stage faster "
+        "than the GPU does, so nothing pays for the way there.",
+        setting={"npu": 0.5, "link": 1.0, "memory": MEMORY, "goal": "latency"},
+        choices=(
+            Choice("It leaves the NPU", right=on_npu == 0),
+            Choice("The same stages stay there, each twice as long",
+                   "Compare each stage's doubled time with the GPU's.", on_npu == 4),
+            Choice("Only the longest stage stays there", "How long does the backbone take on the GPU, and how long on "
+                   "the slower NPU?", on_npu == 1),
+        ),
+    )  # fmt: skip
+
+
+def _slow_links(draw: Draw) -> Question:
+    slow = pipeline_of(link=SLOW)
+    late = float(slow.fastest.latency / slow.best.latency) - 1
+    return ChoiceQuestion(
+        "slow-links",
+        "Set the links to 1/32 of their bandwidth. How much longer than the best plan takes a pipeline that gives "
+        "each stage to the device that runs it fastest?",
+        f"{percent(late)}: {_ms(slow.fastest)} against {_ms(slow.best)}. The rule does not see the way: two transfers "
+        "alone take longer than the NPU saves.",
+        setting={"link": SLOW, "npu": 1.0, "memory": MEMORY, "goal": "latency"},
+        choices=(
+            Choice("It is no longer", "Read the two upper bars of the lower chart.", late <= 0),
+            Choice("Between a tenth and a quarter", "What do the two transfers take at this bandwidth?",
+                   0.1 <= late <= 0.25),
+            Choice("More than a third", right=late > 1 / 3),
+        ),
+    )  # fmt: skip
+
+
+def _faster(draw: Draw) -> Question:
+    speed = draw.pick("faster", SPEEDS)
+    usual, four = pipeline_of(), pipeline_of(npu=speed)
+    gain = float(usual.best.latency / four.best.latency)
+    return NumberQuestion(
+        "four-times",
+        f"Make the NPU {speed:g} times as fast, at the example's links and memory. How many times as fast is "
+        "the pipeline?",
+        f"{times(gain)}: {_ms(usual.best)} becomes {_ms(four.best)}. What runs on the GPU, and the transfers, take as "
+        "long as before: Amdahl's law holds for pipelines as well.",
+        setting={"npu": speed, "link": 1.0, "memory": MEMORY, "goal": "latency"},
+        answer=gain,
+        unit="times",
+        tolerance=0.05,
+        hint="Divide the two times of the best plan. Which parts of the time line did not shrink?",
+        slips=((speed, "That would be so if every stage ran on the NPU and no data moved."),),
+    )
+
+
+def _frugal(draw: Draw) -> Question:
+    speed, link = draw.pick("frugal npu", SPEEDS), draw.pick("frugal link", (2, 4, 8, 16))
+    placed = pipeline_of(npu=speed, link=1 / link, goal="efficiency")
+    usual = pipeline_of(link=1 / link)
+    return NumberQuestion(
+        "frugal",
+        f"Ask for the least energy, with an NPU {speed:g} times as fast and links at 1/{link} of their bandwidth. How "
+        "many milliseconds does the plan take?",
+        f"{_ms(placed.best)}, for {_mj(placed.best)}; the fastest plan for the NPU of the example takes "
+        f"{_ms(usual.best)} and {_mj(usual.best)}.",
+        setting={"npu": speed, "link": 1 / link, "memory": MEMORY, "goal": "efficiency"},
+        answer=float(placed.best.latency),
+        unit="ms",
+        tolerance=0.02,
+        hint="Set the four controls as the question says, and read the sentence below the picture.",
+        slips=((float(placed.best.energy), "That is its energy in millijoules."),),
+    )
+
+
+def _energy(draw: Draw) -> Question:
+    quick, frugal = pipeline_of(link=SLOW), pipeline_of(link=SLOW, goal="efficiency")
+    ratio = float(quick.best.energy / frugal.best.energy)
+    return ChoiceQuestion(
+        "energy",
+        "Leave the links at 1/32 and ask for the least energy instead of the least time. What changes?",
+        f"The plan goes back to the NPU: {_mj(frugal.best)} instead of {_mj(quick.best)}, in {_ms(frugal.best)} "
+        f"instead of {_ms(quick.best)}. In this example moving data is slow but cheap, and the NPU spends less on "
+        "each stage.",
+        setting={"link": SLOW, "goal": "efficiency", "npu": 1.0, "memory": MEMORY},
+        choices=(
+            Choice("Nothing: the fastest plan is the most frugal", "Set it and compare the millijoules.", ratio <= 1),
+            Choice("Less energy for more time", right=ratio > 1 and frugal.best.latency > quick.best.latency),
+            Choice("Less energy and less time", "Could a plan be faster than the fastest?",
+                   frugal.best.latency < quick.best.latency),
+        ),
+    )  # fmt: skip
+
+
+def _units(draw: Draw) -> Question:
+    megabytes, rate, wait = draw.pick("units", _TRANSFERS)
+    right, wrong = wait + megabytes / rate, wait + megabytes / rate / 1000
+    return ChoiceQuestion(
+        "units",
+        f"A text says: “The resized image is {megabytes:g} MB and the link carries {rate:g} GB/s after a wait of "
+        f"{wait:g} ms, so the transfer takes {wrong:.3f} ms.” What is wrong?",
+        f"A megabyte over a gigabyte a second takes a millisecond, not a microsecond: {wait:g} + {megabytes:g} / "
+        f"{rate:g} = {right:.3g} ms, {times(right / wrong)} the printed time.",
+        in_app=False,
+        choices=(
+            Choice("The milliseconds: it divided by 1,000 once more", right=right > 10 * wrong),
+            Choice("The wait belongs to both directions", "The data go one way here.", abs(right - 2 * wait) < 0.01),
+            Choice(NOTHING, "How long does 1 MB take at 1 GB/s?", abs(right - wrong) < 0.01),
+        ),
+    )
+
+
+def _each_fastest(draw: Draw) -> Question:
+    near, slow = pipeline_of(), pipeline_of(link=SLOW)
+    return ChoiceQuestion(
+        "each-fastest",
+        "A text says: “Profile every stage on every device and give it to the fastest: no placement can be faster.” "
+        "What is wrong?",
+        f"It forgets the links. At the example's the rule happens to be right, {_ms(near.fastest)}; at 1/32 of their "
+        f"bandwidth it takes {_ms(slow.fastest)} where {_ms(slow.best)} are possible.",
+        in_app=False,
+        choices=(
+            Choice("Stages must not be profiled one by one", "What would be missing if each is timed on its own?",
+                   near.best.latency > near.fastest.latency),
+            Choice("It leaves out the way of the data", right=slow.best.latency < slow.fastest.latency),
+            Choice(NOTHING, "Try slow links, at a 32nd of their bandwidth.", slow.best.latency >= slow.fastest.latency),
+        ),
+    )  # fmt: skip
+
+
+def _never_slower(draw: Draw) -> Question:
+    """Return the question about a correct statement."""
+    ladder = [pipeline_of(memory=size).best.latency for size in MEMORIES]
+    falls = all(more <= less for less, more in pairwise(ladder))
+    return ChoiceQuestion(
+        "never-slower",
+        "A text says: “More memory in the NPU never makes the best plan slower, though it may leave it as it is.” "
+        "What is wrong?",
+        f"Every plan that fits still fits when there is more room. From {MEMORIES[0]:,} to {MEMORY:,} MB the best "
+        f"one goes from {float(ladder[0]):.4g} to {float(ladder[-1]):.4g} ms, in steps.",
+        in_app=False,
+        choices=(
+            Choice("A larger memory is slower", "The scenario has no such cost. What does more room forbid?",
+                   not falls),
+            Choice("Each megabyte makes it faster", "Move the memory's slider from 2,048 to 2,300 MB.",
+                   len(set(ladder)) == len(ladder)),
+            Choice(NOTHING, right=falls and len(set(ladder)) < len(ladder)),
+        ),
+    )  # fmt: skip

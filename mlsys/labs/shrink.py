@@ -1,0 +1,286 @@
+"""The lab on shrinking a network. Every number in a question or an answer comes from the stored run."""
+
+from functools import partial
+
+from mlsys.edge.clock import PowerPoint, split_energy
+from mlsys.edge.points import EdgePoint
+from mlsys.edge.schema import FORMATS
+from mlsys.labs.design import Built, Design, Knob
+from mlsys.labs.draw import Draw
+from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
+from mlsys.labs.wrapup import Finding, WrapUp
+from mlsys.units import Q_
+from mlsys.viz.views.edge import CLOCKS, CUTS, chosen
+from mlsys.viz.views.view import number, percent, times
+
+WHOLE, HOLES, _HALF = "as trained", "90 % of weights zero", "50 % of channels cut"
+_BOARDS = (  # clock in MHz, time in ms, energy in mJ, at two clocks of one board
+    ((216, 120, 21), (96, 270, 29)), ((150, 165, 17), (75, 330, 23)), ((220, 130, 26), (110, 260, 31)),
+)  # fmt: skip
+_SLOW = "half, at 0.8 of the voltage"
+
+
+def prediction(draw: Draw) -> Question:
+    """Return the prediction that opens the lab."""
+    whole, holes = _of(WHOLE), _of(HOLES)
+    same = holes.memory == whole.memory
+    stored = holes.measured.sparse_bytes / holes.measured.weight_bytes
+    return ChoiceQuestion(
+        "prediction",
+        "A trained network that reads digits is stored in FP32. The least important 90% of the weights are "
+        "set to zero, and it is trained on for a while so that they stay so. How much memory does it need when it "
+        "runs?",
+        f"It needs {number(holes.memory / 1e3)} kB either way: a zero is a number of four bytes, and the "
+        f"convolution multiplies by it. A format that leaves zeros out would store the weights in "
+        f"{percent(stored)} of the bytes, but needs other kernels; and the {number(_activations(holes))} kB of "
+        f"activations stay. Right answers fell to {percent(holes.objectives[0])}.",
+        choices=(
+            Choice("A tenth of what it needed"),
+            Choice("Half of what it needed"),
+            Choice("As much as it needed", right=same),
+            Choice("More than it needed"),
+        ),
+    )
+
+
+def scenario(draw: Draw) -> dict[str, object]:
+    """Return the values of controls that show the predicted situation."""
+    return {"cut": HOLES, "precision": "fp32", "clock": "full", "budget": 100}
+
+
+def asked(draw: Draw) -> tuple[Question, ...]:
+    """Return the questions of the lab, then the claims of its page."""
+    questions = (_operations, _one_step, _half_format, _set, _clock, _twice, _milliwatts, _highest)
+    return tuple(question(draw) for question in questions)
+
+
+def designs(draw: Draw) -> tuple[Design, ...]:
+    """Return the design task: a network within a memory that answers well enough."""
+    room, right = draw.pick("room", (48, 58, 72, 92, 105)), draw.pick("right", (0.955, 0.965, 0.97))
+    return (
+        Design(
+            "fit",
+            f"The network may take {room} kB, and at least {percent(right, 3)} of its answers have to be right. Choose "
+            "how it is pruned, its number format and its clock so that an inference takes the least energy.",
+            (
+                Knob("cut", "What is cut away", tuple((cut, cut) for cut in CUTS)),
+                Knob("precision", "Number format", tuple((name, name) for name in FORMATS)),
+                Knob("clock", "Clock", tuple((clock, clock) for clock in CLOCKS)),
+            ),
+            partial(_shrunk, room, right),
+        ),
+    )
+
+
+def _shrunk(room: int, right: float, cut: str, precision: str, clock: str) -> Built:
+    point = _of(cut, precision, clock)
+    accuracy, energy = point.objectives[0], 1e3 * sum(point.energies)
+    told = (
+        f"It takes {number(point.memory / 1e3)} kB and {number(energy)} µJ, and {percent(accuracy, 3)} of its answers "
+        "are right."
+    )
+    faults = (
+        (point.memory > 1e3 * room, f"That is more than {room} kB."),
+        (accuracy < right, f"{percent(right, 3)} are wanted."),
+    )
+    return Built(energy, told, next((text for broken, text in faults if broken), ""))
+
+
+def wrap_up(draw: Draw) -> WrapUp:
+    """Return the findings and lessons of the lab."""
+    whole, holes, half, small = _of(WHOLE), _of(HOLES), _of(_HALF), _of(WHOLE, "int8-static")
+    return WrapUp(
+        (
+            Finding(
+                f"As trained the network needs {number(whole.memory / 1e3)} kB; with static INT8 "
+                f"{number(small.memory / 1e3)} kB, and as many answers are right.",
+                "from mlsys.viz.views.edge import EdgeScene\n"
+                "EdgeScene().update('as trained', 'int8-static').values['memory']",
+            ),
+            Finding(
+                f"With half of its channels it computes {percent(half.measured.macs / whole.measured.macs)} of the "
+                f"operations in {percent(half.objectives[1] / whole.objectives[1])} of the time.",
+            ),
+            Finding(
+                f"With nine of ten weights at zero it computes as much as before, in "
+                f"{percent(holes.objectives[1] / whole.objectives[1])} of the time.",
+            ),
+        ),
+        (
+            "Count activations and weights: what is counted as the size of a network is often only the weights.",
+            "Cut structures if time and memory count; zeros help only where format and kernels know of them.",
+            "A slower clock saves energy only with a lower voltage, and only while leakage is small.",
+        ),
+    )
+
+
+def _of(cut: str, precision: str = "fp32", clock: str = "full", budget: float = 100) -> EdgePoint:
+    return chosen(cut, precision, clock, budget)[0]
+
+
+def _activations(point: EdgePoint) -> float:
+    return point.measured.activation_bytes / 1e3
+
+
+def _operations(draw: Draw) -> Question:
+    cut = draw.pick("operations", (25, 75))
+    label, left = f"{cut} % of channels cut", 1 - cut / 100
+    whole, half = _of(WHOLE).measured.macs, _of(label).measured.macs
+    share = 100 * half / whole
+    return NumberQuestion(
+        "operations",
+        f"{'A quarter' if cut == 25 else 'Three quarters'} of the channels of both convolutions are cut. The "
+        "first convolution reads one channel, the second what the first makes, the classifier what the second makes; "
+        "they have 112,896, 903,168 and 15,680 "
+        "multiply-accumulates. How many per cent of the operations are left?",
+        f"The first convolution and the classifier keep {left:g} of their operations, the second keeps {left:g} of its "
+        f"inputs and of its outputs, {left**2:g} in all: {half:,} of {whole:,}, {number(share)} %.",
+        setting={"cut": label, "precision": "fp32"},
+        answer=share,
+        unit="%",
+        most=100.0,
+        hint="Which of the three layers lose inputs and outputs, and which only one of them?",
+        slips=((100 * left, "That would be so if each layer lost outputs alone. What does the second one read?"),
+               (100 * left**2, "That holds for a layer between two that are cut. What of the first and the last?")),
+    )  # fmt: skip
+
+
+def _one_step(draw: Draw) -> Question:
+    budget = 100
+    rest = {name: _of(WHOLE, name, budget=budget) for name in ("fp16", "int8-dynamic", "int8-static")}
+    dynamic = rest["int8-dynamic"]
+    whole = _of(WHOLE)
+    return ChoiceQuestion(
+        "one-step",
+        f"As trained in FP32 the network does not fit into {budget} kB. Only the number format may change. "
+        "Which one is not enough?",
+        f"Dynamic INT8 stores the weights of the classifier in 8 bits and leaves convolutions and activations in "
+        f"FP32: {number(dynamic.memory / 1e3)} kB of {number(whole.memory / 1e3)} kB. FP16 comes to "
+        f"{number(rest['fp16'].memory / 1e3)} kB, static INT8 to {number(rest['int8-static'].memory / 1e3)} kB.",
+        setting={"cut": WHOLE, "precision": "int8-dynamic", "budget": budget},
+        choices=(
+            Choice("FP16", "Every value takes two bytes where it took four. What is half of the bar?",
+                   not rest["fp16"].accepted),
+            Choice("Dynamic INT8", right=not dynamic.accepted),
+            Choice("Static INT8", "Every weight and every activation takes one byte where it took four.",
+                   not rest["int8-static"].accepted),
+        ),
+    )  # fmt: skip
+
+
+def _half_format(draw: Draw) -> Question:
+    whole, half = _of(WHOLE), _of(WHOLE, "fp16")
+    ratio = half.objectives[1] / whole.objectives[1]
+    return ChoiceQuestion(
+        "half-format",
+        "FP16 halves every byte. What did it do to the time of one inference on the processor of this measurement?",
+        f"It took {times(ratio)} the time: {number(half.objectives[1])} ms for {number(whole.objectives[1])} ms. This "
+        "library has few kernels for FP16 on a CPU and converts between formats; bytes were not what held it.",
+        setting={"cut": WHOLE, "precision": "fp16"},
+        choices=(
+            Choice("About half: half of the bytes move", "Look at how little of the bar is the memory's. What could "
+                   "halving it save?", ratio < 0.7),
+            Choice("About the same", "The bars differ by more than what is noise here.", 0.7 <= ratio <= 1.2),
+            Choice("It takes longer", right=ratio > 1.2),
+        ),
+    )  # fmt: skip
+
+
+def _set(draw: Draw) -> Question:
+    cut, precision = draw.pick("set cut", tuple(CUTS)), draw.pick("set format", FORMATS)
+    clock = draw.pick("set clock", ("half", _SLOW))
+    point, full = _of(cut, precision, clock), _of(cut, precision)
+    energy = 1e3 * sum(point.energies)
+    return NumberQuestion(
+        "set",
+        f"Set “{cut}”, {precision} and the clock “{clock}”. How many microjoules does one inference take?",
+        f"{number(energy)} µJ, against {number(1e3 * sum(full.energies))} µJ at the full clock: what switches costs as "
+        "much for each cycle at one voltage and less at a lower one, and what leaks flows for longer.",
+        setting={"cut": cut, "precision": precision, "clock": clock},
+        answer=energy,
+        unit="µJ",
+        tolerance=0.03,
+        hint="Read the energy beside the lowest bar, and mind the prefix: it stands there in millijoules.",
+        slips=((energy / 1e3, "Microjoules are asked for, not millijoules."),),
+    )
+
+
+def _clock(draw: Draw) -> Question:
+    full, half = _of(_HALF), _of(_HALF, clock="half")
+    slow = _of(_HALF, clock=_SLOW)
+    change = sum(half.energies) / sum(full.energies)
+    low = sum(slow.energies) / sum(full.energies)
+    return ChoiceQuestion(
+        "clock",
+        "Cut half of the channels and halve the clock, at the same voltage. What happens to the energy of one "
+        "inference?",
+        f"It comes to {percent(change)}: the cycles cost what they cost, and leakage flows for longer. With 0.8 of the "
+        f"voltage it would come to {percent(low)}, as the energy of a cycle falls with the square of the voltage.",
+        setting={"cut": _HALF, "precision": "fp32", "clock": "half"},
+        choices=(
+            Choice("It falls to half", "Half of the power for twice the time: what is their product?", change < 0.6),
+            Choice("It stays", "That would be so if nothing flowed but what switches. What is the red part?",
+                   0.9 < change < 1.05),
+            Choice("It rises", right=change > 1.05),
+        ),
+    )  # fmt: skip
+
+
+def _twice(draw: Draw) -> Question:
+    whole, holes = _of(WHOLE), _of("50 % of weights zero")
+    ratio = holes.objectives[1] / whole.objectives[1]
+    return ChoiceQuestion(
+        "twice",
+        "“Half of the weights of this network are zero, so it runs twice as fast.” What is wrong?",
+        f"Its shapes are what they were, and so are its {whole.measured.macs:,} multiply-accumulates. Measured were "
+        f"{number(holes.objectives[1])} ms for {number(whole.objectives[1])} ms, {times(ratio)} the time.",
+        in_app=False,
+        choices=(
+            Choice("The kernels multiply by zeros like by any number", right=ratio > 0.9),
+            Choice("Zeros slow a processor down", "A multiplier takes as long for a zero as for any other number."),
+            Choice(NOTHING, "Who would have to know that a weight is zero for its product to be left out?"),
+        ),
+    )
+
+
+def _milliwatts(draw: Draw) -> Question:
+    fast_at, slow_at = draw.pick("milliwatts", _BOARDS)
+    fast, slow = (
+        PowerPoint(Q_(clock, "MHz"), Q_(time, "ms"), Q_(energy, "mJ")) for clock, time, energy in (fast_at, slow_at)
+    )
+    split = split_energy([fast, slow])
+    return ChoiceQuestion(
+        "milliwatts",
+        f"“At {fast_at[0]} MHz a microcontroller draws {number(fast.power)} mW, at {slow_at[0]} MHz "
+        f"{number(slow.power)} mW: for a network that takes {fast_at[1]} ms and {slow_at[1]} ms the slower clock is "
+        "the more efficient one.” What is wrong?",
+        f"An inference takes {fast_at[2]} mJ at the higher clock and {slow_at[2]} mJ at the lower: "
+        f"{number(split.static)} mW flow whatever the clock, and for longer; "
+        f"the {number(split.dynamic)} mJ of the cycles are the same.",
+        in_app=False,
+        choices=(
+            Choice("Less power for much longer is more energy", right=slow.energy > fast.energy),
+            Choice("Power falls with the square of the clock", "At one voltage the switching part falls with the "
+                   "clock itself. What is multiplied with what for the energy of an answer?"),
+            Choice(NOTHING, "Multiply each power by its time."),
+        ),
+    )  # fmt: skip
+
+
+def _highest(draw: Draw) -> Question:
+    """Return the question about a correct statement."""
+    full, half = _of(WHOLE), _of(WHOLE, clock="half")
+    return ChoiceQuestion(
+        "highest",
+        "“At one voltage, no clock takes less energy for an inference than the highest one.” What is wrong?",
+        f"Cycles cost the same at each clock, and leakage flows for the shortest time at the highest: here "
+        f"{number(sum(full.energies))} mJ against {number(sum(half.energies))} mJ at half of it.",
+        in_app=False,
+        choices=(
+            Choice("The lowest clock takes least: it draws least power", "Power is not energy; for how long does it "
+                   "flow?", sum(half.energies) < sum(full.energies)),
+            Choice("All clocks take the same: the cycles are the same", "So are their costs. What else flows while "
+                   "they take place?"),
+            Choice(NOTHING, right=sum(full.energies) < sum(half.energies)),
+        ),
+    )  # fmt: skip
