@@ -36,7 +36,7 @@ class SystolicLab(Lab):
 
     frames = {  # noqa: RUF012
         "m": (1, 16, 64, 128, 256, 512, 1024),
-        "n": (72, 73, 144, 576, 1152, 1728),
+        "n": (72, 73, 128, 576, 1152, 1728),
         "side": (32, 72, 144),
     }
     scene = SystolicScene

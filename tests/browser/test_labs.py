@@ -236,6 +236,12 @@ def test_keys_alone_lead_through_a_lab_which_survives_its_kernel(lab: Page) -> N
     assert lab.evaluate(CELLS) == cells
     assert lab.evaluate(ACTIVE) == at
     expect(lab.locator(".mlsys-check input[type=text]").first).to_have_value("mb 64")
+    lab.keyboard.press("Control+A")
+    lab.keyboard.type("7")
+    lab.keyboard.press("Enter")  # checks the answer, once, and the focus stays
+    asked = lab.locator(".mlsys-check", has=lab.locator("input[type=text]")).first
+    expect(asked.locator("[role=status]").first).to_contain_text("7 is too small", timeout=PATIENCE)
+    assert lab.evaluate("() => document.activeElement.matches('.mlsys-check input[type=text]')")
 
     comes_back_after_a_restart(lab)
 
