@@ -18,7 +18,10 @@ from mlsys.units import Quantity
 PACKAGES = (Path(mlsys.__file__).parent, Path(mlsys_evidence.__file__).parent)
 # What stays outside a door, and why nobody's name or file can come that way.
 ALLOWED = {
-    "print": {"claims/render.py": "plain text outside a notebook"},
+    "print": {
+        "claims/render.py": "plain text outside a notebook",
+        "formatting.py": "checks that fail in a book with other facts",
+    },
     "echo": {"cli/common.py": "say() itself", "cli/mapper.py": "a percentage that is written over"},
     "csv": {"files.py": "csv_text() itself"},
     "table": {"escaping.py": "markdown_table() itself"},

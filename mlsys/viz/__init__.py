@@ -4,6 +4,7 @@ from mlsys.viz.amdahl import scaling_laws, speedup_map, time_bars
 from mlsys.viz.architecture import bytes_by_level, bytes_by_onchip, energy_split, latency_energy, tiles_by_footprint
 from mlsys.viz.collectives import all_reduce_times, bus_bandwidth, copy_timeline
 from mlsys.viz.compiler import kernel_bars, pass_waterfall, speedup_scatter
+from mlsys.viz.concept_map import concept_map
 from mlsys.viz.economics import cost_by_batch, parts_by_place, rent_or_buy, tornado_bars, value_for_money
 from mlsys.viz.fusion import bytes_by_pattern, intensity_shift, memory_passes, speedup_by_chain
 from mlsys.viz.history import growth_lines, timeline
@@ -61,6 +62,7 @@ __all__ = [
     "bytes_by_onchip",
     "bytes_by_pattern",
     "cache_blocks",
+    "concept_map",
     "copy_paths",
     "copy_timeline",
     "cost_by_batch",
