@@ -5,10 +5,10 @@ All three come from ``book/course.yaml``, as do the tables of the page for instr
 
 from typing import Any
 
-from course import read_course, times_of
 from docutils import nodes  # type: ignore[import-untyped]
 from sphinx import addnodes
 
+from course import read_course, times_of
 from pages import ROOT
 
 __all__ = ["setup"]
