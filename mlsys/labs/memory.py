@@ -11,7 +11,7 @@ from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion
 from mlsys.labs.wrapup import Finding, WrapUp
 from mlsys.models.access import strided_access
 from mlsys.units import Q_
-from mlsys.viz.views.memory import MemoryScene
+from mlsys.viz.views.memory import MemoryState
 from mlsys.viz.views.view import number, percent, times
 
 _LINE = 128  # bytes that a warp of four-byte words requests
@@ -137,7 +137,7 @@ def _stride(draw: Draw) -> Question:
 
 def _next_chip(draw: Draw) -> Question:
     old, new, warps = Hardware.Cloud.A100, Hardware.Cloud.H100, draw.pick("next-chip", (11, 14, 18))
-    before, after = (MemoryScene().update(chip, warps).values["moved"] for chip in (old, new))
+    before, after = (MemoryState(chip, warps, 1, "fp32").moved for chip in (old, new))
     gain, bandwidth = (after / before).m_as(""), (new.memory_bw / old.memory_bw).m_as("")
     return ChoiceQuestion(
         "next-chip",
@@ -161,13 +161,13 @@ def _next_chip(draw: Draw) -> Question:
 
 def _wider(draw: Draw) -> Question:
     chip, warps = Hardware.Cloud.A100, draw.pick("wider", (13, 17, 19, 22))
-    narrow, wide = (MemoryScene().update(chip, warps, precision=p).values for p in ("fp32", "fp64"))
-    gain = (wide["useful"] / narrow["useful"]).m_as("")
+    narrow, wide = (MemoryState(chip, warps, 1, p) for p in ("fp32", "fp64"))
+    gain = (wide.useful / narrow.useful).m_as("")
     return ChoiceQuestion(
         "wider",
         f"With {warps} warps on each unit of an A100 at stride 1, each lane loads 8 bytes instead of 4. "
         "What happens to the bandwidth?",
-        f"In FP32 {number(narrow['in_flight'])} kB are in flight, in FP64 {number(wide['in_flight'])} kB: each "
+        f"In FP32 {number(narrow.in_flight)} kB are in flight, in FP64 {number(wide.in_flight)} kB: each "
         f"warp asks "
         f"for twice as much while it waits, and gets {times(gain)}. No warp was added.",
         setting={"warps": warps, "stride": 1, "precision": "fp64", "device": "A100"},

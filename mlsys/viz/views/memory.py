@@ -46,7 +46,7 @@ class _Machine(InFlight):
         )  # fmt: skip
         self.artists = (*self.artists, self.useful, self.point)
 
-    def put(self, state: _State) -> None:
+    def put(self, state: MemoryState) -> None:
         """Update the operating point: bandwidth moved and used."""
         x, y = np.asarray(self.moved.get_data(), float)
         self.useful.set_data(x, y * state.efficiency)
@@ -54,7 +54,7 @@ class _Machine(InFlight):
         self.point.set_data([min(max(state.in_flight.m_as("kB"), _LEFT), _RIGHT)], [state.useful.m_as("GB/s")])
 
 
-class _State:
+class MemoryState:
     """State of one device for given warps, stride and precision."""
 
     def __init__(self, device: Device, warps: int, stride: int, precision: str) -> None:
@@ -127,10 +127,10 @@ class MemoryScene(Scene):
         'latency'
         """
         warps = checked_count("MemoryScene", "warps", warps)
-        state = _State(device, warps, stride, precision)
+        state = MemoryState(device, warps, stride, precision)
         second = None
         if other is not None and other is not device:
-            second = _State(other, warps, stride, precision)
+            second = MemoryState(other, warps, stride, precision)
             self._back.show(other, upper=other.memory_bw > device.memory_bw)
             self._back.put(second)
         else:
@@ -151,7 +151,7 @@ class MemoryScene(Scene):
         )  # fmt: skip
 
 
-def _summary(device: Device, state: _State, warps: int, stride: int, precision: str) -> str:
+def _summary(device: Device, state: MemoryState, warps: int, stride: int, precision: str) -> str:
     loads = f"{warps} warp load{'s' if warps > 1 else ''} on each unit"
     text = (
         f"With {loads} of {precision.upper()} at stride {stride}, {number(state.in_flight)} kB are in flight on the "
