@@ -14,9 +14,9 @@ from mlsys.viz.views.view import number, percent, times
 MEMORIES = (512, 1024, 1300, 1800, 2048, 2300, 2560, MEMORY)
 SPEEDS = (3.0, 5.0, 6.0, 7.0)
 """Speeds of the NPU that the questions ask about."""
-_TRANSFERS = ((14.0, 16.0, 0.07), (18.0, 15.0, 0.13), (24.0, 16.0, 0.11), (21.0, 14.0, 0.15))  # MB, GB/s, ms
+_TRANSFERS = ((22.0, 14.0, 0.14), (18.0, 15.0, 0.13), (24.0, 16.0, 0.11), (21.0, 14.0, 0.15))  # MB, GB/s, ms
 _BUDGETS = (  # link divided by, MB in the NPU, speed of the NPU, mJ; several plans come within a tenth of the best
-    (8, 1400, 0.75, 65), (8, 1900, 0.75, 65), (8, 2200, 0.75, 55), (8, 2200, 1.25, 50), (8, 1900, 1.5, 50),
+    (8, 1400, 0.75, 65), (8, 1900, 0.75, 65), (8, 2200, 0.75, 55), (8, 2200, 1.25, 50),
     (16, 1900, 0.75, 50), (16, 2200, 0.75, 65), (16, 2200, 1.25, 50), (32, 2200, 0.75, 65), (32, 1900, 0.75, 70),
 )  # fmt: skip
 SMALL, SLOW = 1800, 1 / 32

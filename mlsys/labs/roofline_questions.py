@@ -179,7 +179,7 @@ def _convolutions(draw: Draw) -> Question:
 
 def _cpu(draw: Draw) -> Question:
     """Return the question about low intensity claimed to reach most of a CPU's peak."""
-    cases = draw.pick("cpu", (((2.5, 24), (5.5, 11)), ((3.5, 25), (6.5, 16)), ((1.5, 22), (5.5, 18))))
+    cases = draw.pick("cpu", (((2.5, 24), (5.5, 11)), ((3.5, 25), (6.5, 19)), ((1.5, 22), (5.5, 18))))
     shares = [utilisation_ceiling(Q_(i, "FLOP/byte"), Q_(ridge, "FLOP/byte")) for i, ridge in cases]
     claimed = (0.8, 0.9)
     return ChoiceQuestion(

@@ -15,7 +15,7 @@ from mlsys.viz.views.view import number, percent, times
 
 WHOLE, HOLES, _HALF = "as trained", "90 % of weights zero", "50 % of channels cut"
 _BOARDS = (  # clock in MHz, time in ms, energy in mJ, at two clocks of one board
-    ((216, 120, 21), (96, 270, 29)), ((150, 165, 17), (75, 330, 23)), ((220, 130, 26), (110, 260, 31)),
+    ((216, 116, 21), (96, 261, 29)), ((150, 165, 17), (75, 330, 23)), ((220, 130, 26), (110, 260, 31)),
 )  # fmt: skip
 _SLOW = "half, at 0.8 of the voltage"
 
