@@ -29,7 +29,7 @@ def test_circles_and_unknown_chapters_are_refused(needs: dict[str, list[str]]) -
 
 
 def test_boxes_of_the_book_do_not_overlap() -> None:
-    figure, ax = plt.subplots(figsize=(9.5, 6))
+    figure, ax = plt.subplots(figsize=(8.4, 6.4))
     concept_map(ax, NEEDS, {name: name.replace("_", " ") for name in NEEDS})
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
