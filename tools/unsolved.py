@@ -13,6 +13,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx_exercise.nodes import solution_node  # type: ignore[import-untyped]
 
 from mlsys.claims.render import ClaimsTable, expanded
+from mlsys.files import write_text
 from pageparse import parse
 from strip_solutions import source_without_solutions, without_solutions
 
@@ -89,7 +90,7 @@ def strip_sources(folder: Path) -> None:
     """
     for path in sorted(folder.rglob("*.md*")):
         text = path.read_text(encoding="utf-8")
-        path.write_text(source_without_solutions(parse(path, text), text), encoding="utf-8")
+        write_text(path, source_without_solutions(parse(path, text), text))
 
 
 def _finished(app: Any, exception: Exception | None) -> None:
