@@ -205,6 +205,7 @@ NO_CALL = {
     "edge": "its layers, arena and clock are edge_layers, edge_arena, edge_clock; run and report work on folders",
     "explain": "measures this machine: mlsys.explain",
     "measure": "measures this machine",
+    "questions": "writes a question bank, not an answer about a device",
     "validate": "grades the package, not a question about a device",
 }
 
