@@ -38,7 +38,8 @@ def reduction_levels(elements: int) -> float:
     >>> print(f"{reduction_levels(512):g} {reduction_levels(513):g}")
     9 10
     """
-    return np.ceil(np.log2(elements))  # type: ignore[no-any-return]
+    whole: float = np.ceil(np.log2(elements))
+    return whole
 
 
 @quantity_function("FLOP/s", units=count(), macs_per_cycle=positive("MAC/cycle"), clock=positive("cycle/s"))
@@ -131,7 +132,8 @@ def register_limited_warps(register_file: float, registers: int, lanes: int = 32
     >>> print(f"{register_limited_warps(Q_(256, 'KiB'), 255):g}")
     8
     """
-    return np.floor(register_file / (4 * registers * lanes))  # type: ignore[no-any-return]
+    whole: float = np.floor(register_file / (4 * registers * lanes))
+    return whole
 
 
 @quantity_function("", latency=positive("cycle"), issued_per_cycle=count(), independent=count())
@@ -153,4 +155,5 @@ def warps_to_hide_latency(latency: float, issued_per_cycle: int, independent: in
     >>> print(f"{warps_to_hide_latency(Q_(4, 'cycle'), 4):g} {warps_to_hide_latency(Q_(4, 'cycle'), 4, 4):g}")
     16 4
     """
-    return np.ceil(latency * issued_per_cycle / independent)  # type: ignore[no-any-return]
+    whole: float = np.ceil(latency * issued_per_cycle / independent)
+    return whole

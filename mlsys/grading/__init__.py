@@ -6,10 +6,11 @@ scores are recomputed from the answers.
 
 from mlsys.grading.bank import Variant, bank, moodle_xml, plain_text, qti_zip
 from mlsys.grading.exports import canvas_csv, files_csv, items_csv, moodle_csv
-from mlsys.grading.gradebook import Alike, Gradebook, QuestionStatistics, Row, grade
+from mlsys.grading.gradebook import Alike, Gradebook, QuestionStatistics, Row
 from mlsys.grading.report import pages
 from mlsys.grading.roster import Roster, read_roster
 from mlsys.grading.rubric import Item, read_key
+from mlsys.grading.run import grade
 from mlsys.grading.score import DEFAULT_POLICY, ItemScore, LabScore, Policy
 
 __all__ = [

@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 
 from mlsys.errors import ArgumentError, did_you_mean
 from mlsys.labs import LABS, ChoiceQuestion, NumberQuestion, Question, questions
+from mlsys.unit_checks import checked_count
 
 __all__ = ["Variant", "bank", "moodle_xml", "plain_text", "qti_zip"]
 
@@ -73,8 +74,9 @@ def bank(labs: Iterable[str] = LABS, variants: int = 10) -> tuple[Variant, ...]:
     >>> [each.name for each in bank(["01-amdahl"], 1)][:2]
     ['01-amdahl/profile/01', '01-amdahl/upgrade/01']
     """
-    if isinstance(variants, bool) or not isinstance(variants, int) or not 1 <= variants <= _MOST:
-        raise ArgumentError(f"variants must be a whole number from 1 to {_MOST}, got {variants!r}")
+    variants = checked_count("bank", "variants", variants)
+    if variants > _MOST:
+        raise ArgumentError(f"bank(): `variants` must be at most {_MOST}, got {variants}. Write e.g. variants=20")
     made: list[Variant] = []
     for lab in labs:
         if lab not in LABS:

@@ -10,7 +10,7 @@ from pathlib import Path
 from mlsys.errors import UnreadableError
 from mlsys.escaping import printable
 
-__all__ = ["MOST_FILES", "MOST_HANDIN", "MOST_NOTEBOOK", "Found", "files_in"]
+__all__ = ["MISSHAPEN", "MOST_FILES", "MOST_HANDIN", "MOST_NOTEBOOK", "Found", "Refused", "files_in"]
 
 MOST_FILES = 20_000
 """Files that one run reads; each further one is listed as not read."""
@@ -24,6 +24,14 @@ _MOST_EXPLAINED = 100_000
 _ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".zst")
 _MAGIC = {b"PK\x03\x04": "a zip archive", b"\x1f\x8b": "gzip", b"7z\xbc\xaf": "a 7z archive", b"Rar!": "a rar archive",
           b"BZh": "bzip2", b"\xfd7zXZ": "xz"}  # fmt: skip
+
+
+MISSHAPEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""Errors of code that meets data of another shape than it expects."""
+
+
+class Refused(ValueError):
+    """A file that cannot be graded; the message says why, and what to hand in instead."""
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,18 @@
-"""The grading of a folder: one row for each file, scores by student and lab, and what stands out."""
+"""The gradebook of a folder: one row for each file, scores by student and lab, and what stands out."""
 
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
-from mlsys.errors import ArgumentError, UnknownNameError, first_line
-from mlsys.escaping import printable
-from mlsys.grading.folder import Found, files_in
 from mlsys.grading.roster import Person, Roster
-from mlsys.grading.rubric import Item, Key, Marker, with_key
-from mlsys.grading.score import DEFAULT_POLICY, LabScore, Policy, scored
-from mlsys.grading.submissions import Refused, Submission, moment_of, read, student_key
+from mlsys.grading.score import LabScore
+from mlsys.grading.submissions import Submission, student_key
 
-__all__ = ["Alike", "Gradebook", "QuestionStatistics", "Row", "grade"]
-
-_SAME_TEXT = 30
-"""Characters from which an identical free text is listed."""
+__all__ = ["Alike", "Gradebook", "QuestionStatistics", "Row"]
 
 
 @dataclass(frozen=True)
@@ -260,173 +252,3 @@ class Gradebook:
                 told = {"before": then.get("points"), "after": now["points"], "items": moved}
                 changed.append({"student": row.student, "lab": row.lab, **told})
         return changed
-
-
-def grade(
-    folder: str | Path,
-    *,
-    due: str | datetime | None = None,
-    lab: str | None = None,
-    policy: Policy = DEFAULT_POLICY,
-    key: Key | None = None,
-    roster: Roster | None = None,
-    marker: Marker | None = None,
-    progress: Callable[[Sequence[Found]], Iterable[Found]] | None = None,
-) -> Gradebook:
-    """Grade a folder of hand-in files and notebooks of labs.
-
-    Scores are recomputed from the answers with the questions that each student got. Notebooks are read and never run.
-    A file that cannot be graded becomes a row with the reason, and of several files of one student for one lab the
-    one handed in last counts.
-
-    Parameters
-    ----------
-    folder
-        Folder of the files; folders in it are read too.
-    due
-        Time in ISO 8601, UTC unless it has an offset: what comes later is marked as late.
-    lab
-        Grade this lab alone; files of others are refused.
-    policy
-        What a right answer is worth by attempt.
-    key
-        Changes to the computed answers, from :func:`read_key`.
-    roster
-        The students who are expected.
-    marker
-        What each lab asks; by default the labs of mlsys.
-    progress
-        Wraps the files while they are read, to show progress.
-
-    Raises
-    ------
-    ArgumentError
-        If ``due`` is no time.
-    UnreadableError
-        If there is no such folder.
-    """
-    moment = due if isinstance(due, datetime) or due is None else moment_of(due)
-    if due is not None and moment is None:
-        raise ArgumentError(f"due: must be a time such as 2026-11-30T23:59+01:00, got {due!r}")
-    if moment is not None and moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    if marker is None:
-        from mlsys.grading.lab_items import asked
-
-        marker = asked
-    _check_key(key or {}, marker)
-    found = files_in(folder) if progress is None else progress(list(files_in(folder)))
-    rows = [_row(each, moment, lab, policy, key or {}, marker) for each in found]
-    book = Gradebook(tuple(rows), (), moment, roster)
-    rows = _newest(rows, book)
-    return replace(book, rows=tuple(rows), alike=_alike(rows, book))
-
-
-def _check_key(key: Key, marker: Marker) -> None:
-    for lab, changes in key.items():
-        try:
-            with_key(marker(lab, ""), changes, lab)
-        except UnknownNameError:
-            raise
-        except LookupError:
-            raise ArgumentError(f"key: this mlsys has no lab {lab!r}") from None
-
-
-def _row(found: Found, due: datetime | None, lab: str | None, policy: Policy, key: Key, marker: Marker) -> Row:
-    submission = None
-    try:
-        submission = read(found)
-        if lab is not None and submission.lab != lab:
-            raise Refused(f"it is the hand-in of lab {submission.lab}; this run grades {lab}")
-        items, notes = _items(submission, key, marker)
-        score = scored(submission, items, due, policy)
-    except Refused as error:
-        said = printable(str(error))
-    except MemoryError:
-        said = "it needs more memory than there is"
-    except Exception as error:  # one file never stops the run
-        said = f"it could not be graded ({printable(first_line(error))}). Please report this file"
-    else:
-        late = submission.handed_in - due if due and submission.handed_in and submission.handed_in > due else None
-        told = (*submission.notes, *notes, *score.notes, *_odd_times(submission))
-        return Row(found.name, "scored", submission.student, submission.lab, submission, score, late, told)
-    student, of_lab = (submission.student, submission.lab) if submission else ("", "")
-    return Row(found.name, "refused", student, of_lab, notes=(said,))
-
-
-def _items(submission: Submission, key: Key, marker: Marker) -> tuple[tuple[Item, ...], list[str]]:
-    from mlsys.labs import seed_of
-
-    try:
-        items = marker(submission.lab, submission.student)
-    except LookupError:
-        raise Refused(f"this mlsys has no lab {submission.lab!r}") from None
-    notes = []
-    if submission.seed != seed_of(submission.lab, submission.student):
-        notes.append("its seed is not that of this student: the questions of the student named in the file count")
-    return with_key(items, key.get(submission.lab, {}), submission.lab), notes
-
-
-def _odd_times(submission: Submission) -> list[str]:
-    start, end = submission.started, submission.handed_in
-    times = [each.at for part in (submission.questions, submission.claims) for tries in part.values()
-             for each in tries.attempts if each.at]  # fmt: skip
-    notes = []
-    if start and end and start > end:
-        notes.append("it was handed in before it was started, by its own times")
-    if end and any(at > end for at in times):
-        notes.append("it has attempts after the hand-in, by its own times")
-    return notes
-
-
-def _newest(rows: Sequence[Row], book: Gradebook) -> list[Row]:
-    """Mark all but the newest of the files of each student and lab as replaced."""
-    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in rows:
-        if row.outcome == "scored":
-            groups[book.key_of(row.student), row.lab].append(row)
-    told: dict[str, Row] = {}
-    for group in groups.values():
-        if len(group) < 2:
-            continue
-        newest = max(group, key=_age)
-        others = [row for row in group if row is not newest]
-        for row in others:
-            same = "the same content as" if _digest(row) == _digest(newest) else "an earlier hand-in than"
-            told[row.file] = replace(row, outcome="replaced", notes=(f"{same} {newest.file}, which counts", *row.notes))
-        named = ", ".join(row.file for row in others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
-        told[newest.file] = replace(
-            newest, notes=(f"the newest of {len(group)} files of this student; also {named}", *newest.notes)
-        )
-    return [told.get(row.file, row) for row in rows]
-
-
-def _age(row: Row) -> tuple[datetime, str]:
-    handed_in = row.submission.handed_in if row.submission else None
-    return handed_in or datetime.min.replace(tzinfo=UTC), row.file
-
-
-def _digest(row: Row) -> str:
-    return row.submission.digest if row.submission else ""
-
-
-def _alike(rows: Sequence[Row], book: Gradebook) -> tuple[Alike, ...]:
-    """Return hand-ins of different students that share a seed, or a free text word for word."""
-    shared: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
-    for row in rows:
-        submission = row.submission
-        if row.outcome == "refused" or submission is None:
-            continue
-        if submission.seed:
-            shared["seed", submission.lab, submission.seed].append(row)
-        for design in submission.design.values():
-            text = " ".join(design.reason.casefold().split())
-            if len(text) >= _SAME_TEXT:
-                shared["text", submission.lab, text].append(row)
-    alike = []
-    for (what, lab, text), group in sorted(shared.items()):
-        students = sorted({book.key_of(row.student): row.student for row in group}.values())
-        if len(students) > 1:
-            files = tuple(dict.fromkeys(row.file for row in group))
-            alike.append(Alike(what, text if len(text) <= 120 else text[:120] + "…", lab, tuple(students), files))
-    return tuple(alike)

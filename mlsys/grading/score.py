@@ -8,6 +8,7 @@ from typing import Any
 
 from mlsys.errors import ArgumentError
 from mlsys.escaping import printable
+from mlsys.grading.folder import MISSHAPEN
 from mlsys.grading.rubric import Item
 from mlsys.grading.submissions import Attempt, Submission, Tries
 
@@ -230,7 +231,7 @@ def _marked(item: Item, answer: Any, unmarked: list[str]) -> tuple[float, str]:
     try:
         share, said = item.mark(answer)
         share = float(share)
-    except Exception:  # an answer may be anything that JSON can hold, and marking it must not stop the run
+    except MISSHAPEN:  # an answer may be any JSON
         unmarked.append(item.id)
         return 0.0, "This is no answer to the question."
     return (min(max(share, 0.0), 1.0), said) if math.isfinite(share) else (0.0, said)

@@ -1,8 +1,5 @@
 """Hand-ins found in a file: parsed without trust, and never executed."""
 
-import base64
-import html
-import itertools
 import json
 import re
 import warnings
@@ -13,7 +10,8 @@ from typing import Any
 
 from mlsys.escaping import printable
 from mlsys.faults import is_number
-from mlsys.grading.folder import Found
+from mlsys.grading.folder import Found, Refused
+from mlsys.grading.search import candidates, pairs_once, refuse_constant
 from mlsys.labs.draw import same_student as student_key
 from mlsys.labs.draw import seed_of
 from mlsys.labs.handin import FORMAT, VERSION, checksum
@@ -24,14 +22,7 @@ _MOST_ATTEMPTS = 200
 _MOST_ITEMS = 200
 _MOST_TEXT = 10_000
 _MOST_NAME = 200
-_MOST_CANDIDATES = 50
-_DEEPEST = 60
-_DATA = re.compile(r"data:application/json;base64,([A-Za-z0-9+/]{40,}={0,2})")
 _ID = re.compile(r"[\w.-]{1,80}")
-
-
-class Refused(ValueError):
-    """A file that cannot be graded; the message says why, and what to hand in instead."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +190,7 @@ def _digest(data: Mapping[str, Any]) -> str:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_number, object_pairs_hook=_once)
+        return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=pairs_once)
     except Refused:
         raise
     except RecursionError:
@@ -209,17 +200,6 @@ def _json(text: str) -> Any:
         raise Refused(f"it is not JSON ({error.msg} in line {error.lineno}).{cut} Hand it in again") from None
     except ValueError as error:
         raise Refused(f"it is not JSON ({str(error).partition(';')[0]})") from None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        raise Refused("a key stands twice in one mapping, so that its meaning is unclear. Hand in what the lab writes")
-    return record
-
-
-def _no_number(constant: str) -> float:
-    raise ValueError(f"{constant} is no number")
 
 
 def _of_notebook(text: str, data: Any) -> Submission:
@@ -233,10 +213,18 @@ def _of_notebook(text: str, data: Any) -> Submission:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # ids of cells that are missing or stand twice
             notebook = read_as(text, as_version=4) if "nbformat" in data else data
-    except Exception:  # nbformat raises errors of many kinds; the cells are searched as they stand
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+        nbformat.ValidationError,
+    ):
         notebook, wrong = data, "it is not a valid notebook"
     held, faults, damaged = [], [], 0
-    for candidate in _candidates(notebook):
+    for candidate in candidates(notebook):
         if candidate is None:
             damaged += 1
             continue
@@ -265,67 +253,6 @@ def _of_notebook(text: str, data: Any) -> Submission:
 
 def _by_time(submission: Submission) -> datetime:
     return submission.handed_in or datetime.min.replace(tzinfo=UTC)
-
-
-def _candidates(notebook: Any) -> Iterator[Any]:
-    """Yield every hand-in in a notebook: in metadata, in outputs, in a retyped cell; None for a damaged one."""
-    left = [_MOST_CANDIDATES]
-    stack: list[tuple[Any, int]] = [(notebook, 0)]
-    while stack:
-        value, depth = stack.pop()
-        if isinstance(value, Mapping):
-            if value.get("format") == FORMAT:
-                yield _plain(value)
-                continue
-            if depth < _DEEPEST:
-                stack.extend((each, depth + 1) for each in value.values())
-        elif isinstance(value, list):
-            if value and all(isinstance(each, str) for each in value):
-                stack.append(("".join(value), depth + 1))  # lines, as notebooks keep them
-            elif depth < _DEEPEST:
-                stack.extend((each, depth + 1) for each in value)
-        elif isinstance(value, str) and (FORMAT in value or _DATA.search(value)):
-            yield from _in_text(value, left)
-
-
-def _in_text(text: str, left: list[int]) -> Iterator[Any]:
-    if "&quot;" in text or "&#34;" in text:
-        text = html.unescape(text)
-    text += "".join(_decoded(match[1]) for match in itertools.islice(_DATA.finditer(text), _MOST_CANDIDATES))
-    if f'"{FORMAT}"' not in text:
-        return
-    decoder = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_once)
-    at, any_found = text.find("{"), False
-    while at >= 0 and left[0] > 0:
-        left[0] -= 1
-        try:
-            value, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            at = text.find("{", at + 1)
-            continue
-        if isinstance(value, dict) and value.get("format") == FORMAT:
-            any_found = True
-            yield value
-        at = text.find("{", end)
-    if not any_found and re.search(rf'"format"\s*:\s*"{FORMAT}"', text):
-        yield None
-
-
-def _decoded(data: str) -> str:
-    """Return the text of a data address, which the download link of a hand-in is."""
-    try:
-        return "\n" + base64.b64decode(data, validate=True).decode("utf-8")
-    except (ValueError, UnicodeDecodeError):
-        return ""
-
-
-def _plain(value: Any, depth: int = 0) -> Any:
-    """Return nested data of nbformat as plain dictionaries and lists."""
-    if depth > _DEEPEST:
-        return None
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each, depth + 1) for key, each in value.items()}
-    return [_plain(each, depth + 1) for each in value] if isinstance(value, list) else value
 
 
 def _name(value: object) -> str:

@@ -19,8 +19,8 @@ from mlsys.models.inference.money import Money, hour_of
 from mlsys.models.inference.placed import Placed
 from mlsys.models.inference.plan import InferenceRequest, Tokens
 from mlsys.models.inference.words import amount
-from mlsys.models.record import with_units
-from mlsys.provenance import Fact, origin_of, traced
+from mlsys.models.record import facts_behind, with_units
+from mlsys.provenance import Fact, traced
 from mlsys.unit_checks import checked_count, checked_number, efficiency, nonnegative
 from mlsys.units import Q_, Quantity
 from mlsys.workloads.zoo.decoder import Decoder
@@ -156,8 +156,7 @@ class Feasibility:
     @property
     def facts(self) -> tuple[Fact, ...]:
         """Facts that the verdict depends on, without duplicates."""
-        own = origin_of(self)
-        return () if own is None else tuple(dict.fromkeys(own.facts()))
+        return facts_behind(self)
 
     def check(self, name: str) -> Check:
         """Return a check by name.

@@ -15,9 +15,9 @@ from mlsys.hardware.technology import Technology
 from mlsys.hardware.view import LevelView, view
 from mlsys.models.energy import Energies
 from mlsys.models.overlap import PINNED_ATTAINS
-from mlsys.models.record import amounts, facts_of, plain_amount, with_units
+from mlsys.models.record import amounts, facts_behind, plain_amount, with_units
 from mlsys.precision import element_size
-from mlsys.provenance import Fact, origin_of, read, traced
+from mlsys.provenance import Fact, read, traced
 from mlsys.tables import Table
 from mlsys.unit_checks import checked_count, checked_number, nonnegative
 from mlsys.units import Q_, Quantity, number_in, ureg
@@ -117,9 +117,7 @@ class JourneyResult:
     @property
     def facts(self) -> tuple[Fact, ...]:
         """Facts that the result depends on, without duplicates."""
-        own = origin_of(self)
-        read = () if own is None else own.facts()
-        return tuple(dict.fromkeys((*read, *facts_of(self.time))))
+        return facts_behind(self, self.time)
 
     def record(self) -> dict[str, Any]:
         """Return the result as plain data, for JSON."""

@@ -9,8 +9,8 @@ from mlsys.formulas import copy_share, double_buffered_time, message_time, share
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.hardware.system import System, as_system, system_view
-from mlsys.models.record import amounts, facts_of, plain_amount, with_units
-from mlsys.provenance import Fact, origin_of, traced
+from mlsys.models.record import amounts, facts_behind, plain_amount, with_units
+from mlsys.provenance import Fact, traced
 from mlsys.unit_checks import checked_choice, checked_count, checked_number, efficiency, nonnegative, positive
 from mlsys.units import Q_, Quantity
 
@@ -80,9 +80,7 @@ class OverlapResult:
     @property
     def facts(self) -> tuple[Fact, ...]:
         """Facts that the result depends on, without duplicates."""
-        own = origin_of(self)
-        read = () if own is None else own.facts()
-        return tuple(dict.fromkeys((*read, *facts_of(self.time))))
+        return facts_behind(self, self.time)
 
     def record(self) -> dict[str, Any]:
         """Return the result as plain data, for JSON."""

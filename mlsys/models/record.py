@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mlsys.provenance import Fact, origins_within
+from mlsys.provenance import Fact, origin_of, origins_within
 from mlsys.units import Quantity
 
 VERSION = 1
@@ -107,3 +107,19 @@ def facts_of(*values: Any) -> tuple[Fact, ...]:
         for origin in origins_within(value):
             facts.update(dict.fromkeys(origin.facts()))
     return tuple(facts)
+
+
+def facts_behind(result: object, *values: Any) -> tuple[Fact, ...]:
+    """Return the facts that the model of a result read, and those that values depend on, without duplicates.
+
+    Examples
+    --------
+    >>> from mlsys import Hardware
+    >>> from mlsys.models import roofline
+    >>> from mlsys.workloads import dense
+    >>> result = roofline(Hardware.Cloud.A100, dense(1, 8, 8))
+    >>> len(facts_behind(result)), facts_behind(result) == result.facts
+    (2, True)
+    """
+    own = origin_of(result)
+    return tuple(dict.fromkeys((*(own.facts() if own is not None else ()), *facts_of(*values))))

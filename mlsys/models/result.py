@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlsys.frozen import FrozenDict
-from mlsys.models.record import VERSION, amounts, facts_of, plain_amount
-from mlsys.provenance import Fact, origin_of
+from mlsys.models.record import VERSION, amounts, facts_behind, plain_amount
+from mlsys.provenance import Fact
 from mlsys.units import Q_, Quantity
 
 
@@ -65,9 +65,7 @@ class Result:
     @property
     def facts(self) -> tuple[Fact, ...]:
         """Facts that the result depends on, without duplicates: those its model read and those of its quantities."""
-        own = origin_of(self)
-        read = () if own is None else own.facts()
-        return tuple(dict.fromkeys((*read, *facts_of(self.time, self.parts, self.figures))))
+        return facts_behind(self, self.time, self.parts, self.figures)
 
     def record(self) -> dict[str, Any]:
         """Return the result as plain data, for JSON: numbers with their units, and the names of its facts.

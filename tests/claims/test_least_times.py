@@ -17,11 +17,17 @@ SAME = {
     ),
     "ResNet-50, batch 32, fp16, A100: kernels of the estimate": ("network::fused_bound", "tour::bound"),
     "ResNet-50, batch 32, fp16, A100: operator by operator": (
-        "roofline::time_one_by_one", "network::resnet_time", "fusion::resnet_unfused"
+        "roofline::time_one_by_one", "network::resnet_time", "fusion::resnet_unfused",
+        "numbers_everyone_repeats::latency_right",
     ),
     "ResNet-50, batch 32, fp16, A100: fused": ("fusion::resnet_fused", "planning::layout_least", "tour::least"),
 }  # fmt: skip
 """Claims of several pages that are one quantity: they agree in what they count, in value and in text."""
+
+
+OTHER_BATCH = {"interconnect::work_time": ("roofline::time_a100", 8)}
+"""Times of the same operators at another batch, with the time and the ratio of the batches. Arithmetic grows with the
+batch and weights do not, so that the time grows by at most that ratio."""
 
 
 def claims() -> dict[str, dict[str, Any]]:
@@ -50,13 +56,20 @@ def test_two_pages_that_add_up_as_many_operators_of_one_device_agree() -> None:
     """What reads the same facts and adds up as many values is stated once, or listed above as one quantity."""
     listed = {name for names in SAME.values() for name in names}
     seen: dict[tuple[Any, ...], set[str]] = {}
-    for name in TIMES:
+    for name in set(TIMES) - OTHER_BATCH.keys():
         claim = CLAIMS[name]
         seen.setdefault((tuple(claim["facts"]), SUM.search(claim["formula"])[1]), set()).add(name)
     for names in seen.values():
         pages = {name.partition("::")[0] for name in names}
         texts = {CLAIMS[name]["text"] for name in names}
         assert len(pages) == 1 or (len(texts) == 1 and names <= listed), f"list in SAME: {names}"
+
+
+@pytest.mark.parametrize("name", OTHER_BATCH)
+def test_a_larger_batch_takes_nearly_as_many_times_as_long(name: str) -> None:
+    smaller, ratio = OTHER_BATCH[name]
+    grown = float(CLAIMS[name]["value"]) / float(CLAIMS[smaller]["value"])
+    assert 0.95 * ratio < grown <= ratio * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", TIMES)

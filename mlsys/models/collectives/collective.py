@@ -14,8 +14,8 @@ from mlsys.models.collectives.candidate import Candidate
 from mlsys.models.collectives.closed import closed_forms
 from mlsys.models.collectives.group import group_of
 from mlsys.models.collectives.nccl import candidates, generation_of
-from mlsys.models.record import amounts, facts_of, plain_amount, with_units
-from mlsys.provenance import Fact, origin_of, traced
+from mlsys.models.record import amounts, facts_behind, plain_amount, with_units
+from mlsys.provenance import Fact, traced
 from mlsys.tables import Table
 from mlsys.unit_checks import checked_choice, checked_count, checked_number, plain_arguments, positive
 from mlsys.units import Q_, Quantity
@@ -79,9 +79,7 @@ class CollectiveResult:
     @property
     def facts(self) -> tuple[Fact, ...]:
         """Facts that the result depends on, without duplicates."""
-        own = origin_of(self)
-        read = () if own is None else own.facts()
-        return tuple(dict.fromkeys((*read, *facts_of(self.time))))
+        return facts_behind(self, self.time)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each algorithm and protocol: seconds and byte/s as plain numbers, fastest first."""

@@ -12,8 +12,8 @@ from mlsys.models.inference.money import Money
 from mlsys.models.inference.phases import PhaseTime
 from mlsys.models.inference.placed import Placed, Rates, batches_up_to, layout_record
 from mlsys.models.inference.plan import InferenceRequest
-from mlsys.models.record import with_units
-from mlsys.provenance import Fact, origin_of
+from mlsys.models.record import facts_behind, with_units
+from mlsys.provenance import Fact
 from mlsys.units import Q_, Quantity
 from mlsys.workloads.zoo.decoder import Decoder
 
@@ -255,8 +255,7 @@ class Sizing:
     @property
     def facts(self) -> tuple[Fact, ...]:
         """Facts that the result depends on, without duplicates."""
-        own = origin_of(self)
-        return () if own is None else tuple(dict.fromkeys(own.facts()))
+        return facts_behind(self)
 
     # --- more answers -----------------------------------------------------------------------------
 
