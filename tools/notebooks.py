@@ -9,6 +9,8 @@ The text (.md) is the source; the notebook (.ipynb) beside it is derived from it
 """
 
 import argparse
+import base64
+import io
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from PIL import Image
 
 from mlsys.files import write_text
 from pages import (
@@ -49,8 +52,36 @@ def without_noise(notebook: Any) -> Any:
             cell.outputs = _merged_streams(cell.outputs)
             for output in cell.outputs:
                 # The view of a widget needs the kernel that made it; its picture or text stays.
-                output.get("data", {}).pop(WIDGET_VIEW, None)
+                data = output.get("data", {})
+                data.pop(WIDGET_VIEW, None)
+                if "image/png" in data:
+                    data["image/png"] = in_few_colours(data["image/png"])
     return without_tracebacks(notebook)
+
+
+def in_few_colours(png: str) -> str:
+    """Return a picture in base64 with at most 256 colours, a third of the bytes; what is no smaller stays.
+
+    Books take vectors from a run of their own; these pictures are for readers of the notebook.
+
+    Examples
+    --------
+    >>> buffer = io.BytesIO()
+    >>> Image.radial_gradient("L").convert("RGB").save(buffer, "PNG")
+    >>> large = base64.b64encode(buffer.getvalue()).decode("ascii")
+    >>> small = in_few_colours(large)
+    >>> len(small) < len(large), in_few_colours(small) == small
+    (True, True)
+    """
+    picture = Image.open(io.BytesIO(base64.b64decode(png)))
+    if picture.mode == "P":
+        return png
+    white = Image.new("RGB", picture.size, "white")
+    white.paste(picture, mask=picture.getchannel("A") if "A" in picture.getbands() else None)
+    buffer = io.BytesIO()
+    white.quantize(256, dither=Image.Dither.NONE).save(buffer, "PNG", optimize=True)
+    small = base64.b64encode(buffer.getvalue()).decode("ascii")
+    return small if len(small) < len(png) else png
 
 
 def _merged_streams(outputs: Sequence[Any]) -> list[Any]:
