@@ -126,7 +126,7 @@ def parse(data: object) -> Submission:
     >>> parse({"format": "mlsys-lab", "version": 2})
     Traceback (most recent call last):
         ...
-    mlsys.grading.submissions.Refused: its version is 2; this mlsys grades version 1. Install the mlsys that wrote it
+    mlsys.grading.folder.Refused: its version is 2; this mlsys grades version 1. Install the mlsys that wrote it
     """
     if not isinstance(data, dict):
         raise Refused("it is JSON, but not the hand-in of a lab. Hand in the file that the lab's button writes")
