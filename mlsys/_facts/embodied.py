@@ -2,7 +2,7 @@
 
 import functools
 
-from mlsys._facts.make import quoted
+from mlsys._facts.make import fact_of, quoted
 from mlsys.units import Quantity
 
 
@@ -15,4 +15,4 @@ def carbon_facts() -> dict[str, Quantity]:
     >>> print(carbon_facts()["ACT_EPA_7NM"], carbon_facts()["PCF_B200"])
     2.15 kWh/cm² 284 kgCO2e
     """
-    return dict(quoted("carbon"))
+    return {name: fact_of(name, entry) for name, entry in quoted("carbon")}

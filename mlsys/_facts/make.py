@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mlsys.inputs import shipped_text, yaml_of
 from mlsys.provenance import Fact
@@ -68,17 +69,32 @@ def fact(
     return quantity
 
 
-def quoted(topic: str) -> Iterator[tuple[str, Quantity]]:
-    """Yield the facts that ``<topic>.yaml`` quotes with their names, each an entry of :func:`fact`.
+Entry = Mapping[str, Any]
+
+
+def quoted(topic: str) -> Iterator[tuple[str, Entry]]:
+    """Yield the facts that ``<topic>.yaml`` quotes: name and entry.
 
     Examples
     --------
-    >>> print(*next(quoted("links")))
+    >>> name, entry = next(quoted("links"))
+    >>> print(name, entry["value"])
     PCIE_GEN3_BW 15.75 GB/s
     """
-    for name, entry in yaml_of(shipped_text("mlsys._facts", f"{topic}.yaml"))["facts"].items():
-        number, _, unit = entry.pop("value").partition(" ")
-        yield name, fact(float(number) if "." in number else int(number), unit, name=name, **entry)
+    yield from yaml_of(shipped_text("mlsys._facts", f"{topic}.yaml"))["facts"].items()
+
+
+def fact_of(name: str, entry: Entry) -> Quantity:
+    """Return an entry of :func:`quoted` as a fact.
+
+    Examples
+    --------
+    >>> print(fact_of(*next(quoted("links"))))
+    15.75 GB/s
+    """
+    number, _, unit = entry["value"].partition(" ")
+    described = {key: value for key, value in entry.items() if key != "value"}
+    return fact(float(number) if "." in number else int(number), unit, name=name, **described)
 
 
 @dataclass(frozen=True)

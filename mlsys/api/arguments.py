@@ -14,7 +14,7 @@ from mlsys.precision import precision_name
 from mlsys.workloads.argument_checks import spelled
 from mlsys.workloads.operator import Network
 from mlsys.workloads.resolve import load
-from mlsys.workloads.transformer_config.workload import stated_precision
+from mlsys.workloads.stated_precision import stated_precision
 from mlsys.workloads.workload import Workload
 
 

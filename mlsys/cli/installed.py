@@ -1,11 +1,18 @@
-"""Commands from other distributions: the installed ones, and what to install for the others."""
+"""Commands of this package, imported when invoked, and commands from other distributions."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mlsys.cli.common import Commands
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 COMMANDS = "mlsys.commands"
 """Entry-point group of commands of ``mlsys``."""
@@ -16,6 +23,8 @@ _ELSEWHERE = {"validate": ("mlsys-evidence", "Report the errors of the models ag
 
 @lru_cache(maxsize=1)
 def _found() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # reads e-mail headers: slow to import, and needed by few commands
+
     return {each.name: each for each in entry_points(group=COMMANDS)}
 
 
@@ -37,17 +46,28 @@ def _missing(name: str) -> click.Command:
 
 
 class InstalledCommands(Commands):
-    """Commands of this package, and those that installed distributions add."""
+    """Commands of this package, and those that installed distributions add.
+
+    Parameters
+    ----------
+    modules
+        Module of each command of this package, within ``mlsys.cli``; the function has the command's name.
+    """
+
+    def __init__(self, *args: Any, modules: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._modules = modules
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
-        return sorted({*super().list_commands(ctx), *_found(), *_ELSEWHERE})
+        return sorted({*self._modules, *_found(), *_ELSEWHERE})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command by its name; commands of other distributions are loaded on first use."""
-        own = super().get_command(ctx, cmd_name)
-        if own is not None:
-            return own
+        """Return a command by its name, imported on first use."""
+        if cmd_name in self._modules:
+            command = getattr(import_module(f"mlsys.cli.{self._modules[cmd_name]}"), cmd_name.replace("-", "_"))
+            assert isinstance(command, click.Command)
+            return command
         if cmd_name in _found():
             command = _found()[cmd_name].load()
             assert isinstance(command, click.Command)

@@ -94,7 +94,7 @@ def load(
 
 def _unstated(model: str | Path) -> bool:
     """Return whether there is no configuration that specifies a number format."""
-    from mlsys.workloads.transformer_config.workload import stated_precision
+    from mlsys.workloads.stated_precision import stated_precision
 
     return stated_precision(model) is None
 

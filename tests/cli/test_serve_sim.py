@@ -57,7 +57,7 @@ def test_a_page_and_static_batching_beside(tmp_path: Path) -> None:
 
 
 def test_the_default_efficiency_is_the_fitted_constant() -> None:
-    option = next(each for each in main.commands["serve-sim"].params if each.name == "efficiency")
+    option = next(each for each in main.get_command(None, "serve-sim").params if each.name == "efficiency")
     assert option.default == SERVER_EFFICIENCY
     slow, fast = (
         mlsys.serve_sim("llama-3-8b", "H100", rate=Q_(1, "1/s"), count=20, output=16, efficiency=share).time

@@ -20,25 +20,6 @@ if TYPE_CHECKING:
 _USUAL = 512  # tokens, as for decoders of the catalogue
 
 
-def stated_precision(model: str | Path) -> str | None:
-    """Return the number format that a ``config.json`` states; None where it states none or cannot be read.
-
-    Examples
-    --------
-    >>> stated_precision("resnet50") is None
-    True
-    """
-    path = Path(model)
-    if path.name.endswith(".gguf"):
-        return "fp16"  # what llama.cpp keeps in the cache, and what is not quantised
-    if path.suffix not in (".json", ".safetensors") and not (path.is_dir() and (path / "config.json").is_file()):
-        return None
-    try:
-        return stated_dtype(described_file(path))
-    except ArgumentError:  # whoever loads it says what is wrong
-        return None
-
-
 def configured_decoder(
     path: str | Path,
     given: Mapping[str, int],
