@@ -247,12 +247,3 @@ class Rapl:
             turn = int((zone / "max_energy_range_uj").read_text()) + 1
             total += (last - first) % turn
         return total / 1e3
-
-
-def ina226_sensor(folder: Path = _SENSORS) -> tuple[Path | None, str]:
-    """Return the file with the power in µW written by an INA226 driver, or None and the reason."""
-    for path in sorted(folder.glob("hwmon*")) if folder.is_dir() else ():
-        name = path / "name"
-        if name.is_file() and name.read_text().strip() in ("ina226", "ina2xx") and (path / "power1_input").is_file():
-            return path / "power1_input", ""
-    return None, "the system has no INA226 (none in /sys/class/hwmon)"

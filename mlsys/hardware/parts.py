@@ -125,11 +125,6 @@ class MemoryLevel:
         return self._total(self.capacity)
 
     @property
-    def bandwidth_each(self) -> Quantity:
-        """Bandwidth of one instance, byte/s."""
-        return self._each(self.bandwidth)
-
-    @property
     def bandwidth_total(self) -> Quantity:
         """Total bandwidth of all instances, byte/s."""
         return self._total(self.bandwidth)

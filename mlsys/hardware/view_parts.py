@@ -205,11 +205,6 @@ class LevelView(MachinePart):
         return self._each(self.usable)
 
     @property
-    def bandwidth_each(self) -> float | None:
-        """Bandwidth of one instance, byte/s."""
-        return self._each(self.bandwidth)
-
-    @property
     def bandwidth_total(self) -> float | None:
         """Total bandwidth of all instances, byte/s."""
         return self._total(self.bandwidth)

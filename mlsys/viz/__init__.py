@@ -37,7 +37,7 @@ from mlsys.viz.schematics import (
     warp_divergence,
     warp_sectors,
 )
-from mlsys.viz.serving import goodput_by_load, latency_by_load, latency_distribution, request_gantt, waits_by_load
+from mlsys.viz.serving import goodput_by_load, latency_by_load, latency_distribution, waits_by_load
 from mlsys.viz.style import COLORS, apply_style, setup_plot
 from mlsys.viz.sweep import cost_front, rate_map
 from mlsys.viz.systolic import array_frame, energy_per_mac_levels, utilisation_teeth
@@ -108,7 +108,6 @@ __all__ = [
     "price_by_passes",
     "rate_map",
     "rent_or_buy",
-    "request_gantt",
     "ridge_by_year",
     "ring_steps",
     "ring_time",

@@ -55,10 +55,6 @@ class LiveFigure:
         width, height = self._canvas.get_width_height()
         return int(width), int(height)
 
-    def forget_background(self) -> None:
-        """Redraw the axes next time; call it after changing anything that does not move."""
-        self._background = None
-
     def png(self) -> bytes:
         """Draw the moving artists over the background and return the image as PNG."""
         self._clear()

@@ -15,7 +15,7 @@ from mlsys.viz.style import COLORS, HALO, MARKERS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from mlsys.models.serving import ServingResult, ServingRun
+    from mlsys.models.serving import ServingResult
 
 _KNEE = 2.0
 """The knee is where a latency is this many times that of the lightest load."""
@@ -216,54 +216,4 @@ def goodput_by_load(ax: Axes, results: Sequence[ServingResult]) -> Axes:
     )  # fmt: skip
     ax.set(xlabel="offered load, requests/s", ylabel="requests/s", ylim=(0, None), xlim=(0, None))
     ax.legend(loc="upper left", fontsize=9)
-    return ax
-
-
-@drawn
-def request_gantt(ax: Axes, run: ServingRun, first: int = 0, count: int = 12) -> Axes:
-    """Draw requests as bars over time: in the queue, until the first token, and decoding.
-
-    Parameters
-    ----------
-    ax
-        Axes to draw into.
-    run
-        A simulated run; of a :class:`mlsys.models.serving.ServingResult`, its ``run``.
-    first, count
-        The first request to draw, in order of arrival from 0, and how many.
-
-    Returns
-    -------
-    Axes
-        One row for each request, the earliest at the top.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such request.
-    """
-    if not 0 <= first < len(run.end) or count < 1:
-        raise ArgumentError(f"request_gantt(): the run has requests 0 to {len(run.end) - 1}, got {first} and {count}")
-    rows = np.arange(first, min(first + count, len(run.end)))
-    arrival = run.requests.arrival
-    spans = (
-        ("queue", arrival, run.begin, "OrangeL", "OrangeLine"),
-        ("prefill", run.begin, run.first, "BlueL", "BlueLine"),
-        ("decode", run.first, run.end, "GreenL", "GreenLine"),
-    )
-    for name, begin, end, fill, edge in spans:
-        ax.barh(
-            rows, (end - begin)[rows], left=begin[rows], height=0.66, color=COLORS[fill], edgecolor=COLORS[edge],
-            linewidth=0.9, label=name,
-        )  # fmt: skip
-    again = rows[run.preemptions[rows] > 0]
-    if len(again):
-        ax.plot(run.end[again], again, MARKERS[0], color=COLORS["RedLine"], label="was preempted")
-    ax.set_yticks(rows, [f"{row + 1}" for row in rows], fontsize=9)
-    ax.invert_yaxis()
-    ax.grid(False, axis="y")
-    ax.set_xlabel("time, s")
-    ax.set_ylabel("request")
-    ax.set_title("Requests over time")
-    ax.legend(loc="upper right", fontsize=9, frameon=True, framealpha=0.9, edgecolor="none")
     return ax

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mlsys.explain.counters import PerfCounters, per_run, unwrapped
-from mlsys.explain.energy import INA226, PowerTrace, Rapl, ina226_sensor
+from mlsys.explain.energy import INA226, PowerTrace, Rapl
 
 
 def test_ina226_as_in_the_example_of_its_data_sheet() -> None:
@@ -92,12 +92,6 @@ def test_rapl_follows_a_counter_around(tmp_path: Path) -> None:
 
 def test_meters_that_are_not_there_say_so(tmp_path: Path) -> None:
     assert "no RAPL" in Rapl(tmp_path / "none").reason
-    assert ina226_sensor(tmp_path)[0] is None and "no INA226" in ina226_sensor(tmp_path)[1]
-    sensor = tmp_path / "hwmon3"
-    sensor.mkdir()
-    (sensor / "name").write_text("ina226\n")
-    (sensor / "power1_input").write_text("1250000\n")
-    assert ina226_sensor(tmp_path) == (sensor / "power1_input", "")
 
 
 def test_wraps_against_a_counter_of_any_width() -> None:

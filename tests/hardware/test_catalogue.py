@@ -273,7 +273,7 @@ def test_a_tile_is_chosen_for_one_unit() -> None:
     assert (vmem.scope, vmem.instances) == ("device", 2)
     assert_quantity_close(vmem.capacity_each, Q_(64, "MiB"), rtol=0)
     assert_quantity_close(vmem.capacity_total, Q_(128, "MiB"), rtol=0)
-    assert_quantity_close(l1.bandwidth_total, 108 * l1.bandwidth_each)
+    assert_quantity_close(l1.bandwidth_total, 108 * l1.bandwidth)
 
 
 @each_device

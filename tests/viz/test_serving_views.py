@@ -6,7 +6,6 @@ import pytest
 from mlsys import viz
 from mlsys.errors import ArgumentError
 from mlsys.models.serving import (
-    Requests,
     ServerSettings,
     ServingResult,
     TabulatedSteps,
@@ -38,25 +37,3 @@ def test_latency_by_load_draws_percentiles_in_order_of_load_and_the_knee() -> No
     plt.close("all")
     with pytest.raises(ArgumentError, match="two loads"):
         viz.latency_by_load(ax, results[:1])
-
-
-def test_request_gantt_draws_the_times_of_each_request() -> None:
-    run = _result(9.0).run
-    _, ax, _, plt = viz.setup_plot()
-    viz.request_gantt(ax, run, first=5, count=3)
-    for bars, begin, end in zip(
-        ax.containers, (run.requests.arrival, run.begin, run.first), (run.begin, run.first, run.end), strict=True
-    ):
-        assert [bar.get_x() for bar in bars] == pytest.approx(begin[5:8])
-        assert [bar.get_x() + bar.get_width() for bar in bars] == pytest.approx(end[5:8])
-    plt.close("all")
-    with pytest.raises(ArgumentError, match="requests 0 to 399"):
-        viz.request_gantt(ax, run, first=400)
-
-
-def test_one_request_is_drawn_too() -> None:
-    run = simulate(Requests([0.0], [8], [1]), lambda p, b, c: 1.0, SETTINGS)
-    _, ax, _, plt = viz.setup_plot()
-    viz.request_gantt(ax, run)
-    assert len(ax.containers[0]) == 1
-    plt.close("all")

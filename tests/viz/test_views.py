@@ -260,17 +260,6 @@ def test_notebook_settings_do_not_change_the_picture():
         assert picture() == before
 
 
-def test_forgetting_the_background_draws_it_anew():
-    scene = AmdahlScene()
-    live = LiveFigure(scene.figure, scene.moving)
-    scene.update(parallel_fraction=0.9, accelerator_speedup=10)
-    before = live.png()
-    scene.figure.axes[0].set_title("another title", loc="left")
-    assert live.png() == before
-    live.forget_background()
-    assert live.png() != before
-
-
 def test_views_leave_pyplot_alone():
     import matplotlib.pyplot as plt
 

@@ -122,20 +122,6 @@ class Backend(ABC):
         """
         raise Unmeasured(f"{self.name} does not report layer times")
 
-    def read_counters(self) -> dict[str, float]:
-        """Return current counts of the device; none by default: the kernel's counters are read around a call."""
-        return {}
-
-    def measure_energy(self, iterations: int) -> float:
-        """Return the energy of one inference from the backend's own sensor, mJ.
-
-        Raises
-        ------
-        Unmeasured
-            If there is none.
-        """
-        raise Unmeasured("no sensor is attached")
-
     def facts(self) -> dict[str, Any]:
         """Return the backend's entry for the log: version, settings, clock of the device."""
         return {}

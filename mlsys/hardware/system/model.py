@@ -90,12 +90,6 @@ class Link:
         return copy.copy(self._bandwidth)
 
     @property
-    def bandwidth_per_port(self) -> Quantity:
-        """Bandwidth to one neighbour in one direction, byte/s."""
-        share: Quantity = self.bandwidth if self.ports == 1 else self.bandwidth / self.ports
-        return share
-
-    @property
     def both_directions(self) -> Quantity:
         """Bandwidth of both directions together, byte/s, as vendors advertise it."""
         both: Quantity = self.bandwidth * 2

@@ -4,7 +4,7 @@ One file per network, made by ``make captures`` and read without torch: graph, s
 captures them again and compares every count.
 """
 
-from mlsys.workloads.captures.store import has_capture, stored_template
+from mlsys.workloads.captures.store import stored_template
 from mlsys.workloads.captures.text import as_text, from_text
 
-__all__ = ["as_text", "from_text", "has_capture", "stored_template"]
+__all__ = ["as_text", "from_text", "stored_template"]

@@ -18,17 +18,6 @@ def file_of(recipe: str, precision: str = WIDE) -> Any:
     return files("mlsys.workloads.captures").joinpath("data", f"{recipe}{suffix}.json.gz")
 
 
-def has_capture(recipe: str) -> bool:
-    """Return whether a recipe's capture is stored.
-
-    Examples
-    --------
-    >>> has_capture("densenet121"), has_capture("resnet50")
-    (True, False)
-    """
-    return bool(file_of(recipe).is_file())
-
-
 @functools.lru_cache(maxsize=48)
 def stored_template(recipe: str, precision: str = WIDE) -> Template:
     """Return a stored capture in a number format, with free sizes.
