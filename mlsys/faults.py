@@ -136,7 +136,7 @@ def _is_iri(rule: str, text: str) -> bool:
     return bool(importlib.import_module(_IRI_PARSER).is_valid_syntax(rule, text))
 
 
-def told(error: Any) -> Iterator[tuple[Place, str]]:
+def located_faults(error: Any) -> Iterator[tuple[Place, str]]:
     """Yield the faults behind an error of ``jsonschema``, each as a location and a message."""
     where, value, rule = tuple(error.absolute_path), error.instance, error.schema
     if error.validator == "additionalProperties":

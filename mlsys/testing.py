@@ -82,14 +82,14 @@ def assert_quantity_close(actual: object, desired: object, rtol: float = 1e-9, a
     )
 
 
-def assert_leans_on(quantity: object, *names: str) -> None:
+def assert_depends_on(quantity: object, *names: str) -> None:
     """Assert that a result was computed from exactly the facts of these names.
 
     Examples
     --------
     >>> from mlsys import Hardware
-    >>> assert_leans_on(2 * Hardware.Cloud.A100.tdp, "A100_80GB/power/tdp")
-    >>> assert_leans_on(2 * Hardware.Cloud.A100.tdp, "V100/power/tdp")
+    >>> assert_depends_on(2 * Hardware.Cloud.A100.tdp, "A100_80GB/power/tdp")
+    >>> assert_depends_on(2 * Hardware.Cloud.A100.tdp, "V100/power/tdp")
     Traceback (most recent call last):
         ...
     AssertionError: depends on A100_80GB/power/tdp, expected V100/power/tdp
@@ -99,6 +99,9 @@ def assert_leans_on(quantity: object, *names: str) -> None:
         raise AssertionError(
             f"depends on {', '.join(operands) or 'no fact'}, expected {', '.join(sorted(names)) or 'none'}"
         )
+
+
+assert_leans_on = assert_depends_on  # former name, for one release
 
 
 def _dimension(value: Any) -> Any:

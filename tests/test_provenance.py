@@ -26,7 +26,7 @@ from mlsys.provenance import (
     unrecorded,
     used_facts,
 )
-from mlsys.testing import assert_leans_on, assert_quantity_close
+from mlsys.testing import assert_depends_on, assert_quantity_close
 from mlsys.units import Q_, Quantity
 
 PEAK, BANDWIDTH = "A100_80GB/peaks/fp16/matrix/dense", "A100_80GB/memory/HBM/bandwidth"
@@ -121,12 +121,12 @@ KEEPS_ONE: dict[str, Callable[[Quantity], object]] = {
 
 @pytest.mark.parametrize("how", KEEPS_ONE)
 def test_a_fact_survives(how: str) -> None:
-    assert_leans_on(KEEPS_ONE[how](bandwidth()), BANDWIDTH)
+    assert_depends_on(KEEPS_ONE[how](bandwidth()), BANDWIDTH)
 
 
 @pytest.mark.parametrize("how", KEEPS_ONE)
 def test_nothing_is_invented_for_literals(how: str) -> None:
-    assert_leans_on(KEEPS_ONE[how](Q_(2039, "GB/s")))
+    assert_depends_on(KEEPS_ONE[how](Q_(2039, "GB/s")))
 
 
 @pytest.mark.parametrize(
@@ -150,8 +150,8 @@ def test_arrays_broadcast_provenance() -> None:
     column, row = made("rows", 2, "byte") * np.ones((3, 1)), np.ones((1, 4)) * made("columns", 3, "byte")
     table = column + row
     assert table.shape == (3, 4)
-    assert_leans_on(table, "rows", "columns")
-    assert_leans_on(np.max(table[1]), "rows", "columns")
+    assert_depends_on(table, "rows", "columns")
+    assert_depends_on(np.max(table[1]), "rows", "columns")
 
 
 FORMULAS = {
@@ -166,7 +166,7 @@ FORMULAS = {
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_formulas_hand_on_the_facts_of_their_arguments(name: str) -> None:
-    assert_leans_on(FORMULAS[name](), PEAK, BANDWIDTH)
+    assert_depends_on(FORMULAS[name](), PEAK, BANDWIDTH)
 
 
 def test_the_sum_is_told_one_level_deep() -> None:
@@ -191,7 +191,7 @@ def test_a_running_sum_may_be_long() -> None:
     total = Q_(0, "GB/s")
     for _ in range(5000):
         total += bandwidth()
-    assert_leans_on(total, BANDWIDTH)
+    assert_depends_on(total, BANDWIDTH)
 
 
 # --- reading -----------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def test_what_if_reaches_every_result_and_leaves_no_trace() -> None:
         assert_quantity_close(Hardware.Cloud.A100.ridge_point("fp16"), before / 1.01)
         with perturbed(BANDWIDTH, 1.01):
             assert_quantity_close(bandwidth(), 1.01**2 * Q_(2039, "GB/s"))
-        assert_leans_on(bandwidth(), BANDWIDTH)
+        assert_depends_on(bandwidth(), BANDWIDTH)
     assert_quantity_close(bandwidth(), Q_(2039, "GB/s"))
     with pytest.raises(ZeroDivisionError), perturbed(BANDWIDTH, 2):
         1 / 0  # noqa: B018

@@ -18,7 +18,7 @@ _PACKAGE = "mlsys._facts"
 
 @dataclass(frozen=True)
 class Quotation:
-    """A value of something at a date.
+    """A published value and its date.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Quotation:
     value
         The quantity, with its fact.
     note
-        What else the row says.
+        Further remarks of the row.
     """
 
     subject: str

@@ -97,13 +97,13 @@ def compiler() -> str:
 
     try:
         path = get_cpp_compiler()
-        told = subprocess.run([path, "--version"], capture_output=True, text=True, check=True, timeout=30).stdout
+        output = subprocess.run([path, "--version"], capture_output=True, text=True, check=True, timeout=30).stdout
     except (InvalidCxxCompiler, OSError, subprocess.SubprocessError, RuntimeError) as error:
         raise NoCompilerError(
             "compile_bench(): no C++ compiler was found, which torch.compile needs on a CPU. Install one "
             "(apt install g++, or conda install cxx-compiler), or name yours in the environment variable CXX"
         ) from error
-    return told.splitlines()[0].strip() if told.strip() else Path(path).name
+    return output.splitlines()[0].strip() if output.strip() else Path(path).name
 
 
 def _cpu() -> str:

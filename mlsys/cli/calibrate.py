@@ -10,7 +10,7 @@ import click
 
 from mlsys.choices import Processor, TimedFormat
 from mlsys.cli.common import WrongUsage, progress, say, say_json, speak_plainly
-from mlsys.cli.parameters import FILE, Output, asked_device, complete_devices
+from mlsys.cli.parameters import FILE, Output, complete_devices, requested_device
 from mlsys.files import csv_text, write_text
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
     """
     from mlsys.bench.ten import COLUMNS, ROUNDS, planned, ten_measurements
 
-    twin = asked_device(name)
+    twin = requested_device(name)
     if not _runs(twin, on):
         raise ValueError(f"--device {twin.name} is a {twin.kind}, but --on {on} measures another kind of device")
     group = "datacenter GPU" if twin.kind == "GPU" else _CLASSES.get(twin.kind, twin.kind)

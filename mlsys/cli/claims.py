@@ -90,11 +90,11 @@ def sensitivity(notebook: Path, step: float, seconds: float, as_json: bool) -> N
         facts = measure(notebook, step, progress=lambda listed: progress(listed, "Facts tried"), seconds=seconds)
     stopped = [str(warning.message) for warning in warned if str(warning.message).startswith(f"{notebook}: ")]
     if as_json:
-        told = {
+        facts_of_step = {
             fact: {name: value if math.isfinite(value) else None for name, value in moved.items()}
             for fact, moved in facts.items()
         }
-        say_json({"notebook": str(notebook), "step": step, "complete": not stopped, "facts": told})
+        say_json({"notebook": str(notebook), "step": step, "complete": not stopped, "facts": facts_of_step})
     else:
         for fact, moved in facts.items():
             say(fact)

@@ -93,7 +93,7 @@ def check(files: tuple[Path, ...], as_json: bool) -> None:
     from mlsys.hardware.loader import is_system_file
 
     faults = []
-    told: list[dict[str, object]] = []
+    checked: list[dict[str, object]] = []
     first: dict[Path, dict[str, Path]] = {}  # by folder: a copy in another folder may be meant as a replacement
     for path in dict.fromkeys(files):
         try:
@@ -101,12 +101,12 @@ def check(files: tuple[Path, ...], as_json: bool) -> None:
             refuse_second_file(twin.id, path, first.setdefault(path.parent, {}))
         except DeviceFileError as error:
             faults.append(str(error))
-            told.append({"file": str(path), "device": None, "faults": str(error).splitlines()})
+            checked.append({"file": str(path), "device": None, "faults": str(error).splitlines()})
             continue
-        told.append({"file": str(path), "device": twin.id, "faults": []})
+        checked.append({"file": str(path), "device": twin.id, "faults": []})
         if not as_json:
             say(f"{path}: {twin!r}")
     if as_json:
-        say_json({"files": told})
+        say_json({"files": checked})
     if faults:
         raise click.ClickException("\n".join(faults))

@@ -60,7 +60,7 @@ def run_command(config: Path | None, output: Path | None, example: bool, schema:
     EdgeRun(read, folder).check()
     with progress(range(len(read.variants)), "variants") as bar:
         steps = iter(bar)
-        run(read, folder, write=write_reports, told=lambda done, count, variant: next(steps, None))
+        run(read, folder, write=write_reports, on_progress=lambda done, count, variant: next(steps, None))
     _tell(read, folder)
     say(f"written: {folder}", err=True)
 

@@ -68,7 +68,7 @@ def edge_page(
     """Return the report as one HTML file."""
     from mlsys.viz.analysis import inline_svg
 
-    told = "<br>".join(map(html.escape, edge_advice(config, points, summary)))
+    advice = "<br>".join(map(html.escape, edge_advice(config, points, summary)))
     latency = "measured here" if config.device is None else f"modelled for {config.device}"
     facts = [
         ("Network", f"{config.network} on {config.source}, batch {config.batch}, seed {config.seed}"),
@@ -81,7 +81,7 @@ def edge_page(
         ("Power", f"static {config.static_power:.3g~P}, dynamic by format in points.csv; {config.power_rests_on}"),
     ]
     parts = ["<dl>" + "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in facts) + "</dl>"]
-    parts.append(f"<p class='first'>{told}</p>")
+    parts.append(f"<p class='first'>{advice}</p>")
     parts.append(_figure(inline_svg, figures["precision_tradeoffs.png"], "Trade-offs of each variant"))
     front = [_row(point) for point in points if point.pareto]
     parts.append(_wide("Pareto-optimal among the accepted points.", front))

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from mlsys.cli.common import Commands, progress, refuse_unused, say, speak_plainly
-from mlsys.cli.explain_platforms import asked_logs, compare, guide
+from mlsys.cli.explain_platforms import compare, guide, read_logs
 from mlsys.cli.parameters import Finite, Input, Output, OutputFolder, Whole
 from mlsys.errors import UnwrittenError
 from mlsys.files import atomically, check_folder, csv_text, write_text
@@ -261,7 +261,7 @@ def import_(
 @speak_plainly
 def report(logs: tuple[Path, ...], page_file: Path | None, pictures: Path | None, as_json: bool) -> None:
     """Explain LOGS, the first one by layer: causes, doubts, gains, claims. `stored:NAME` reads a shipped log."""
-    asked = asked_logs(logs)
+    asked = read_logs(logs)
     if page_file is not None:
         from mlsys.cli.explain_page import explain_page
 

@@ -21,7 +21,7 @@ _OPTIONS = {
 _LOG = Input(stored=True)
 
 
-def asked_logs(paths: tuple[Path, ...]) -> list[Any]:
+def read_logs(paths: tuple[Path, ...]) -> list[Any]:
     """Return logs from files and from the shipped ones; all errors are reported together."""
     from mlsys.errors import LogFileError, did_you_mean
     from mlsys.explain import read_log, stored_logs
@@ -107,7 +107,7 @@ def _platforms(logs: tuple[Path, ...], with_published: bool, rows: Path | None) 
     faults: list[str] = []
     platforms: list[Any] = []
     try:
-        platforms += map(platform_of, asked_logs(logs))
+        platforms += map(platform_of, read_logs(logs))
     except LogFileError as error:
         faults.append(str(error))
     if rows is not None:
@@ -192,7 +192,7 @@ def guide(
         write_text(markdown, as_markdown(guide, platforms), folders=True)
         say(f"written: {markdown}", err=True)
     if as_json:
-        say(json.dumps(asdict(guide) | {"wanted": guide.wanted.asked}, indent=1, ensure_ascii=False))
+        say(json.dumps(asdict(guide) | {"wanted": guide.wanted.requested}, indent=1, ensure_ascii=False))
     else:
         say(f"{guide.answer}\n")
         say(f"by {guide.by}, checked in {guide.cells} cells of limits\n\n{guide.tree}\n")

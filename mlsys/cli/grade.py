@@ -149,10 +149,10 @@ def _say_summary(book: Gradebook, changes: Sequence[dict[str, Any]]) -> None:
     say(f"{len(book.rows):,} files: {counts['scored']} scored, {counts['replaced']} replaced by a newer file, "
         f"{counts['refused']} refused")  # fmt: skip
     for lab in book.labs:
-        told = book.summary(lab)
+        summary = book.summary(lab)
         missing = book.missing.get(lab, ())
-        say(f"\nLab {lab}: {told['students']} students, median {told['median']:.0f} %, mean {told['mean']:.0f} %"
-            f"{f', {len(missing)} missing' if missing else ''}")  # fmt: skip
+        say(f"\nLab {lab}: {summary['students']} students, median {summary['median']:.0f} %, "
+            f"mean {summary['mean']:.0f} %{f', {len(missing)} missing' if missing else ''}")  # fmt: skip
         most = max(book.distribution(lab))
         for tenth, count in enumerate(book.distribution(lab)):
             if count:

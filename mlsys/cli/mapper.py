@@ -125,12 +125,12 @@ def _layers(
     as_csv: bool, as_json: bool,
 ) -> None:  # fmt: skip
     from mlsys.api.mapper import mapper as mapped
-    from mlsys.cli.parameters import asked_device
+    from mlsys.cli.parameters import requested_device
     from mlsys.models.user_overrides import user_overrides
 
     if layer.startswith("gemm:"):
         refuse_unused("applies to a network; gemm:MxNxK specifies its own sizes", {*options} - {"precision"})
-    device = asked_device(name)
+    device = requested_device(name)
     watch = _watch if sys.stderr.isatty() else None
     answer = mapped(
         device, layer, objective=objective, levels=levels, seconds=seconds, disk_cache=cache, progress=watch,

@@ -165,7 +165,7 @@ class QuantityType(click.ParamType):
             self.fail(f"not a quantity with a unit, such as '100 {self.unit}': {error}", param, ctx)
 
 
-def asked_device(name: str) -> Device:
+def requested_device(name: str) -> Device:
     """Return a device of the catalogue by name; an unknown name is an error with suggestions."""
     from mlsys.api.arguments import device_of
 

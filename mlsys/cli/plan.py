@@ -212,11 +212,11 @@ def _instance(path: Path, kind: str, seconds: float, rounds: int, seed: int) -> 
         raise WrongUsage(f"--instance prints text or json, got --format {kind}")
     read = Instance.load(path)
 
-    def told(done: int, best: float) -> None:
+    def report_progress(done: int, best: float) -> None:
         if sys.stderr.isatty():
             say(f"round {done}: {best:.6g} ms", err=True)
 
-    plan = solve(read, seconds=seconds, rounds=rounds, seed=seed, told=told)
+    plan = solve(read, seconds=seconds, rounds=rounds, seed=seed, on_progress=report_progress)
     if kind == "json":
         return json.dumps(plan.record(), indent=1)
     if plan.placement is None:

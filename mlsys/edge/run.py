@@ -176,7 +176,7 @@ def run(
     folder: str | Path,
     *,
     write: Callable[[Config, tuple[Measured, ...], Path], None],
-    told: Callable[[int, int, EdgeVariant], object] = lambda done, count, variant: None,
+    on_progress: Callable[[int, int, EdgeVariant], object] = lambda done, count, variant: None,
 ) -> tuple[Measured, ...]:
     """Build, evaluate and time every variant, and write the results; a stopped run resumes.
 
@@ -188,7 +188,7 @@ def run(
         Folder of the complete results; until then, a folder of that name with ``.part`` holds the work.
     write
         Function that writes the reports into a folder.
-    told
+    on_progress
         Called before each variant with the number done, the total, and the next variant.
 
     Returns
@@ -213,7 +213,7 @@ def run(
     for index, variant in enumerate(config.variants):
         measured = files.piece(variant)
         if measured is None:
-            told(index, len(config.variants), variant)
+            on_progress(index, len(config.variants), variant)
             measured = bench.measure(variant)
             files.keep(variant, measured)
         finished.append(measured)

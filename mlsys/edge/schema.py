@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mlsys.errors import did_you_mean
-from mlsys.faults import Place, endless, in_order, is_number, json_schema, schema_file, told
+from mlsys.faults import Place, endless, in_order, is_number, json_schema, located_faults, schema_file
 
 SCHEMA: dict[str, Any] = schema_file("mlsys.edge")["schema"]
 FORMATS = tuple(SCHEMA["properties"]["precisions"]["items"]["enum"])
@@ -56,7 +56,7 @@ def _in_words(error: Any) -> Iterator[tuple[Place, str]]:
         known = [str(allowed) for allowed in error.validator_value]
         yield path, f"must be one of {', '.join(known)}, got {error.instance!r}.{did_you_mean(error.instance, known)}"
     else:
-        yield from told(error)
+        yield from located_faults(error)
 
 
 def _inner(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:

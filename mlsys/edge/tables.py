@@ -125,13 +125,13 @@ def edge_advice(config: Config, points: Sequence[EdgePoint], summary: Sequence[H
             "that leave room for stack and runtime."
         )
     fused = next(row for row in summary if row.traffic == "fused")
-    told = {
+    shares = {
         "memory": "it is limited by memory: fewer bytes make it faster",
         "compute": "it is limited by arithmetic: fewer operations make it faster",
         "overhead": "neither memory nor arithmetic explains its time: look for overhead",
         "not memory": "it is not limited by memory: arithmetic, caches or overhead limit it",
     }[fused.bound_by]
-    said.append(f"Fused operators use {100 * fused.utilisation:.3g} % of the bandwidth; {told}.")
+    said.append(f"Fused operators use {100 * fused.utilisation:.3g} % of the bandwidth; {shares}.")
     return said
 
 

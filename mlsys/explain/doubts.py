@@ -106,10 +106,12 @@ def integer_doubts(log: Log) -> list[str]:
     if check is None:
         return []
     network, worst = check["network_steps"], check["worst_case_steps"]
-    told = f"the output of {log.model} is {network} steps of its grid from exact integer arithmetic" if network else ""
+    deviation = (
+        f"the output of {log.model} is {network} steps of its grid from exact integer arithmetic" if network else ""
+    )
     if worst:
         cpu = log.environment.get("cpu") or "this CPU"
-        here = told or (
+        here = deviation or (
             f"the output of {log.model} is exact on this input" if network == 0
             else f"the error of the output of {log.model} is unknown"
         )  # fmt: skip
@@ -119,8 +121,8 @@ def integer_doubts(log: Log) -> list[str]:
         ]
     if worst is None:
         unchecked = f"integer kernels were not checked for saturation: {check['reason']}"
-        return [*([told] if told else []), unchecked]
-    return [f"{told}: rounding, as no sum saturates"] if told else []
+        return [*([deviation] if deviation else []), unchecked]
+    return [f"{deviation}: rounding, as no sum saturates"] if deviation else []
 
 
 def integer_summary(log: Log) -> str:

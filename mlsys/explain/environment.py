@@ -19,8 +19,8 @@ def environment() -> dict[str, Any]:
 
     Examples
     --------
-    >>> told = environment()
-    >>> told["cores"] >= 1, "clock_governor" in told, told["python"].count(".")
+    >>> described = environment()
+    >>> described["cores"] >= 1, "clock_governor" in described, described["python"].count(".")
     (True, True, 2)
     """
     return {

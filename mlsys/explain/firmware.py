@@ -159,8 +159,8 @@ def _listening(process: subprocess.Popen[str], port: int, wait: float) -> None:
     mark, end = f":{port:04X} 00000000:0000 0A", time.monotonic() + wait
     while time.monotonic() < end:
         if process.poll() is not None:
-            told = process.stderr.read().strip() if process.stderr else ""
-            raise BackendMissingError(f"qemu-system-arm ended at once: {told[-300:]}")
+            stderr_text = process.stderr.read().strip() if process.stderr else ""
+            raise BackendMissingError(f"qemu-system-arm ended at once: {stderr_text[-300:]}")
         if mark in Path("/proc/net/tcp").read_text():
             return
         time.sleep(0.02)

@@ -58,7 +58,7 @@ class Requirement:
             raise ArgumentError("\n".join(faults))
 
     @property
-    def asked(self) -> dict[str, float]:
+    def requested(self) -> dict[str, float]:
         """The limits that are set, by name."""
         return {each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) is not None}
 
@@ -66,7 +66,7 @@ class Requirement:
 def misses(row: Platform, wanted: Requirement) -> list[str]:
     """Return the limits that a row violates, in words; an unknown value violates its limit."""
     missed = []
-    for name, limit in wanted.asked.items():
+    for name, limit in wanted.requested.items():
         value = getattr(row, name)
         if value is None:
             missed.append(f"{name} is unknown")
@@ -153,11 +153,11 @@ def guide(rows: Sequence[Platform], wanted: Requirement) -> Guide:
         raise ArgumentError("guide(): `rows` is empty. Give at least one platform")
     if len(set(names)) < len(names):
         raise ArgumentError(f"guide(): `rows` has duplicate {next(n for n in names if names.count(n) > 1)!r}")
-    if not wanted.asked:
+    if not wanted.requested:
         raise ArgumentError("guide(): `wanted` sets no limit. Write e.g. Requirement(latency_ms=50)")
-    ladder = {name: _values(rows, name) for name in wanted.asked}
+    ladder = {name: _values(rows, name) for name in wanted.requested}
     tree, cells = _grown(rows, ladder)
-    said = str(tree.predict([[_rank(name, ladder[name], limit) for name, limit in wanted.asked.items()]])[0])
+    said = str(tree.predict([[_rank(name, ladder[name], limit) for name, limit in wanted.requested.items()]])[0])
     answer = _choice(rows, wanted)
     if said != answer:
         raise ArgumentError(f"guide(): internal error: the tree answers {said!r} and the rows {answer!r}")
@@ -168,25 +168,25 @@ def guide(rows: Sequence[Platform], wanted: Requirement) -> Guide:
     )  # fmt: skip
 
 
-def as_markdown(told: Guide, rows: Sequence[Platform]) -> str:
+def as_markdown(report: Guide, rows: Sequence[Platform]) -> str:
     """Return the answer, the tree and a table of all rows with their violated limits, in Markdown."""
     asked = ", ".join(
-        f"{name} {'≤' if BETTER[name] == 'less' else '≥'} {limit:g}" for name, limit in told.wanted.asked.items()
+        f"{name} {'≤' if BETTER[name] == 'less' else '≥'} {limit:g}" for name, limit in report.wanted.requested.items()
     )
     columns = ("platform", *BETTER, "misses", "source")
     lines = [
         f"# Which platform for {markdown_text(asked)}?",
         "",
-        f"**{markdown_text(told.answer)}**, by {markdown_text(told.by)}.",
+        f"**{markdown_text(report.answer)}**, by {markdown_text(report.by)}.",
         "",
-        *fenced(told.tree),
+        *fenced(report.tree),
         "",
     ]
     table = []
     for row in rows:
         values = [getattr(row, name) for name in BETTER]
         cells = [row.platform, *("not known" if value is None else f"{value:.6g}" for value in values)]
-        cells += ["; ".join(told.why[row.platform]) or "nothing", row.source]
+        cells += ["; ".join(report.why[row.platform]) or "nothing", row.source]
         table.append(cells)
     return "\n".join([*lines, *markdown_table(columns, table), ""])
 

@@ -39,7 +39,7 @@ class PortabilityPoint:
 
 
 @dataclass(frozen=True)
-class Ported:
+class PortabilityPrediction:
     """A prediction, or the reason why there is none.
 
     Attributes
@@ -99,7 +99,7 @@ def published_points() -> tuple[PortabilityPoint, ...]:
 
 def predict_on(
     points: Sequence[PortabilityPoint], network: str, *, peak: float, core: str, platform: str = "a platform"
-) -> Ported:
+) -> PortabilityPrediction:
     """Predict the time of a network on a platform from its peak, or refuse.
 
     Parameters
@@ -123,20 +123,24 @@ def predict_on(
     others = [point for point in points if point.network == network and point.platform != platform]
     names = tuple(dict.fromkeys(point.platform for point in others))
     if len(names) < 2:
-        return Ported(platform, network, None, None, f"only {len(names)} other platform(s) ran {network}", names)
+        return PortabilityPrediction(
+            platform, network, None, None, f"only {len(names)} other platform(s) ran {network}", names
+        )
     low, high = min(point.peak for point in others), max(point.peak for point in others)
     if core not in {point.core for point in others}:
         known = ", ".join(sorted({point.core for point in others}))
-        return Ported(platform, network, None, None, f"no measured platform has a {core}, only {known}", names)
+        return PortabilityPrediction(
+            platform, network, None, None, f"no measured platform has a {core}, only {known}", names
+        )
     if not low <= peak <= high:
         words = f"its peak of {peak / 1e9:.3g} GOP/s lies outside {low / 1e9:.3g} to {high / 1e9:.3g}"
-        return Ported(platform, network, None, None, words, names)
+        return PortabilityPrediction(platform, network, None, None, words, names)
     alike = [point for point in others if point.core == core]
     factor = float(np.median([point.time_ms * point.peak for point in alike]))
-    return Ported(platform, network, factor / peak, None, "", tuple(point.platform for point in alike))
+    return PortabilityPrediction(platform, network, factor / peak, None, "", tuple(point.platform for point in alike))
 
 
-def leave_one_out(points: Sequence[PortabilityPoint]) -> tuple[Ported, ...]:
+def leave_one_out(points: Sequence[PortabilityPoint]) -> tuple[PortabilityPrediction, ...]:
     """Predict every point from the other platforms.
 
     Parameters
@@ -154,5 +158,9 @@ def leave_one_out(points: Sequence[PortabilityPoint]) -> tuple[Ported, ...]:
     for point in points:
         others = [other for other in points if other.platform != point.platform]
         told = predict_on(others, point.network, peak=point.peak, core=point.core, platform=point.platform)
-        errors.append(Ported(told.platform, told.network, told.time_ms, point.time_ms, told.refused, told.learnt_from))
+        errors.append(
+            PortabilityPrediction(
+                told.platform, told.network, told.time_ms, point.time_ms, told.refused, told.learnt_from
+            )
+        )
     return tuple(errors)

@@ -4,7 +4,7 @@ import functools
 import json
 from typing import Any
 
-from mlsys.faults import dotted, endless, json_schema, schema_file, short, told
+from mlsys.faults import dotted, endless, json_schema, located_faults, schema_file, short
 
 VERSION = "mlsys-explain/1"
 """Format version in the first line of every log; readers of another version report it."""
@@ -43,7 +43,7 @@ def line_faults(number: int, text: str) -> tuple[dict[str, Any] | None, list[Fau
     kind = record.get("kind") if isinstance(record, dict) else None
     if not isinstance(kind, str) or kind not in SCHEMA:
         return None, [(number, f"`kind` must be one of {', '.join(SCHEMA)}, got {short(kind)}")]
-    problems = [fault for error in _validators()[kind].iter_errors(record) for fault in told(error)]
+    problems = [fault for error in _validators()[kind].iter_errors(record) for fault in located_faults(error)]
     faults = [(number, f"{dotted(where)}{words}") for where, words in problems + endless(record)]
     return (None if faults else record), faults
 

@@ -22,7 +22,7 @@ def summary(log: Log) -> dict[str, Any]:
 
     low, high = (float(end.m_as("ms")) for end in log.timing.interval())
     energies = np.array(log.energies)
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "name": log.name, "platform": log.platform, "day": log.day, "samples": len(log.samples), "runs": log.runs,
         "latency_ms": {
             "p50": log.median, "p95": log.percentile(95), "p99": log.p99, "low": low, "high": high,
@@ -44,13 +44,13 @@ def summary(log: Log) -> dict[str, Any]:
     try:
         attribution = attribute(log)
     except ValueError as why:
-        told |= {"attribution": None, "attribution_reason": str(why), "bottleneck": None, "recommendations": []}
+        facts |= {"attribution": None, "attribution_reason": str(why), "bottleneck": None, "recommendations": []}
     else:
-        told |= {
+        facts |= {
             "attribution": attribution.shares, "attribution_reason": "", "bottleneck": attribution.bottleneck,
             "recommendations": list(advice(attribution, log)),
         }  # fmt: skip
-    return told
+    return facts
 
 
 def _spread(values: np.ndarray) -> float | None:
@@ -59,32 +59,32 @@ def _spread(values: np.ndarray) -> float | None:
 
 def summary_text(log: Log) -> str:
     """Return the summary as text."""
-    told = summary(log)
-    latency = told["latency_ms"]
-    tail = f"p99 {latency['p99']:.4g}" if latency["p99"] is not None else f"p99 not reported ({told['p99_reason']})"
+    facts = summary(log)
+    latency = facts["latency_ms"]
+    tail = f"p99 {latency['p99']:.4g}" if latency["p99"] is not None else f"p99 not reported ({facts['p99_reason']})"
     lines = [
         f"{log.name} on {log.platform}, {log.day}",
         f"  {latency['p50']:.4g} ms (95 %: {latency['low']:.4g} to {latency['high']:.4g}), p95 {latency['p95']:.4g}, "
-        f"{tail}; {told['samples']} samples in {told['runs']} runs",
+        f"{tail}; {facts['samples']} samples in {facts['runs']} runs",
     ]
-    if told["between_runs"] is not None:
-        lines.append(f"  between runs: {told['between_runs']:.1%}")
-    if told["cold"] is not None:
-        load = told["cold"]["load_ms"]
+    if facts["between_runs"] is not None:
+        lines.append(f"  between runs: {facts['between_runs']:.1%}")
+    if facts["cold"] is not None:
+        load = facts["cold"]["load_ms"]
         before = "load time unknown" if load is None else f"load {load:.4g} ms"
-        lines.append(f"  cold: {before}, first inference {told['cold']['first_ms']:.4g} ms")
-    energy = told["energy_mj"]
+        lines.append(f"  cold: {before}, first inference {facts['cold']['first_ms']:.4g} ms")
+    energy = facts["energy_mj"]
     lines.append(
         f"  energy: {energy['mean']:.4g} mJ" if energy["mean"] is not None else f"  no energy: {energy['reason']}"
     )
     if words := integer_summary(log):
         lines.append(f"  integers: {words}")
-    if told["attribution"] is None:
-        lines.append(f"  not attributed: {told['attribution_reason'].partition(': ')[2]}")
+    if facts["attribution"] is None:
+        lines.append(f"  not attributed: {facts['attribution_reason'].partition(': ')[2]}")
     else:
-        lines.append("  " + ", ".join(f"{cause} {share:.1f} %" for cause, share in told["attribution"].items()))
-    lines += [f"  advice: {text}" for text in told["recommendations"]]
-    lines += [f"  doubt: {text}" for text in told["doubts"]]
+        lines.append("  " + ", ".join(f"{cause} {share:.1f} %" for cause, share in facts["attribution"].items()))
+    lines += [f"  advice: {text}" for text in facts["recommendations"]]
+    lines += [f"  doubt: {text}" for text in facts["doubts"]]
     return "\n".join(lines)
 
 

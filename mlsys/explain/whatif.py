@@ -172,10 +172,10 @@ def advice(attribution: Attribution, log: Log) -> tuple[str, ...]:
     attribution, log
         Attribution of the time, and the measurement.
     """
-    told = []
+    lines = []
     for gain in what_ifs(attribution, log):
         if gain.applies and gain.speedup > 1 + _WORTH:
-            told.append(
+            lines.append(
                 f"{gain.change}: at most {gain.speedup:.2f}× ({gain.why}; it affects {gain.share:.0%} of the time)"
             )
-    return tuple(told[:3])
+    return tuple(lines[:3])

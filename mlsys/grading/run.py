@@ -1,4 +1,4 @@
-"""The grading of a folder: every file becomes a row, and rows a gradebook."""
+"""Grade a folder of hand-in files: one row per file, collected in a gradebook."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence

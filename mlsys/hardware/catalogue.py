@@ -157,11 +157,11 @@ class Catalogue:
         self.Generic = DeviceGroup("Generic", folder / "generic")
         self.Arrays = DeviceGroup("Arrays", folder / "arrays")
         self.User = DeviceGroup("User", None)
-        self.__dict__["own"] = {}  # by id: the file of a loaded device, and whether it replaced a device
+        self.__dict__["user_files"] = {}  # by id: the file of a loaded device, and whether it replaced a device
         if users:
             self._load_folder(Path(users))
 
-    own: dict[str, tuple[str, bool]]
+    user_files: dict[str, tuple[str, bool]]
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self.__dict__ or not isinstance(value, DeviceGroup):
@@ -268,7 +268,7 @@ class Catalogue:
                 )
         home = self._group_of(device.id)
         (home or self.User)._add(device)
-        self.own[device.id] = (str(path), home is not None and home is not self.User)
+        self.user_files[device.id] = (str(path), home is not None and home is not self.User)
         return device
 
     def _load_folder(self, folder: Path) -> None:

@@ -20,14 +20,14 @@ DATAFLOWS = FrozenDict(
 def dataflow(name: str, tile: int) -> LoopNest:
     """Return a dataflow of a matrix product on an array of ``tile`` by ``tile`` words.
 
-    The two loops of the operand that stays are tiled; the third streams one by one.
+    The two loops of the stationary operand are tiled; the third loop streams one element at a time.
 
     Parameters
     ----------
     name
         ``"ws"`` keeps B (the weights), ``"os"`` keeps C, ``"is"`` keeps A.
     tile
-        Edge of the tile that stays.
+        Edge of the stationary tile.
 
     Raises
     ------

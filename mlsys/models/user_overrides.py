@@ -33,7 +33,7 @@ def user_overrides(
     ids = None if devices is None else {device.id for device in devices}
     sentences = [
         f"{name} is defined by {origin}, not by the catalogue" if replaced else f"{name} is from {origin}"
-        for name, (origin, replaced) in sorted(Hardware.own.items())
+        for name, (origin, replaced) in sorted(Hardware.user_files.items())
         if ids is None or name in ids
     ]
     sentences += [f"{fact} is multiplied by {factor:g} (MLSYS_PERTURB)" for fact, factor in active_whatifs()]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.errors import UnknownNameError, did_you_mean
-from mlsys.faults import Place, json_schema, schema_file, told
+from mlsys.faults import Place, json_schema, located_faults, schema_file
 from mlsys.precision import PRECISIONS
 from mlsys.sweep.devices import matching
 
@@ -91,7 +91,7 @@ def _told(error: Any) -> list[tuple[Place, str]]:
     if error.validator == "anyOf":
         single = error.validator_value[0]
         return [(keys, text) for text in _wanted(error.instance, single)]
-    return list(told(error))
+    return list(located_faults(error))
 
 
 def _wanted(value: Any, single: Mapping[str, Any]) -> list[str]:

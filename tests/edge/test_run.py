@@ -238,7 +238,7 @@ def test_reports_that_fail_leave_nothing_under_the_name(workshop: Path, tmp_path
         run(Config(single), folder, write=breaks)
     assert not folder.exists()
     made: list[object] = []
-    run(Config(single), folder, write=lambda *_: None, told=lambda *step: made.append(step))
+    run(Config(single), folder, write=lambda *_: None, on_progress=lambda *step: made.append(step))
     assert folder.exists()
     assert not made  # the pieces were there
 
@@ -256,7 +256,7 @@ def test_broken_piece_is_made_again(workshop: Path, tmp_path: Path) -> None:
     pieces = sorted((folder.with_name("results.part") / "pieces").iterdir())
     pieces[0].write_text("{")
     made: list[int] = []
-    run(single, folder, write=lambda *_: None, told=lambda done, *_: made.append(done))
+    run(single, folder, write=lambda *_: None, on_progress=lambda done, *_: made.append(done))
     assert len(made) == 1
 
 
@@ -267,9 +267,9 @@ def test_goes_on_after_kill_9(workshop: Path, tmp_path: Path) -> None:
         "import os, signal, sys\n"
         "from mlsys.edge.config import Config\n"
         "from mlsys.edge.run import run\n"
-        "def told(done, *_):\n"
+        "def report(done, *_):\n"
         "    if done == 2: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "run(Config.load(sys.argv[1]), sys.argv[2], write=lambda *_: None, told=told)\n"
+        "run(Config.load(sys.argv[1]), sys.argv[2], write=lambda *_: None, on_progress=report)\n"
     )
     command = [sys.executable, "-c", killed, str(config), str(tmp_path / "edge-results")]
     environment = {**os.environ, "PYTHONPATH": f"{workshop}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
@@ -281,7 +281,7 @@ def test_goes_on_after_kill_9(workshop: Path, tmp_path: Path) -> None:
     assert len(kept) == 2
     made: list[int] = []
     read = Config.load(config)
-    run(read, tmp_path / "edge-results", write=lambda *_: None, told=lambda done, *_: made.append(done))
+    run(read, tmp_path / "edge-results", write=lambda *_: None, on_progress=lambda done, *_: made.append(done))
     assert made == [2, 3]
     assert EdgeRun(read, tmp_path / "edge-results").finished
     for name, when in kept.items():

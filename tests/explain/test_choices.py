@@ -54,7 +54,7 @@ def test_the_guide_is_right_on_any_rows_and_limits() -> None:
             if all(
                 getattr(row, name) is not None
                 and (getattr(row, name) >= limit if name == "accuracy" else getattr(row, name) <= limit)
-                for name, limit in wanted.asked.items()
+                for name, limit in wanted.requested.items()
             )
         ]  # fmt: skip
         assert meets == feasible(rows, wanted)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import mlsys.explain
-from mlsys.cli.explain_platforms import asked_logs
+from mlsys.cli.explain_platforms import read_logs
 from mlsys.errors import LogFileError
 from mlsys.explain import Log, Sample, read_log, stored_logs
 from mlsys.explain.log import parsed
@@ -89,7 +89,7 @@ def test_several_files_are_all_told(tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).write_text("?\n")
     with pytest.raises(LogFileError) as told:
-        asked_logs((tmp_path / "a.jsonl", tmp_path / "b.jsonl", tmp_path / "c.jsonl"))
+        read_logs((tmp_path / "a.jsonl", tmp_path / "b.jsonl", tmp_path / "c.jsonl"))
     for name in ("a.jsonl, line 1", "b.jsonl, line 1", "c.jsonl: cannot be read (No such file"):
         assert name in str(told.value)
 

@@ -13,7 +13,7 @@ from mlsys.errors import UnknownNameError
 from mlsys.frozen import FrozenDict
 from mlsys.hardware import Device, Hardware, load_device
 from mlsys.provenance import perturbed
-from mlsys.testing import assert_leans_on, assert_quantity_close, assert_same_dimension
+from mlsys.testing import assert_depends_on, assert_quantity_close, assert_same_dimension
 from mlsys.units import Q_, Quantity
 
 SPARSE_TOY = """\
@@ -122,7 +122,7 @@ def test_links_are_per_direction(a100: Device) -> None:
     nvlink = a100.link("NVLink")
     assert_quantity_close(nvlink.per_direction, Q_(300, "GB/s"))
     assert_quantity_close(nvlink.both_directions, Q_(600, "GB/s"))
-    assert_leans_on(nvlink.both_directions, "A100_80GB/links/NVLink/per_direction")
+    assert_depends_on(nvlink.both_directions, "A100_80GB/links/NVLink/per_direction")
 
 
 def test_a_ridge_is_of_one_precision_and_one_level(a100: Device) -> None:
@@ -130,7 +130,7 @@ def test_a_ridge_is_of_one_precision_and_one_level(a100: Device) -> None:
     assert_quantity_close(a100.ridge_point("int8"), 2 * a100.ridge_point("fp16"))
     assert_quantity_close(a100.ridge_point("fp16", "2:4"), 2 * a100.ridge_point("fp16"))
     assert_quantity_close(a100.ridge_point("fp16", level="L2"), Q_(312e12 / 7219e9, "FLOP/byte"))
-    assert_leans_on(a100.ridge_point(), "A100_80GB/peaks/fp16/matrix/dense", "A100_80GB/memory/HBM/bandwidth")
+    assert_depends_on(a100.ridge_point(), "A100_80GB/peaks/fp16/matrix/dense", "A100_80GB/memory/HBM/bandwidth")
 
 
 def test_the_short_text_is_the_dense_headline(toy: Device, a100: Device) -> None:

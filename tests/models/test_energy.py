@@ -14,7 +14,7 @@ from mlsys.hardware.view import view
 from mlsys.models.energy import Energies, Price, static_power
 from mlsys.precision import PRECISIONS
 from mlsys.provenance import perturbed, recording
-from mlsys.testing import assert_leans_on, assert_quantity_close
+from mlsys.testing import assert_depends_on, assert_quantity_close
 from mlsys.units import Q_
 
 KIB = 1024.0
@@ -138,7 +138,7 @@ def test_a_chip_uses_its_own_node_and_leans_on_it() -> None:
         value = price.value
     names = ("A100_80GB/chip/node", "ENERGY_MUL_FP16_7NM_PJ", "ENERGY_ADD_FP16_7NM_PJ")
     assert set(seen) == set(names)  # not a fact more than the price leans on
-    assert_leans_on(value, *names)
+    assert_depends_on(value, *names)
     with perturbed("A100_80GB/chip/node", 4):
         assert Energies.of(a100).node == 28
     register = Energies.of(view(a100)).byte(view(a100).level("Registers"))

@@ -11,7 +11,7 @@ from mlsys.hardware import Device, Hardware, load_device
 from mlsys.mapping import Mapping
 from mlsys.mapping.fusion import fuse
 from mlsys.models import roofline
-from mlsys.testing import assert_leans_on, assert_quantity_close
+from mlsys.testing import assert_depends_on, assert_quantity_close
 from mlsys.units import Q_
 from mlsys.workloads import Network, Operator, dense, gemm, load, relu, zoo
 
@@ -142,8 +142,8 @@ def test_the_result_leans_on_exactly_the_two_facts_it_used() -> None:
     result = roofline(Hardware.Cloud.A100, dense(32, 2048, 2048))
     facts = "A100_80GB/peaks/fp16/matrix/dense", "A100_80GB/memory/HBM/bandwidth"
     for quantity in (result.time, *result.parts.values(), *result.figures.values()):
-        assert_leans_on(quantity, *facts)
-    assert_leans_on(roofline(Hardware.Cloud.A100, zoo.network("resnet50", batch=1, precision="fp16")).time, *facts)
+        assert_depends_on(quantity, *facts)
+    assert_depends_on(roofline(Hardware.Cloud.A100, zoo.network("resnet50", batch=1, precision="fp16")).time, *facts)
 
 
 def test_explain_tells_the_whole_story(machine: Device) -> None:

@@ -18,7 +18,7 @@ from mlsys.models.systolic import (
     energy_baselines,
     energy_systolic,
 )
-from mlsys.testing import assert_leans_on, assert_quantity_close
+from mlsys.testing import assert_depends_on, assert_quantity_close
 from mlsys.units import Q_
 from mlsys.workloads import Network, attention, conv2d, depthwise_conv2d, gemm, relu, zoo
 
@@ -149,7 +149,7 @@ def test_energy_with_fp32_arithmetic() -> None:
     straw, *_, array = energy_baselines()
     assert_quantity_close(straw.total, Q_(2564.6, "pJ"))
     assert (straw.total / array.total).m_as("") == pytest.approx(175.7, abs=0.05)
-    assert_leans_on(array.total, "ENERGY_DRAM_ACCESS_PJ", "ENERGY_MUL_FP32_PJ", "ENERGY_ADD_FP32_PJ")
+    assert_depends_on(array.total, "ENERGY_DRAM_ACCESS_PJ", "ENERGY_MUL_FP32_PJ", "ENERGY_ADD_FP32_PJ")
 
 
 def test_counting_every_level_costs_the_array_part_of_its_lead() -> None:
@@ -215,7 +215,7 @@ def test_the_model_on_a_device_adds_up() -> None:
     result = systolic(Hardware.Cloud.TPUv4, gemm(4096, 4096, 4096, "bf16"))
     assert_quantity_close(sum(result.parts.values(), Q_(0.0, "s")), result.time)
     assert result.bound_by == "compute" and isinstance(result.parts, FrozenDict)
-    assert_leans_on(result.time, "TPUv4/chip/clock", "TPUv4/memory/HBM/bandwidth")
+    assert_depends_on(result.time, "TPUv4/chip/clock", "TPUv4/memory/HBM/bandwidth")
     busy = 128 * (4096 + 2 * 128 + 128 - 2)  # 1,024 folds shared by eight arrays
     assert_quantity_close(result.figures["utilisation without stalls"], Q_(4096**3 / (busy * 131_072), ""))
     for piece in ("load, fill and drain", "weight-stationary", "8 arrays divide the folds evenly"):

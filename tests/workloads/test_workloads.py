@@ -4,7 +4,7 @@ import pytest
 
 from mlsys.errors import ArgumentError, ArgumentUnitError, UnknownNameError
 from mlsys.precision import PRECISIONS, element_size
-from mlsys.testing import assert_leans_on, assert_quantity_close
+from mlsys.testing import assert_depends_on, assert_quantity_close
 from mlsys.units import Q_
 from mlsys.workloads import (
     Network,
@@ -138,7 +138,7 @@ def test_a_network_is_the_sum_of_its_operators() -> None:
 
 def test_workloads_lean_on_no_machine() -> None:
     for make in MAKERS.values():
-        assert_leans_on(make("fp16").intensity)
+        assert_depends_on(make("fp16").intensity)
 
 
 def test_resnet_scales_with_its_batch_and_reads_its_weights_once() -> None:

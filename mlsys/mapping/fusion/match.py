@@ -98,7 +98,7 @@ def _is_swallowed(graph: OperatorGraph, index: int, inside: set[int]) -> bool:
 
 
 def find_groups(graph: OperatorGraph, patterns: Iterable[Pattern]) -> tuple[FusionGroup, ...]:
-    """Return every operator in exactly one group, the groups in an order in which they can run."""
+    """Partition the operators into fusion groups, listed in an executable order."""
     patterns = tuple(patterns)
     taken: set[int] = set()
     chosen: list[FusionGroup] = []

@@ -75,7 +75,7 @@ class Pattern:
 
     @cached_property
     def parsed(self) -> tuple[PatternStep, ...]:
-        """The steps taken apart."""
+        """The parsed steps."""
         return tuple(parsed_step(self.name, step) for step in self.steps)
 
     @property

@@ -151,8 +151,8 @@ def plan_text(result: PlanResult) -> str:
         if any(device.resistance is not None for device in result.scenario.devices):
             rate = sustained_rate(result.scenario, placed)
             warm = peak_temperatures(result.scenario, placed, rate) if rate else {}
-            told = ", ".join(f"{name} {degrees:.1f} °C" for name, degrees in warm.items())
-            lines.append(f"sustained: {rate:.4g} runs/s{f', at most {told}' if told else ''}")
+            warmest = ", ".join(f"{name} {degrees:.1f} °C" for name, degrees in warm.items())
+            lines.append(f"sustained: {rate:.4g} runs/s{f', at most {warmest}' if warmest else ''}")
         if placed.loss:
             lines.append(f"accuracy lost: {decimal_text(placed.loss)} percentage points")
         blocks.append("\n".join(lines))

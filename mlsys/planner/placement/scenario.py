@@ -144,9 +144,9 @@ class Scenario:
             line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
             problem = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
             raise ScenarioFileError(f"{path}{line}: not readable as JSON: {problem}") from None
-        told = [*doubles, *(f"{dotted(keys)}{text}" for keys, text in scenario_faults(data))]
-        if told:
-            raise ScenarioFileError("\n".join(f"{path}: {line}" for line in told))
+        problems = [*doubles, *(f"{dotted(keys)}{text}" for keys, text in scenario_faults(data))]
+        if problems:
+            raise ScenarioFileError("\n".join(f"{path}: {line}" for line in problems))
         return cls(data)
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mlsys.errors import did_you_mean
-from mlsys.faults import Place, endless, in_order, is_number, json_schema, schema_file, short, told
+from mlsys.faults import Place, endless, in_order, is_number, json_schema, located_faults, schema_file, short
 
 SCHEMA: dict[str, Any] = schema_file("mlsys.planner.placement")["schema"]
 
@@ -25,7 +25,7 @@ def scenario_faults(data: Any) -> list[tuple[Place, str]]:
     """
     if not isinstance(data, Mapping):
         return [((), f"a scenario is a mapping of keys to values, got {short(data)}")]
-    complaints = [fault for error in _validator().iter_errors(data) for fault in told(error)]
+    complaints = [fault for error in _validator().iter_errors(data) for fault in located_faults(error)]
     complaints += endless(data)
     devices = _names(data, "devices", "device", complaints)
     stages = _names(data, "stages", "stage", complaints)

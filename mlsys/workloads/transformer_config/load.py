@@ -1,4 +1,4 @@
-"""The single way to a decoder language model: a name of the catalogue, a configuration, or a checkpoint's files."""
+"""Load a decoder language model from a catalogue name, a configuration file or the files of a checkpoint."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Instance:
         Raises
         ------
         ScenarioFileError
-            If the file is unreadable or has faults; each is told with its place.
+            If the file is unreadable or has faults; each is reported with its place.
         """
         path = Path(path)
         try:

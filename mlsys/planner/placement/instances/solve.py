@@ -85,7 +85,7 @@ def solve(
     rounds: int = 12,
     seed: int = 0,
     threads: int = 2,
-    told: Callable[[int, float], None] | None = None,
+    on_progress: Callable[[int, float], None] | None = None,
 ) -> InstancePlan:
     """Return the best placement found within a number of rounds and a time.
 
@@ -105,7 +105,7 @@ def solve(
         Of the chances.
     threads
         Annealings that run at once; the answer depends on it.
-    told
+    on_progress
         Called with the round and the best value after each round.
 
     Returns
@@ -157,8 +157,8 @@ def solve(
                 if not score.broken and score.value_ms < best_value * (1 - 1e-12):
                     best_value, best = score.value_ms, device
             done = number + 1
-            if told is not None and number >= 0:
-                told(done, best_value)
+            if on_progress is not None and number >= 0:
+                on_progress(done, best_value)
     return _plan(instance, best, bound, done, complete)
 
 
