@@ -17,13 +17,16 @@ MOST_ELEMENTS = 10**17  # limit of a tensor, whose bytes are counted in 64 bits
 _SIZES = ("batch", "sequence", "image")
 
 
+_EXAMPLES = ("resnet50", "bert-base", "gpt2", "llama-3-8b")
+
+
 def unknown_network(model: str) -> UnknownNameError:
     """Return the error for an unknown network name."""
     from mlsys.workloads import zoo
 
     names = zoo.networks()
     return UnknownNameError(
-        f"unknown network {short(model)}.{did_you_mean(model, names)} Give a name ({', '.join(names[:4])}, … "
+        f"unknown network {short(model)}.{did_you_mean(model, names)} Give a name ({', '.join(_EXAMPLES)}, … "
         f"{len(names)} in all), package.module:factory, a config.json or a .onnx file"
     )
 
