@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mlsys.errors import ArgumentError, UnwrittenError
-from mlsys.sweep import SweepSpec, SweepTable, kinds, load_results, points, store, sweep, workers
+from mlsys.sweep import SweepSpec, SweepTable, kinds, load_results, points, store, sweep
 from mlsys.sweep.store import Folder
 
 DEVICES = ["A100", "H100_SXM", "T4", "L4", "MI250X", "TPUv5e", "JetsonOrinNano"]
