@@ -163,16 +163,17 @@ def main() -> None:
         subprocess.run([str(PYTHON), "-m", "pip", "install", "-q", *PACKAGES], check=True)
     rounds = 1 if quick else 3
     ours, theirs = asked(sys.executable, OURS, 0, rounds), asked(str(PYTHON), PEER, 1, rounds)
+    kinds = ("weights", "cache", "prefill", "decode")
     rows = [
         {
             "model": question[0], "chip": question[1], "batch": question[2], "peak_tflops": peer["peak_tflops"],
-            **{f"{key}_ratio": float(f"{own[key] / peer[key]:.4f}") for key in ("weights", "cache", "prefill", "decode")},
+            **{f"{key}_ratio": float(f"{own[key] / peer[key]:.4f}") for key in kinds},
         }
         for question, own, peer in zip(questions(0), ours["rows"], theirs["rows"], strict=True)
     ]  # fmt: skip
     medians = {
         f"{key}, mlsys / llm-analysis, median": float(f"{statistics.median(row[f'{key}_ratio'] for row in rows):.4f}")
-        for key in ("weights", "cache", "prefill", "decode")
+        for key in kinds
     }
     speed = {
         f"{key} answer, llm-analysis / mlsys, processor time": float(f"{theirs[key] / ours[key]:.3g}")
