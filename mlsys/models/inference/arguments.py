@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from mlsys.choices import Phase
 from mlsys.models.inference.formats import known_format
 from mlsys.models.inference.plan import InferenceRequest, tokens_of
-from mlsys.unit_checks import checked_count, checked_number, efficiency
+from mlsys.unit_checks import checked_choice, checked_count, checked_number, efficiency
 from mlsys.workloads.zoo.decoder import Decoder
 
 
@@ -48,6 +50,8 @@ def request_of(
     UnknownNameError
         If a number format is unknown.
     """
+    if phase is not None:
+        checked_choice(where, "phase", phase, get_args(Phase))
     return InferenceRequest(
         tokens_of(model, sequence, prompt, output, option),
         batch=checked_count(where, "batch", batch),
