@@ -1,13 +1,12 @@
 """Time of a message between machines: the collectives' counterpart of the laws of single kernels.
 
 This is a second model of collectives beside :mod:`mlsys.models.collectives`, and not its caller, because it is a law of
-the fit. It is evaluated for thousands of kernels at once, as arrays, from two fitted parameters of a setting (`link`,
-the part of the link that is attained, and `hop`, the seconds of a step), which absorb what its rows contain besides the
-message: launches, casts, the reduction and engines of their own, on hardware without NCCL too (TPU, Gaudi, MI300X). The
-other is of one operation on one described system, whose topology, nodes, protocols and constants it knows and this one
-does not: a kernel here has bytes and ranks alone. Fed with these parameters the other model answers otherwise, so that
-replacing this one changes every prediction with messages, and the fit, its ranges and its held-out evaluations with
-them. Questions about a system use the other; so do exchanges of ``mlsys.size``; ``mlsys.train`` has its own schedule.
+the fit. It is evaluated for many kernels at once, as arrays, from two fitted parameters of a setting (`link`, the part of
+the link that is attained, and `hop`, the seconds of a step). A kernel here has a pattern, bytes and ranks alone; the
+other model needs a system with topology, nodes and a generation of NCCL, which rows of measurements do not name. Its
+forms differ too (the shot to all ranks, two protocols instead of three, what joins two sockets), so that to replace this
+one means to fit `link` and `hop` anew, with ranges and held-out evaluations. Questions about a system use the other, as
+the exchanges of ``mlsys.size`` do.
 """
 
 import numpy as np
