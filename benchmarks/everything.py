@@ -53,6 +53,11 @@ def _commands(stored: Any) -> Numbers:
     return {f"{name}, s": seconds for name, seconds in stored["cpu_seconds"].items()}
 
 
+def _sizing(stored: Any) -> Numbers:
+    told = {f"{row['what']}, mlsys / {row['tool']}": row["we_over_tool"] for row in stored["published"]}
+    return {**stored["ratios"], **told}
+
+
 SCRIPTS: dict[str, tuple[str, list[str], Callable[[Any], Numbers]]] = {
     "commands": ("commands.json", ["commands.py"], _commands),
     "systolic": ("systolic.json", ["systolic.py"], _systolic),
@@ -60,6 +65,7 @@ SCRIPTS: dict[str, tuple[str, list[str], Callable[[Any], Numbers]]] = {
     "tracing": ("tracing.json", ["tracing.py"], _tracing),
     "results": ("results.json", ["run.py"], _results),
     "mapper": ("mapper.json", ["mapper.py", "--ours"], _mapper),
+    "sizing": ("sizing.json", ["sizing.py"], _sizing),
 }
 LEAST = {
     "128×128×128 on 128×128, ws, machine": 50,

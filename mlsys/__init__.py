@@ -47,6 +47,7 @@ _HOMES = {
     "SoftwareStack": "mlsys.models.software",
     "size": "mlsys.api.size",
     "serve_sim": "mlsys.api.serve_sim",
+    "SizingSpec": "mlsys.sweep",
     "SweepSpec": "mlsys.sweep",
 }
 _MODULES = ("claims", "constants", "formulas", "hardware", "mapping", "models", "sweep", "viz", "widgets", "workloads")

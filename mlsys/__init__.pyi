@@ -41,6 +41,7 @@ from mlsys.models.roofline import roofline as roofline
 from mlsys.models.software import SoftwareStack as SoftwareStack
 from mlsys.models.systolic import count_systolic as count_systolic
 from mlsys.planner.memory import plan_memory as plan_memory
+from mlsys.sweep import SizingSpec as SizingSpec
 from mlsys.sweep import SweepSpec as SweepSpec
 from mlsys.sweep import sweep as sweep
 from mlsys.units import Q_ as Q_

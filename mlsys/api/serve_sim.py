@@ -57,6 +57,7 @@ def serve_sim(
     chunked_prefill: bool = True,
     preemption: Preemption = "recompute",
     watermark: float = 0.01,
+    shared_prefix: int = 0,
     weight_format: str | None = None,
     kv_format: str | None = None,
     precision: str | None = None,
@@ -88,7 +89,7 @@ def serve_sim(
     tp, pp, replicas, routing, nodes
         Tensor and pipeline parallelism of a replica; by default the fewest chips that leave room for the cache.
         Number of replicas, by default as many as the system holds, and how requests are assigned to them.
-    max_batch, token_budget, block_size, blocks, chunked_prefill, preemption, watermark
+    max_batch, token_budget, block_size, blocks, chunked_prefill, preemption, watermark, shared_prefix
         As of :class:`mlsys.models.serving.ServerSettings`; ``blocks`` by default what fits in memory.
     weight_format, kv_format, precision, usable, software
         As of :func:`mlsys.size`.
@@ -143,7 +144,7 @@ def serve_sim(
         copies = _replicas(served, replicas, option)
         settings = ServerSettings(
             max_batch, token_budget, blocks or 1, block_size, chunked_prefill, preemption, 0.0, watermark, copies,
-            routing,
+            routing, shared_prefix,
         )  # fmt: skip
         if blocks is None:
             settings = replace(settings, blocks=served.blocks(settings))
@@ -162,6 +163,10 @@ def serve_sim(
     run = simulate(requests, steps, settings, progress=progress)
     ends = [simulate(requests, _scaled(steps, factor), settings) for factor in (low, high)]
     static = None
+    if buckets is not None and shared_prefix:
+        raise ArgumentError(
+            f"{option.format('buckets')} does not go with a shared prefix: static batching computes whole prompts"
+        )
     if buckets is not None:
         own = slice(None, None, copies)
         part = Requests(requests.arrival[own], requests.prompt[own], requests.output[own])
@@ -262,6 +267,11 @@ def _assumptions(
         "the network to clients take no time",
         f"{host:.3g} s of the host in each iteration" if host else "no time of the host beside that of a step",
     ]
+    if settings.shared_prefix:
+        lines.append(
+            f"every prompt begins with the same {settings.shared_prefix:,} tokens; each replica holds their "
+            f"{settings.shared_blocks:,} full blocks from the start"
+        )
     if chosen:
         lines.append(f"layout {served.layout}: the fewest chips that leave room for the cache")
     if served.layout.pp > 1:

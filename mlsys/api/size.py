@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlsys.choices import Phase
 from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
-from mlsys.models.inference.formats import known_format
+from mlsys.models.inference.arguments import named, request_of
 from mlsys.models.inference.limits import Limits, request_rate
-from mlsys.models.inference.plan import InferenceRequest, Tokens, tokens_of
 from mlsys.models.inference.result import Sizing
 from mlsys.models.inference.search import Search, search
 from mlsys.models.inference.sizing import Ranking, size_model
-from mlsys.unit_checks import checked_count, checked_number, efficiency, nonnegative, positive
+from mlsys.unit_checks import checked_number, nonnegative, positive
 from mlsys.units import Quantity
 from mlsys.workloads.transformer_config import load_decoder
 from mlsys.workloads.zoo.decoder import Decoder
@@ -126,14 +124,10 @@ def size(
         _refuse_without_system(
             option, nodes=nodes, phase=phase, precision=precision, software=software, rent=rent, grid=grid
         )
-    request = replace(
-        _request(
-            "size", tokens_of(decoder, sequence, prompt, output, option), weight_format, kv_format, precision, usable,
-            chunk, windows, software, option,
-        ),
-        batch=checked_count("size", "batch", batch),
-        phase=phase,
-        replicas=checked_count("size", "replicas", replicas),
+    request = request_of(
+        decoder, "size", option, sequence=sequence, prompt=prompt, output=output, batch=batch, phase=phase,
+        replicas=replicas, weight_format=weight_format, kv_format=kv_format, precision=precision, usable=usable,
+        chunk=chunk, windows=windows, software=software,
     )  # fmt: skip
     _check_rent("size", rent)
     return size_model(
@@ -141,36 +135,11 @@ def size(
     )
 
 
-def _request(
-    where: str,
-    tokens: Tokens,
-    weight_format: str | None,
-    kv_format: str | None,
-    precision: str | None,
-    usable: float,
-    chunk: int,
-    windows: bool,
-    software: str | None,
-    option: str,
-) -> InferenceRequest:
-    """Return what is asked of one sequence on one copy of the model, with all arguments checked."""
-    return InferenceRequest(
-        tokens,
-        weight_format=known_format(weight_format, _named(option, "weight_format")),
-        kv_format=known_format(kv_format, _named(option, "kv_format")),
-        precision=precision,
-        usable=checked_number(where, "usable", usable, efficiency(), {}),
-        chunk=checked_count(where, "chunk", chunk),
-        windows=windows,
-        software=software,
-    )
-
-
 def _refuse_without_system(option: str, **given: object) -> None:
     for name, value in given.items():
         if value is not None:
             raise ArgumentError(
-                f"size(): {_named(option, name)} needs a system. Give {_named(option, 'on')}, such as 'DGX_H100', or "
+                f"size(): {named(option, name)} needs a system. Give {named(option, 'on')}, such as 'DGX_H100', or "
                 "leave it out"
             )
 
@@ -178,11 +147,6 @@ def _refuse_without_system(option: str, **given: object) -> None:
 def _check_rent(where: str, rent: Quantity | None) -> None:
     if rent is not None:
         checked_number(where, "rent", rent, nonnegative("USD/hour"), {})
-
-
-def _named(option: str, name: str) -> str:
-    """Return how an error writes the name of an argument: with hyphens where it is an option of the command."""
-    return option.format(name.replace("_", "-") if option.startswith("--") else name)
 
 
 def find_systems(
@@ -248,19 +212,19 @@ def find_systems(
 
     decoder = load_decoder(model)
     wanted = Limits.parse(limits, "--find" if option.startswith("--") else "`limits`")
-    tokens = tokens_of(decoder, sequence, prompt, output, option)
+    request = request_of(
+        decoder, "find_systems", option, sequence=sequence, prompt=prompt, output=output, weight_format=weight_format,
+        kv_format=kv_format, precision=precision, usable=usable, chunk=chunk, windows=windows, software=software,
+    )  # fmt: skip
     rate = None
     if requests is not None:
         requests = request_rate(requests) if isinstance(requests, str) else requests
         rate = float(checked_number("find_systems", "requests", requests, positive("1/s"), {}))
-        if not tokens.output:
+        if not request.tokens.output:
             raise ArgumentError(
                 f"{option.format('requests')} needs the length of an answer: give {option.format('output')}"
             )
     names = [name.strip() for name in among.split(",") if name.strip()] if among else list(systems.ids)
-    request = _request(
-        "find_systems", tokens, weight_format, kv_format, precision, usable, chunk, windows, software, option
-    )
     _check_rent("find_systems", rent)
     return search(
         decoder,

@@ -56,6 +56,8 @@ _STEPS = 1000  # of the progress bar
     "--watermark", type=Finite(min=0, max=1, max_open=True), default=0.01, show_default=True,
     help="Share of the blocks that admission leaves free.",
 )  # fmt: skip
+@click.option("--shared-prefix", type=Whole(min=0), default=0, show_default=True,
+              help="Tokens with which every prompt begins: their blocks are cached once.")  # fmt: skip
 @click.option("--weight-format", help="Weights are stored so: fp16, fp8, int4, …; by default the model's own.")
 @click.option("--kv-format", help="The cache is stored so: fp16, fp8, …; by default the model's own, or 16 bits.")
 @click.option(

@@ -1,4 +1,4 @@
-"""``mlsys sweep``: all combinations of networks, devices, batches and number formats."""
+"""``mlsys sweep``: all combinations of networks, devices, batches and formats, or of models, systems and layouts."""
 
 import json
 from pathlib import Path
@@ -49,6 +49,8 @@ def sweep(
 ) -> None:
     """Evaluate every point of the sweep described by the YAML file SPEC, and store the results in a folder.
 
+    SPEC lists networks and devices,
+
     \b
     models: [resnet50, {model: llama-3-8b, phase: [prefill, decode], sequence: 1024}]
     devices: [A100, {class: edge, since: 2020}]
@@ -56,6 +58,19 @@ def sweep(
     precisions: [fp16, int8]
     fusion: [on, off]
     settings: [eager network]
+
+    or, of language models sized as by `mlsys size`,
+
+    \b
+    models: [llama-3-70b, path/to/config.json]
+    systems: [DGX_H100, {system: DGX_B200, nodes: [1, 2]}, A100]
+    tp: [1, 2, 4, 8]
+    batches: [1, 32, 128]
+    lengths: [8192, {prompt: 1000, output: 500}]
+    weight_formats: [fp16, fp8]
+
+    and pp, ep, dp, replicas, phases, kv_formats, precisions, rank; sizes that are left out vary, and the layout ranked
+    first answers.
 
     Models are networks that `mlsys flops` accepts, devices are names or criteria of `mlsys devices` (with class: cloud,
     cpu, edge, mobile, tiny or generic); the other keys are optional. A device that cannot run a point has a row with
@@ -76,9 +91,9 @@ def sweep(
     table = _shown(show) if show is not None else _swept(spec, out, jobs, scheduler, seconds)
     if figure is not None:
         from mlsys.viz.style import save_figure
-        from mlsys.viz.sweep import sweep_figure
+        from mlsys.viz.sweep import figure_of
 
-        save_figure(sweep_figure(table), figure)
+        save_figure(figure_of(table), figure)
         say(f"written: {figure}", err=True)
     overrides = table.provenance.get("user_overrides", "")
     if as_json:
@@ -99,11 +114,11 @@ def _shown(folder: Path) -> Any:
 
 
 def _swept(path: Path | None, out: Path | None, jobs: int | None, scheduler: str | None, seconds: float | None) -> Any:
-    from mlsys.sweep import SweepSpec
+    from mlsys.sweep import load_spec
     from mlsys.sweep import sweep as evaluate
 
     assert path is not None
-    spec = SweepSpec.load(path)
+    spec = load_spec(path)
     folder = out or Path(f"{path.stem}.sweep")
     with progress(range(spec.points), "points", show_pos=True) as bar:
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, get_args
 
 import click
 
 from mlsys.choices import AttentionKernel, GradientFormat, Optimizer, Overlap, Recompute
 from mlsys.cli.common import one_form, print_csv, print_record, say, say_overrides, speak_plainly
-from mlsys.cli.parameters import QuantityType, Whole, complete_model, complete_system
+from mlsys.cli.parameters import Output, QuantityType, Whole, complete_model, complete_system
+from mlsys.files import together
 
 _AXES = ("tp", "pp", "ep", "dp", "cp")
 _POWERS = {"": 1.0, "k": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
@@ -101,9 +103,17 @@ class LayoutType(click.ParamType):
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line for each layout.")
+@click.option("--html", "page_file", type=Output(), help="Write one self-contained HTML file.")
 @speak_plainly
 def train(
-    model: str, name: str, layout: dict[str, int] | None, gpipe: bool, as_json: bool, as_csv: bool, **options: Any
+    model: str,
+    name: str,
+    layout: dict[str, int] | None,
+    gpipe: bool,
+    as_json: bool,
+    as_csv: bool,
+    page_file: Path | None,
+    **options: Any,
 ) -> None:
     """Estimate the training of MODEL: memory by part, step time, MFU, days, chip-hours and cost.
 
@@ -122,6 +132,11 @@ def train(
     one_form(as_json, as_csv)
     plan = trained(model, name, layout=layout, schedule="gpipe" if gpipe else None, **options)
     overrides = user_overrides([plan.result.chip])
+    if page_file is not None:
+        from mlsys.cli.train_page import train_page
+
+        with together() as files:
+            files.text(page_file, train_page(plan, overrides))
     if as_json:
         print_record(plan.record(), overrides)
     elif as_csv:
@@ -129,3 +144,5 @@ def train(
     else:
         say(plan.explain())
         say_overrides(overrides)
+        if page_file is not None:
+            say(f"written: {page_file}", err=True)

@@ -7,32 +7,26 @@ import datetime
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from mlsys.deadline import Deadline
 from mlsys.errors import ArgumentError
 from mlsys.gc_pause import gc_paused
 from mlsys.provenance import comparing
-from mlsys.sweep.points import (
-    Point,
-    catalogue_digest,
-    chunks,
-    code_digest,
-    enumerate_points,
-    facts_by_device,
-    facts_digest,
-)
+from mlsys.sweep.kinds import OF_DEVICES, Kind, kind_of, load_spec
+from mlsys.sweep.point_table import PointTable
+from mlsys.sweep.points import catalogue_digest, code_digest
+from mlsys.sweep.sizing_spec import SizingSpec
+from mlsys.sweep.sizing_table import SizingTable
 from mlsys.sweep.spec import SweepSpec
-from mlsys.sweep.table import SweepRow, SweepTable
-from mlsys.sweep.workers import evaluated, nothing, usual_jobs
+from mlsys.sweep.table import SweepTable
+from mlsys.sweep.workers import evaluated, nothing
 from mlsys.unit_checks import check_types, checked_count, checked_number, positive
 
 
-@check_types(
-    spec=((SweepSpec, str, Path), "a SweepSpec, such as SweepSpec(models=['resnet50'], devices=['A100']), or its file")
-)
+@overload
 def sweep(
-    spec: SweepSpec | str | Path,
+    spec: SizingSpec,
     folder: str | Path | None = None,
     *,
     jobs: int | None = None,
@@ -41,13 +35,54 @@ def sweep(
     progress: Callable[[int, int], None] | None = None,
     note: Callable[[str], None] | None = None,
     seconds: float | None = None,
-) -> SweepTable:
+) -> SizingTable: ...
+@overload
+def sweep(
+    spec: SweepSpec,
+    folder: str | Path | None = None,
+    *,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    patience: float = 5.0,
+    progress: Callable[[int, int], None] | None = None,
+    note: Callable[[str], None] | None = None,
+    seconds: float | None = None,
+) -> SweepTable: ...
+@overload
+def sweep(
+    spec: str | Path,
+    folder: str | Path | None = None,
+    *,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    patience: float = 5.0,
+    progress: Callable[[int, int], None] | None = None,
+    note: Callable[[str], None] | None = None,
+    seconds: float | None = None,
+) -> SweepTable | SizingTable: ...
+@check_types(
+    spec=(
+        (SweepSpec, SizingSpec, str, Path),
+        "a SweepSpec, such as SweepSpec(models=['resnet50'], devices=['A100']), a SizingSpec, or the file of one",
+    )
+)
+def sweep(
+    spec: SweepSpec | SizingSpec | str | Path,
+    folder: str | Path | None = None,
+    *,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    patience: float = 5.0,
+    progress: Callable[[int, int], None] | None = None,
+    note: Callable[[str], None] | None = None,
+    seconds: float | None = None,
+) -> SweepTable | SizingTable:
     """Evaluate every point of a specification.
 
     Parameters
     ----------
     spec
-        A specification, or the path of its YAML file.
+        A specification of networks on devices or of sizings on systems, or the path of its YAML file.
     folder
         Folder in which points are stored as they are computed; a sweep that was stopped resumes from it. Points are
         identified by content: those of another specification, of other facts of a device, or of another version of the
@@ -67,7 +102,7 @@ def sweep(
 
     Returns
     -------
-    SweepTable
+    SweepTable or SizingTable
         One row per point, in order; a point without an answer has the reason. After ``seconds``, only the points that
         are done, and ``provenance["stopped"]`` says how many.
 
@@ -93,12 +128,13 @@ def sweep(
         checked_number("sweep", "seconds", seconds, positive(), {})
     deadline = None if seconds is None else Deadline(seconds)
     with comparing():  # a sweep compares many answers, few of which enter any one result
-        points = spec if isinstance(spec, SweepSpec) else SweepSpec.load(spec)
-        return _swept(points, folder, jobs, scheduler, patience, progress, note, deadline)
+        points = spec if isinstance(spec, (SweepSpec, SizingSpec)) else load_spec(spec)
+        table: SweepTable | SizingTable = _swept(points, folder, jobs, scheduler, patience, progress, note, deadline)
+        return table
 
 
 def _swept(
-    spec: SweepSpec,
+    spec: SweepSpec | SizingSpec,
     folder: str | Path | None,
     jobs: int | None,
     scheduler: str | None,
@@ -106,21 +142,25 @@ def _swept(
     progress: Callable[[int, int], None] | None,
     note: Callable[[str], None] | None,
     deadline: Deadline | None,
-) -> SweepTable:
+) -> Any:
     say = note or (lambda _: None)
     tell = progress or (lambda _done, _all: None)
-    points = enumerate_points(spec)
-    provenance = _provenance(spec, points)
+    kind = kind_of(spec)
+    points = kind.enumerate(spec)
+    provenance = _provenance(spec, kind, points)
+    if scheduler is not None:
+        _refuse_calibration(provenance.get("user_overrides", ""))
     done: dict[str, tuple[Any, ...]] = {}
-    keep = _Keeper(folder, provenance) if folder is not None else None
+    keep = _Keeper(folder, kind, provenance) if folder is not None else None
     with keep.folder.held() if keep else contextlib.nullcontext():
         if keep:
             done = keep.resume(spec, points, say)
-        return _completed(points, done, provenance, keep, jobs, scheduler, patience, tell, say, deadline)
+        return _completed(kind, points, done, provenance, keep, jobs, scheduler, patience, tell, say, deadline)
 
 
 def _completed(
-    points: list[Point],
+    kind: Kind,
+    points: list[Any],
     done: dict[str, tuple[Any, ...]],
     provenance: dict[str, str],
     keep: _Keeper | None,
@@ -130,16 +170,17 @@ def _completed(
     tell: Callable[[int, int], None],
     say: Callable[[str], None],
     deadline: Deadline | None,
-) -> SweepTable:
+) -> PointTable[Any]:
     """Evaluate the points that are not done, store them, and return all rows."""
     tell(len(done), len(points))
-    pending = list(chunks([point for point in points if point.id not in done]))
-    workers = jobs or usual_jobs([point for piece in pending for point in piece])
-    answers = evaluated(pending, workers, scheduler, patience) if pending else nothing()
+    names = [column.name for column in kind.table.COLUMNS]
+    pending = list(kind.pieces([point for point in points if point.id not in done]))
+    workers = jobs or kind.jobs([point for piece in pending for point in piece])
+    answers = evaluated(pending, workers, scheduler, patience, kind.evaluate) if pending else nothing()
     with contextlib.closing(answers):  # workers stop even if a piece cannot be stored
         for _, columns in answers:
             with gc_paused():
-                rows = list(zip(*(columns[name] for name in SweepRow._fields), strict=True))
+                rows = list(zip(*(columns[name] for name in names), strict=True))
                 done.update((row[0], row) for row in rows)
             if keep:
                 keep.folder.write(rows, provenance)
@@ -153,14 +194,14 @@ def _completed(
         provenance = {**provenance, "stopped": stopped}
     with gc_paused():
         ordered = [done[point.id] for point in points if point.id in done]
-        whole = dict(zip(SweepRow._fields, zip(*ordered, strict=True), strict=True))
-        table = SweepTable.of(whole, provenance, facts_by_device(points))
+        whole = dict(zip(names, zip(*ordered, strict=True), strict=True))
+        table = kind.table.of(whole, provenance, kind.facts(points))
     if keep and whole_sweep:
         keep.folder.finish(table)
     return table
 
 
-def load_results(folder: str | Path) -> SweepTable:
+def load_results(folder: str | Path) -> SweepTable | SizingTable:
     """Return the results of a finished sweep from its folder.
 
     Raises
@@ -172,7 +213,7 @@ def load_results(folder: str | Path) -> SweepTable:
 
     results = Folder(folder)
     table = results.finished
-    if table is None:
+    if not isinstance(table, (SweepTable, SizingTable)):
         why = (
             f"holds an unfinished sweep. Resume it with: mlsys sweep SPEC.yaml --out {folder}"
             if results.manifest
@@ -185,16 +226,24 @@ def load_results(folder: str | Path) -> SweepTable:
 class _Keeper:
     """Storage of pieces in a folder, and description of what an earlier sweep left there."""
 
-    def __init__(self, folder: str | Path, provenance: dict[str, str]) -> None:
+    def __init__(self, folder: str | Path, kind: Kind, provenance: dict[str, str]) -> None:
         from mlsys.sweep.store import Folder
 
-        self.folder = Folder(folder)
+        self.kind = kind
+        self.folder = Folder(folder, kind.table)
         self.provenance = provenance
 
-    def resume(self, spec: SweepSpec, points: list[Point], say: Callable[[str], None]) -> dict[str, tuple[Any, ...]]:
+    def resume(
+        self, spec: SweepSpec | SizingSpec, points: list[Any], say: Callable[[str], None]
+    ) -> dict[str, tuple[Any, ...]]:
         """Return the rows that are stored already, and write a new manifest."""
         before = self.folder.manifest
-        facts = facts_digest(points)
+        if before and before.get("kind", OF_DEVICES.words) != self.kind.words:
+            raise ArgumentError(
+                f"{self.folder.path} holds a sweep of {before.get('kind', OF_DEVICES.words)}, and this is one of "
+                f"{self.kind.words}. Choose another folder"
+            )
+        facts = self.kind.digests(points)
         rows, others, broken = self.folder.rows(point.id for point in points)
         changed = _changed(before, self.provenance, facts)
         if others:
@@ -207,7 +256,14 @@ class _Keeper:
         if rows:
             say(f"resuming: {len(rows):,} of {len(points):,} points are done")
         self.folder.describe(
-            {**self.provenance, "spec": spec.as_data(), "facts": facts, "units": _units(), "points": len(points)}
+            {
+                **self.provenance,
+                "kind": self.kind.words,
+                "spec": spec.as_data(),
+                "facts": facts,
+                "units": {column.name: column.unit for column in self.kind.table.COLUMNS if column.unit},
+                "points": len(points),
+            }
         )
         return rows
 
@@ -229,17 +285,8 @@ def _changed(before: dict[str, Any], now: dict[str, str], facts: dict[str, str])
     return changes
 
 
-def _units() -> dict[str, str]:
-    from mlsys.sweep.table import COLUMNS
-
-    return {column.name: column.unit for column in COLUMNS if column.unit}
-
-
-def _provenance(spec: SweepSpec, points: list[Point]) -> dict[str, str]:
+def _provenance(spec: SweepSpec | SizingSpec, kind: Kind, points: list[Any]) -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
-
-    from mlsys.hardware import Hardware
-    from mlsys.models.user_overrides import user_overrides
 
     try:
         release = version("mlsys")
@@ -253,7 +300,14 @@ def _provenance(spec: SweepSpec, points: list[Point]) -> dict[str, str]:
         "specification": spec.digest,
         "asked": json.dumps(spec.as_data(), ensure_ascii=False),
     }
-    twins = [Hardware[name] for name in sorted({point.target.device for point in points})]
-    asked = dict.fromkeys(point.target.setting for point in points if point.target.setting)
-    overrides = user_overrides(twins, estimates=True, settings=list(asked))
+    overrides = kind.overrides(points)
     return {**provenance, "user_overrides": "; ".join(overrides)} if overrides else provenance
+
+
+def _refuse_calibration(overrides: str) -> None:
+    """Raise if estimates are calibrated by a file of this machine, which the workers of a cluster do not have."""
+    if "are calibrated by" in overrides:
+        raise ArgumentError(
+            f"the workers of a scheduler do not have the calibration of this machine ({overrides}). "
+            "Sweep on this machine, or unset MLSYS_CALIBRATION"
+        )

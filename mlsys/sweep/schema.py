@@ -39,18 +39,20 @@ def spec_faults(data: object, folder: Path) -> list[tuple[Place, str]]:
     if not isinstance(data, Mapping):
         return [((), "a specification of a sweep is a mapping of keys to values")]
     whole, model, device = _validators()
-    complaints = [fault for error in whole.iter_errors(data) for fault in _told(error)]
-    for keys, entry in _entries(data, "models"):
+    complaints = [fault for error in whole.iter_errors(data) for fault in told_of(error)]
+    for keys, entry in entries_of(data, "models"):
         if isinstance(entry, Mapping):
-            complaints += [((*keys, *rest), text) for error in model.iter_errors(entry) for rest, text in _told(error)]
+            complaints += [
+                ((*keys, *rest), text) for error in model.iter_errors(entry) for rest, text in told_of(error)
+            ]
         elif not isinstance(entry, str):
             complaints.append((keys, f"a model is a name or a mapping with `model`, got {entry!r}"))
         name = entry.get("model") if isinstance(entry, Mapping) else entry
         if isinstance(name, str):
             complaints += [(keys, text) for text in _model_faults(name, folder)]
-    for keys, entry in _entries(data, "devices"):
+    for keys, entry in entries_of(data, "devices"):
         if isinstance(entry, Mapping):
-            of_form = [((*keys, *rest), text) for error in device.iter_errors(entry) for rest, text in _told(error)]
+            of_form = [((*keys, *rest), text) for error in device.iter_errors(entry) for rest, text in told_of(error)]
             complaints += of_form or [(keys, text) for text in _filter_faults(entry)]
         elif isinstance(entry, str):
             complaints += [(keys, text) for text in _device_faults(entry)]
@@ -58,16 +60,17 @@ def spec_faults(data: object, folder: Path) -> list[tuple[Place, str]]:
             complaints.append((keys, f"a device is a name or a mapping of criteria, got {entry!r}"))
     complaints += [
         ((*keys,), f"unknown precision {entry!r}.{did_you_mean(entry, PRECISIONS)} Known: {', '.join(PRECISIONS)}")
-        for keys, entry in _entries(data, "precisions")
+        for keys, entry in entries_of(data, "precisions")
         if isinstance(entry, str) and entry.lower() not in PRECISIONS
     ]
-    complaints += [fault for keys, entry in _entries(data, "settings") for fault in _setting_faults(keys, entry)]
+    complaints += [fault for keys, entry in entries_of(data, "settings") for fault in _setting_faults(keys, entry)]
     for key in ("batches", "precisions", "fusion", "settings"):
-        complaints += _repeated(key, data.get(key))
+        complaints += repeated(key, data.get(key))
     return complaints
 
 
-def _entries(data: Mapping[str, Any], key: str) -> Iterator[tuple[Place, Any]]:
+def entries_of(data: Mapping[str, Any], key: str) -> Iterator[tuple[Place, Any]]:
+    """Yield the entries of an axis, each with its place."""
     value = data.get(key)
     if isinstance(value, (list, tuple)):
         for index, entry in enumerate(value):
@@ -76,7 +79,8 @@ def _entries(data: Mapping[str, Any], key: str) -> Iterator[tuple[Place, Any]]:
         yield (key,), value
 
 
-def _repeated(key: str, value: Any) -> list[tuple[Place, str]]:
+def repeated(key: str, value: Any) -> list[tuple[Place, str]]:
+    """Return a fault for each entry of an axis that stands there twice."""
     entries = [str(entry).lower() for entry in listed(value)]
     return [
         ((key, index), f"duplicate {entry!r}")
@@ -85,7 +89,7 @@ def _repeated(key: str, value: Any) -> list[tuple[Place, str]]:
     ]
 
 
-def _told(error: Any) -> list[tuple[Place, str]]:
+def told_of(error: Any) -> list[tuple[Place, str]]:
     """Return an error of the schema in words."""
     keys = tuple(error.absolute_path)
     if error.validator == "anyOf":

@@ -17,7 +17,9 @@ from typing import Any
 from mlsys.errors import ArgumentError, UnreadableError
 from mlsys.files import DRAFTS, together, write_bytes, write_text
 from mlsys.inputs import read_bytes, read_json, read_text
-from mlsys.sweep.table import COLUMNS, SweepRow, SweepTable
+from mlsys.sweep.point_table import PointTable
+from mlsys.sweep.sizing_table import SizingTable
+from mlsys.sweep.table import SweepTable
 
 _MOST_BYTES = 1 << 32  # limit of a piece or of the results
 _MANIFEST, _PIECES, _DAMAGED, _LOCK = "sweep.json", "pieces", "damaged", ".lock"
@@ -31,6 +33,8 @@ class Folder:
     ----------
     path
         The folder; created when something is written.
+    table
+        Table whose rows are stored.
 
     Raises
     ------
@@ -38,7 +42,7 @@ class Folder:
         If pyarrow, which reads and writes Parquet, is not installed.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, table: type[PointTable[Any]] = SweepTable) -> None:
         try:
             import pyarrow  # noqa: F401
         except ImportError:
@@ -46,6 +50,7 @@ class Folder:
                 "a folder of results needs pyarrow, which writes Parquet: pip install 'mlsys[sweep]'"
             ) from None
         self.path = Path(path)
+        self.table = table
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -88,7 +93,7 @@ class Folder:
 
     def write(self, rows: Sequence[tuple[Any, ...]], provenance: Mapping[str, str]) -> None:
         """Store a piece, under the checksum of its bytes."""
-        raw = _parquet(rows, provenance)
+        raw = _parquet(self.table, rows, provenance)
         write_bytes(self.path / _PIECES / f"{_digest(raw)}.parquet", raw)
 
     def rows(self, wanted: Iterable[str]) -> tuple[dict[str, tuple[Any, ...]], int, list[str]]:
@@ -98,12 +103,12 @@ class Folder:
         others: set[str] = set()
         damaged = []
         for path in sorted((self.path / _PIECES).glob("*.parquet")):
-            columns = _piece(path)
+            columns = _piece(path, self.table)
             if columns is None:
                 self._put_aside(path)
                 damaged.append(path.name)
                 continue
-            for row in zip(*(columns[name] for name in SweepRow._fields), strict=True):
+            for row in zip(*(columns[column.name] for column in self.table.COLUMNS), strict=True):
                 if row[0] in ids:
                     kept[row[0]] = row
                 else:
@@ -115,10 +120,10 @@ class Folder:
         (self.path / _DAMAGED).mkdir(exist_ok=True)
         os.replace(path, self.path / _DAMAGED / path.name)
 
-    def finish(self, table: SweepTable) -> None:
+    def finish(self, table: PointTable[Any]) -> None:
         """Write the complete sweep in order, as Parquet and CSV with checksums, atomically."""
         parts = {
-            _PARQUET: _parquet([tuple(row) for row in table], table.provenance),
+            _PARQUET: _parquet(self.table, [tuple(row) for row in table], table.provenance),
             _CSV: table.csv().encode("utf-8"),
         }
         with together() as files:
@@ -128,7 +133,7 @@ class Folder:
             files.text(self.path / _SUMS, sums)
 
     @property
-    def finished(self) -> SweepTable | None:
+    def finished(self) -> PointTable[Any] | None:
         """The complete sweep, if it is finished.
 
         Raises
@@ -149,8 +154,11 @@ class Folder:
                 f"{path} was modified (its checksum differs from {_SUMS}). "
                 f"Rebuild it from its pieces with: mlsys sweep SPEC.yaml --out {self.path}"
             )
-        columns = _columns_of(raw)
-        return None if columns is None else SweepTable.of(columns, _provenance_of(raw))
+        for table in (SweepTable, SizingTable):
+            columns = _columns_of(raw, table)
+            if columns is not None:
+                return table.of(columns, _provenance_of(raw))
+        return None
 
 
 def _digest(raw: bytes) -> str:
@@ -184,20 +192,20 @@ def _locked(path: Path, folder: Path) -> Iterator[None]:
         yield
 
 
-def _schema(provenance: Mapping[str, str]) -> Any:
+def _schema(table: type[PointTable[Any]], provenance: Mapping[str, str]) -> Any:
     import pyarrow as pa
 
     types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-    entries = [pa.field(column.name, types[column.type], metadata={"unit": column.unit}) for column in COLUMNS]
+    entries = [pa.field(column.name, types[column.type], metadata={"unit": column.unit}) for column in table.COLUMNS]
     return pa.schema(entries, metadata={f"mlsys.{name}": value for name, value in provenance.items()})
 
 
-def _parquet(rows: Sequence[tuple[Any, ...]], provenance: Mapping[str, str]) -> bytes:
+def _parquet(table: type[PointTable[Any]], rows: Sequence[tuple[Any, ...]], provenance: Mapping[str, str]) -> bytes:
     """Return rows as the bytes of a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = _schema(provenance)
+    schema = _schema(table, provenance)
     values = list(zip(*rows, strict=True)) or [()] * len(schema)
     columns = [pa.array(list(value), entry.type) for value, entry in zip(values, schema, strict=True)]
     stream = pa.BufferOutputStream()
@@ -205,16 +213,16 @@ def _parquet(rows: Sequence[tuple[Any, ...]], provenance: Mapping[str, str]) -> 
     return bytes(stream.getvalue())
 
 
-def _piece(path: Path) -> dict[str, list[Any]] | None:
+def _piece(path: Path, table: type[PointTable[Any]]) -> dict[str, list[Any]] | None:
     """Return the columns of a piece, or None if its checksum does not match its name."""
     try:
         raw = read_bytes(path, _MOST_BYTES)
     except UnreadableError:
         return None
-    return _columns_of(raw) if _digest(raw) == path.stem else None
+    return _columns_of(raw, table) if _digest(raw) == path.stem else None
 
 
-def _columns_of(raw: bytes) -> dict[str, list[Any]] | None:
+def _columns_of(raw: bytes, kind: type[PointTable[Any]]) -> dict[str, list[Any]] | None:
     """Return the columns of a file, or None if it is not a complete file of a sweep."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -223,7 +231,7 @@ def _columns_of(raw: bytes) -> dict[str, list[Any]] | None:
         table = pq.read_table(pa.BufferReader(raw))
     except (pa.ArrowException, OSError, ValueError):
         return None
-    if table.column_names != list(SweepRow._fields):
+    if table.column_names != [column.name for column in kind.COLUMNS]:
         return None
     columns: dict[str, list[Any]] = table.to_pydict()
     return columns

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, get_args, get_type_hints
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
-from mlsys.files import csv_text
 from mlsys.formatting import natural
-from mlsys.frozen import FrozenDict
-from mlsys.provenance import Fact, Step
+from mlsys.sweep.point_table import Column, PointTable, columns_of, reasons_of
 from mlsys.tables import Table
 from mlsys.unit_checks import checked_choice
-from mlsys.units import Q_, Quantity
+from mlsys.units import Q_
 
 _FRONT = 40  # maximum lines of a table
-_REASONS = 5
 
 
 class SweepRow(NamedTuple):
@@ -91,14 +82,6 @@ class SweepRow(NamedTuple):
     error: str | None
 
 
-class Column(NamedTuple):
-    """Name, type and unit of a column; an empty unit for texts, counts and pure numbers."""
-
-    name: str
-    type: type
-    unit: str
-
-
 _UNITS = {
     "sequence": "token", "image": "pixel", "bound_seconds": "s", "estimate_seconds": "s", "low_seconds": "s",
     "high_seconds": "s", "samples_per_second": "1/s",
@@ -107,24 +90,13 @@ _UNITS = {
 }  # fmt: skip
 
 
-def _columns() -> tuple[Column, ...]:
-    hints = get_type_hints(SweepRow)
-    plain = {name: next(kind for kind in (str, bool, int, float) if kind in (hint, *_parts(hint))) for name, hint in
-             hints.items()}  # fmt: skip
-    return tuple(Column(name, plain[name], _UNITS.get(name, "")) for name in SweepRow._fields)
-
-
-def _parts(hint: Any) -> tuple[Any, ...]:
-    return tuple(getattr(hint, "__args__", ()))
-
-
-COLUMNS = _columns()
+COLUMNS = columns_of(SweepRow, _UNITS)
 Cost = Literal["energy", "price"]
 _COST_COLUMNS: dict[Cost, str] = {"energy": "design_energy_joules", "price": "price_usd"}
 
 
 @dataclass(frozen=True)
-class SweepTable:
+class SweepTable(PointTable[SweepRow]):
     """The points of a sweep in order, as columns.
 
     Attributes
@@ -135,85 +107,20 @@ class SweepTable:
         Version, date, hashes of the catalogue and of the code, and the specification.
     facts
         Facts that were read for each device; empty if the rows come from a folder.
+
+    Examples
+    --------
+    >>> from mlsys.sweep import SweepSpec, sweep
+    >>> table = sweep(SweepSpec(models=["resnet50"], devices=["A100"], batches=[32]))
+    >>> print(f"{table.quantity('bound_seconds')[0].to('ms'):.2f}")
+    1.05 ms
+    >>> [fact.name for fact in table.quantity("bound_seconds").facts][:1]
+    ['A100_80GB/peaks/fp16/matrix/dense']
     """
 
-    columns: FrozenDict[str, tuple[Any, ...]]
-    provenance: FrozenDict[str, str]
-    facts: FrozenDict[str, tuple[Fact, ...]] = field(default_factory=lambda: FrozenDict({}), compare=False, repr=False)
-
-    @classmethod
-    def of(
-        cls,
-        columns: Mapping[str, Sequence[Any]],
-        provenance: Mapping[str, str] | None = None,
-        facts: Mapping[str, tuple[Fact, ...]] | None = None,
-    ) -> SweepTable:
-        """Return a table of columns given as sequences."""
-        plain = FrozenDict({column.name: tuple(columns[column.name]) for column in COLUMNS})
-        return cls(plain, FrozenDict(provenance or {}), FrozenDict(facts or {}))
-
-    def __len__(self) -> int:
-        return len(self.columns["id"])
-
-    def __iter__(self) -> Iterator[SweepRow]:
-        return map(SweepRow._make, zip(*(self.columns[name] for name in SweepRow._fields), strict=True))
-
-    def column(self, name: str) -> NDArray[Any]:
-        """Return a column as an array; missing numbers are NaN.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is no such column.
-        """
-        if name not in self.columns:
-            raise UnknownNameError(
-                f"column(): unknown column {name!r}.{did_you_mean(name, self.columns)} Known: {', '.join(self.columns)}"
-            )
-        kind = next(column.type for column in COLUMNS if column.name == name)
-        if kind in (int, float):
-            return np.array([np.nan if value is None else value for value in self.columns[name]], dtype=float)
-        return np.array(self.columns[name], dtype=object)
-
-    def quantity(self, name: str) -> Quantity:
-        """Return a numeric column with its unit, and with the facts of the table's devices.
-
-        Examples
-        --------
-        >>> from mlsys.sweep import SweepSpec, sweep
-        >>> table = sweep(SweepSpec(models=["resnet50"], devices=["A100"], batches=[32]))
-        >>> print(f"{table.quantity('bound_seconds')[0].to('ms'):.2f}")
-        1.05 ms
-        >>> [fact.name for fact in table.quantity("bound_seconds").facts][:1]
-        ['A100_80GB/peaks/fp16/matrix/dense']
-        """
-        unit = next((column.unit for column in COLUMNS if column.name == name and column.type in (int, float)), None)
-        values = self.column(name)
-        if unit is None:
-            raise ArgumentError(f"quantity(): `name` must be a column of numbers, got {name!r}. Use column({name!r})")
-        here = dict.fromkeys(self.columns["device"])
-        facts = [fact for device in here for fact in self.facts.get(device, ())]
-        words = {"column": name, "devices": next(iter(here)) if len(here) == 1 else f"{len(here)} devices"}
-        # The exact subset of facts is not determined: that would need many points to be timed again for each.
-        result = Q_(values, "" if unit == "pixel" else unit)
-        result._origin = Step.told("sweep", words, (), facts) if facts else None
-        return result
-
-    def where(self, keep: Callable[[SweepRow], bool]) -> SweepTable:
-        """Return the rows for which ``keep`` is true, in order."""
-        rows = [row for row in self if keep(row)]
-        columns = {name: [getattr(row, name) for row in rows] for name in SweepRow._fields}
-        return SweepTable.of(columns, self.provenance, self.facts)
-
-    @property
-    def answered(self) -> SweepTable:
-        """The rows that have an answer."""
-        return self.where(lambda row: row.error is None)
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Names of the networks, in order."""
-        return tuple(dict.fromkeys(self.columns["model"]))
+    ROW: ClassVar[type[Any]] = SweepRow
+    COLUMNS: ClassVar[tuple[Column, ...]] = COLUMNS
+    OWNER: ClassVar[str] = "device"
 
     def best(self) -> tuple[SweepRow, ...]:
         """Return, for each model, the point of the highest rate among those that fit in memory."""
@@ -245,11 +152,7 @@ class SweepTable:
         UnknownNameError
             If the sweep has no such model, or there is no such cost.
         """
-        if model not in self.models:
-            raise UnknownNameError(
-                f"pareto(): no model {model!r} in this sweep.{did_you_mean(model, self.models)} "
-                f"It has: {', '.join(self.models)}"
-            )
+        self._check_model("pareto", model)
         checked_choice("pareto", "against", against, get_args(Cost))
         usable = [
             (*costs(row, against), row)
@@ -263,19 +166,6 @@ class SweepTable:
                 front.append(row)
                 least = cost
         return tuple(front)
-
-    def csv(self) -> str:
-        """Return the rows as CSV; an empty cell is no value."""
-        own = self.provenance.get("user_overrides", "")
-        if own:
-            return csv_text(
-                ({**row._asdict(), "user_overrides": own} for row in self), (*SweepRow._fields, "user_overrides")
-            )
-        return csv_text((row._asdict() for row in self), SweepRow._fields)
-
-    def record(self) -> dict[str, Any]:
-        """Return the record printed by ``mlsys sweep --json``: provenance, and one record per point."""
-        return {"provenance": dict(self.provenance), "points": [row._asdict() for row in self]}
 
     def explain(self) -> str:
         """Return the best device of each model, the Pareto fronts and the reasons of missing answers, as text."""
@@ -304,12 +194,7 @@ def _summary(sweep_table: SweepTable) -> str:
             lines += ["", repr(_front(against, rows[:_FRONT]))]
         if len(rows) > _FRONT:
             lines.append(f"and {len(rows) - _FRONT:,} more, shown by `pareto()` and `--figure`")
-    reasons = Counter(error for error in sweep_table.columns["error"] if error)
-    if reasons:
-        lines += ["", f"No answer for {reasons.total():,} points:"]
-        lines += [f"  {count:,} × {reason}" for reason, count in reasons.most_common(_REASONS)]
-        if len(reasons) > _REASONS:
-            lines.append(f"  and {len(reasons) - _REASONS} other reasons, in the column `error`")
+    lines += reasons_of(sweep_table.columns["error"])
     return "\n".join(lines)
 
 

@@ -17,7 +17,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from mlsys.errors import ArgumentError
@@ -33,7 +33,8 @@ _DIED = (
 # Exceptions of futures whose scheduler is gone.
 _CANCELLED = (asyncio.CancelledError, concurrent.futures.CancelledError)
 
-Pieces = Sequence[list[Point]]
+Pieces = Sequence[list[Any]]
+Evaluation = Callable[..., dict[str, list[Any]]]
 Answers = Generator[tuple[int, dict[str, list[Any]]], None, None]
 
 
@@ -44,21 +45,27 @@ def usual_jobs(points: Sequence[Point]) -> int:
     """
     from mlsys.workloads import zoo
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     variants = {point.case.variant for point in points}
     own = [
         variant
         for variant in variants
         if variant.source == "captured" and (":" in variant.reference or not zoo.resolve(variant.reference))
     ]
-    return max(1, min(cores, max(len(points) // _WORTH_A_PROCESS, len(own))))
+    return max(1, min(cores(), max(len(points) // _WORTH_A_PROCESS, len(own))))
 
 
-def evaluated(pieces: Pieces, jobs: int, scheduler: str | None, patience: float) -> Answers:
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def evaluated(
+    pieces: Pieces, jobs: int, scheduler: str | None, patience: float, evaluate: Evaluation = evaluate_points
+) -> Answers:
     """Return the index of each piece and its columns, as they are finished."""
     if scheduler is not None:
-        return _on_cluster(pieces, scheduler, patience)
-    return _in_processes(pieces, jobs) if jobs > 1 and len(pieces) > 1 else _here(pieces)
+        return _on_cluster(pieces, scheduler, patience, evaluate)
+    return _in_processes(pieces, jobs, evaluate) if jobs > 1 and len(pieces) > 1 else _here(pieces, evaluate)
 
 
 def nothing() -> Answers:
@@ -66,12 +73,12 @@ def nothing() -> Answers:
     yield from ()
 
 
-def _here(pieces: Pieces) -> Answers:
+def _here(pieces: Pieces, evaluate: Evaluation) -> Answers:
     for index, piece in enumerate(pieces):
-        yield index, evaluate_points(piece)
+        yield index, evaluate(piece)
 
 
-def _in_processes(pieces: Pieces, jobs: int) -> Answers:
+def _in_processes(pieces: Pieces, jobs: int, evaluate: Evaluation) -> Answers:
     import multiprocessing
     from multiprocessing.connection import wait
 
@@ -83,7 +90,7 @@ def _in_processes(pieces: Pieces, jobs: int) -> Answers:
         with _deaf_to_interrupts():
             for _ in range(min(jobs, len(pieces))):
                 here, there = context.Pipe()
-                process = context.Process(target=_work, args=(there,), daemon=True)
+                process = context.Process(target=_work, args=(there, evaluate), daemon=True)
                 workers[here] = process
                 process.start()
                 there.close()  # so that the pipe closes when the worker dies
@@ -111,7 +118,7 @@ def _in_processes(pieces: Pieces, jobs: int) -> Answers:
                 process.join()
 
 
-def _work(pipe: Any) -> None:
+def _work(pipe: Any, evaluate: Evaluation) -> None:
     """Evaluate pieces until the pipe closes; end at once when the parent process ends."""
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
@@ -119,7 +126,7 @@ def _work(pipe: Any) -> None:
             number, piece = pipe.recv()
             answer: tuple[int, Any, Exception | None]
             try:
-                answer = (number, evaluate_points(piece), None)
+                answer = (number, evaluate(piece), None)
             except Exception as error:
                 answer = (number, None, _portable(error))
             pipe.send(answer)
@@ -156,7 +163,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _on_cluster(pieces: Pieces, address: str, patience: float) -> Answers:
+def _on_cluster(pieces: Pieces, address: str, patience: float, evaluate: Evaluation) -> Answers:
     try:
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
@@ -166,7 +173,7 @@ def _on_cluster(pieces: Pieces, address: str, patience: float) -> Answers:
     with _quiet("distributed", "tornado"):
         client = _client(distributed, address, patience)
         try:
-            yield from _answers_of(distributed, client, pieces, address, patience)
+            yield from _answers_of(distributed, client, pieces, address, patience, evaluate)
         finally:
             with contextlib.suppress(Exception):  # the scheduler may be gone
                 client.close(timeout=2)
@@ -210,10 +217,12 @@ def _greeted(address: str, patience: float) -> None:
         raise failed[0]
 
 
-def _answers_of(distributed: Any, client: Any, pieces: Pieces, address: str, patience: float) -> Answers:
+def _answers_of(
+    distributed: Any, client: Any, pieces: Pieces, address: str, patience: float, evaluate: Evaluation
+) -> Answers:
     """Return the answers of a cluster as they come; raise if its scheduler or all of its workers are gone."""
     gone = f"the Dask scheduler at {address!r} is gone; finished points are kept. Start it and repeat the command"
-    futures = client.map(evaluate_points, pieces, [code_digest()] * len(pieces), pure=False)
+    futures = client.map(evaluate, pieces, [code_digest()] * len(pieces), pure=False)
     places = {future.key: index for index, future in enumerate(futures)}
     waiting = set(futures)
     seen = time.monotonic()

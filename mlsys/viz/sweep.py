@@ -1,4 +1,4 @@
-"""Figures of a sweep: rates of devices by network, and Pareto fronts of time and cost."""
+"""Figures of a sweep: rates of devices by network, Pareto fronts of time and cost, sizings by latency and cost."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlsys.formatting import natural
+from mlsys.sweep.sizing_table import SizingRow, SizingTable
 from mlsys.sweep.table import Cost, SweepRow, SweepTable, costs, label
 from mlsys.viz.shown import chart, drawn
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, draw_cells, setup_plot
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_DEVICES = 24
+_MOST_MODELS = 6
 
 
 @drawn
@@ -149,5 +151,87 @@ def sweep_figure(table: SweepTable) -> Figure:
     upper, lower = figure.subplots(2, 1, height_ratios=(1.2 + 0.26 * devices, 4.2))
     rate_map(upper, table)
     cost_front(lower, table, table.models[0], "energy")
+    plt.close(figure)
+    return figure
+
+
+@chart
+def sizing_front(ax: Axes, table: SizingTable, model: str, labels: int = 5) -> Axes:
+    """Draw the sizings of a model by time between tokens and cost, with their Pareto front.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    table
+        A sweep of sizings.
+    model
+        One of its models.
+    labels
+        Number of points of the front to label.
+
+    Returns
+    -------
+    Axes
+        Systems differ by colour and marker; where no rent is recorded the cost is the number of chips.
+    """
+    rows = [row for row in table if row.model == model and row.fits and row.tpot_seconds is not None]
+    priced = any(row.usd_per_million_tokens is not None for row in rows)
+
+    def cost_of(row: SizingRow) -> float | None:
+        return row.usd_per_million_tokens if priced else row.chips
+
+    systems = list(dict.fromkeys(row.system for row in rows))
+    for index, system in enumerate(systems):
+        points = [
+            (1e3 * row.tpot_seconds, cost)
+            for row in rows
+            if row.system == system and row.tpot_seconds is not None
+            for cost in [cost_of(row)]
+            if cost is not None
+        ]
+        if points:
+            color, marker = CYCLE[index % len(CYCLE)], MARKERS[index % len(MARKERS)]
+            times, costs_of = zip(*points, strict=True)
+            ax.scatter(times, costs_of, s=26, color=color, marker=marker, edgecolor="white", linewidth=0.5,
+                       label=system, zorder=3)  # fmt: skip
+    front = [row for row in table.pareto(model, "cost" if priced else "chips") if row.tpot_seconds is not None]
+    line = [(1e3 * (row.tpot_seconds or 0.0), cost_of(row) or 0.0) for row in front]
+    if line:
+        ax.step(*zip(*line, strict=True), where="post", color=COLORS["axis"], linewidth=1.2, zorder=2)
+    chosen = sorted({round(index) for index in np.linspace(0, len(front) - 1, min(labels, len(front)))})
+    for index in chosen:
+        row = front[index]
+        text = row.layout if row.replicas == 1 else f"{row.replicas} × ({row.layout})"
+        offset: Any = {"xytext": (-6, -11), "textcoords": "offset points", "ha": "right"}
+        ax.annotate(f"{text}, batch {row.batch}", line[index], fontsize=9, **offset)
+    ax.set(xscale="log", yscale="log", xlabel="time between tokens, ms",
+           ylabel="USD per million tokens" if priced else "chips")  # fmt: skip
+    ax.set_title(f"{model}: latency against {'cost' if priced else 'chips'}")
+    ax.margins(x=0.25, y=0.15)
+    without = list(dict.fromkeys(row.system for row in rows if cost_of(row) is None))
+    if without:
+        ax.text(0.99, 0.02, f"no rent on record: {', '.join(without)}", transform=ax.transAxes, ha="right", fontsize=9)
+    if systems:
+        ax.legend(loc="best", fontsize=9)
+    return ax
+
+
+@drawn
+def figure_of(table: SweepTable | SizingTable) -> Figure:
+    """Return the figure of a sweep: of devices its rates and Pareto front, of sizings the front of each model.
+
+    Parameters
+    ----------
+    table
+        A sweep with at least one result.
+    """
+    if isinstance(table, SweepTable):
+        return sweep_figure(table)
+    models = table.models[:_MOST_MODELS]
+    figure, whole, _, plt = setup_plot(figsize=(7.2, 4.4 * len(models)))
+    whole.remove()
+    for ax, model in zip(np.atleast_1d(figure.subplots(len(models))), models, strict=True):
+        sizing_front(ax, table, model)
     plt.close(figure)
     return figure

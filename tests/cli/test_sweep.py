@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from mlsys.cli import main
-from mlsys.sweep import SweepRow, workers
+from mlsys.sweep import SweepRow, kinds
 
 TEXT = """
 models: [resnet50, gpt2]
@@ -68,16 +69,16 @@ def test_a_picture(spec: Path) -> None:
 
 
 def test_ctrl_c_leaves_a_folder_that_goes_on(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = workers.evaluate_points
+    original = kinds.OF_DEVICES
     done: list[int] = []
 
     def interrupted(points: list[object]) -> object:
         if done:
             raise KeyboardInterrupt
         done.append(len(points))
-        return original(points)
+        return original.evaluate(points)
 
-    monkeypatch.setattr(workers, "evaluate_points", interrupted)
+    monkeypatch.setattr(kinds, "OF_DEVICES", replace(original, evaluate=interrupted))
     code, output, notes = run(spec, "--jobs", 1)
     assert (code, output) == (130, "")
     assert f"stopped at {done[0]} of {2 * done[0]} points; repeat the command to resume" in notes
@@ -85,7 +86,7 @@ def test_ctrl_c_leaves_a_folder_that_goes_on(spec: Path, monkeypatch: pytest.Mon
         "holds an unfinished sweep. Resume it with: mlsys sweep SPEC.yaml --out small.sweep"
         in run("--show", "small.sweep")[2]
     )
-    monkeypatch.setattr(workers, "evaluate_points", original)
+    monkeypatch.setattr(kinds, "OF_DEVICES", original)
     code, _, notes = run(spec)
     assert code == 0 and f"resuming: {done[0]} of {2 * done[0]} points are done" in notes
 

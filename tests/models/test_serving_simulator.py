@@ -1,6 +1,7 @@
 """The server simulator against a slow one that writes out every iteration, and against laws that every run obeys."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -40,6 +41,10 @@ SETTINGS = [
         [(1, "round-robin"), (2, "round-robin"), (3, "least-loaded")],
     )
 ]  # fmt: skip
+# Every second one with a prefix of two blocks and a token that all prompts share.
+SETTINGS = [
+    replace(each, shared_prefix=2 * each.block_size + 1 if number % 2 else 0) for number, each in enumerate(SETTINGS)
+]
 
 
 @pytest.mark.parametrize("part", range(6))
@@ -57,10 +62,12 @@ def test_agrees_with_the_slow_simulator_in_every_time_and_count(part: int) -> No
         assert run.preemptions.tolist() == [each.preemptions for each in sequences], settings
         assert run.iterations == sum(each.iterations for each in replicas), settings
         assert run.prefilled == sum(each.prefilled for each in replicas), settings
-        assert run.most_blocks == max(each.most_blocks for each in replicas), settings
+        assert run.most_blocks == max(each.most_blocks for each in replicas) + settings.shared_blocks, settings
         assert run.busy == sum(each.busy for each in replicas), settings
         used = sum(each.block_seconds for each in replicas)
-        assert run.block_share == pytest.approx(float(used / settings.blocks / settings.replicas) / run.span)
+        running = float(used / settings.replicas) / run.span
+        assert run.block_share == pytest.approx((running + settings.shared_blocks) / settings.blocks)
+        assert run.cached.tolist() == [each.found for each in sequences], settings
         seen += int(run.preemptions.sum())
     assert seen > 20, "these settings must make the server preempt"
 
@@ -74,10 +81,10 @@ def test_every_run_obeys_littles_law_and_loses_no_request() -> None:
         assert (run.begin >= requests.arrival).all()
         assert run.most_blocks <= settings.blocks
         assert run.in_system * run.span == pytest.approx(run.latency.sum(), rel=1e-12)
-        assert run.prefilled >= requests.prompt.sum()
+        assert run.prefilled >= (requests.prompt - run.cached).sum()
         if settings.preemption == "reserve":
             assert not run.preemptions.any()
-            assert run.prefilled == requests.prompt.sum()
+            assert run.prefilled == (requests.prompt - run.cached).sum()
         if settings.preemption == "swap":
             assert (run.swapping > 0) == (run.preemptions.sum() > 0) or not settings.chunked_prefill
 
@@ -161,3 +168,20 @@ def test_a_request_that_never_fits_is_refused() -> None:
 def test_wrong_settings_are_refused(settings: dict[str, object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         ServerSettings(**settings)  # type: ignore[arg-type]
+
+
+def test_a_shared_prefix_is_computed_by_nobody_and_stored_once() -> None:
+    """By arithmetic: 3 of 4 prompt tokens are found; 50 requests at once need 64 + 50 × 17 blocks, not 50 × 81."""
+    requests = offline_requests(50, 1024 + 256, 17)
+    steps = TabulatedSteps.of(lambda prefill, batch, context: 1e-6 * prefill + 1e-3, 8192, 64, 1 << 20)
+    plain = ServerSettings(max_batch=64, token_budget=8192, blocks=50 * 81, watermark=0.0)
+    run = simulate(requests, steps, replace(plain, shared_prefix=1024 + 7))
+    assert run.prefix_hit_share == 1024 / 1280
+    assert run.prefilled == 50 * 256
+    assert run.most_blocks == 64 + 50 * 17
+    assert simulate(requests, steps, plain).most_blocks == 50 * 81
+    assert run.ttft.max() < simulate(requests, steps, plain).ttft.max()
+    whole = simulate(offline_requests(3, 32, 2), steps, replace(plain, shared_prefix=32))
+    assert whole.cached.tolist() == [16, 16, 16]  # the last token of a prompt is computed, and with it its block
+    with pytest.raises(ArgumentError, match="a shared prefix of 1,031 tokens takes all of the 64 blocks"):
+        simulate(requests, steps, replace(plain, blocks=64, shared_prefix=1031))

@@ -23,6 +23,7 @@ class Sequence:
     first: Fraction | None = None
     end: Fraction | None = None
     preemptions: int = 0
+    found: int = 0  # tokens of the prompt that are in the shared prefix
 
     def __post_init__(self):
         self.to_prefill = self.prompt
@@ -64,15 +65,16 @@ class Replica:
         tokens = sequence.cached if sequence.swapped else sequence.to_prefill
         if self.settings.preemption == "reserve":
             tokens = sequence.prompt + sequence.output - 1
-        return -(-tokens // self.settings.block_size)
+        return -(-(tokens - sequence.found) // self.settings.block_size)
 
     def admissible(self):
         if not self.waiting or len(self.running) >= self.settings.max_batch:
             return False
+        left = self.settings.blocks - self.settings.shared_prefix // self.settings.block_size
         spare = int(self.settings.watermark * self.settings.blocks) if self.running else 0
         if self.settings.preemption == "reserve":
             spare = 0
-        return self.used + self.need(self.waiting[0]) <= self.settings.blocks - spare
+        return self.used + self.need(self.waiting[0]) <= left - spare
 
     def preempt(self):
         victim = self.running.pop()
@@ -90,14 +92,15 @@ class Replica:
 
     def iterate(self):
         settings, size = self.settings, self.settings.block_size
+        left = settings.blocks - settings.shared_prefix // size
         prompts_only = not settings.chunked_prefill and self.admissible()
         moved, preempted = 0, False
         decoding = []
         if not prompts_only:
             while True:
                 decoding = [each for each in self.running if each.decoding]
-                growing = [each for each in decoding if each.cached + 1 > each.blocks * size]
-                if self.used + len(growing) <= settings.blocks:
+                growing = [each for each in decoding if each.cached + 1 - each.found > each.blocks * size]
+                if self.used + len(growing) <= left:
                     break
                 moved += self.preempt()
                 preempted = True
@@ -120,18 +123,20 @@ class Replica:
             elif settings.chunked_prefill:
                 if room <= 0:
                     break
-                chunks.append((new, min(new.to_prefill, room)))
+                new.prefilled = new.found
+                chunks.append((new, min(new.to_prefill - new.found, room)))
             else:
-                if room <= 0 or (chunks and new.to_prefill > room):
+                if room <= 0 or (chunks and new.to_prefill - new.found > room):
                     break
-                chunks.append((new, new.to_prefill))
+                new.prefilled = new.found
+                chunks.append((new, new.to_prefill - new.found))
             if not new.swapped:
                 room -= chunks[-1][1]
             new.blocks = self.need(new)
             new.begin = self.now if new.begin is None else new.begin
             self.running.append(self.waiting.pop(0))
         used = self.used
-        assert used <= settings.blocks
+        assert used <= left
         tokens = sum(part for _, part in chunks)
         span = moved * Fraction(settings.swap_seconds)
         if tokens or decoding:
@@ -171,6 +176,12 @@ def slow_simulation(requests, step, settings, pair_seconds=0.0):
             zip(requests.arrival, requests.prompt, requests.output, strict=True)
         )
     ]
+    for each in sequences:  # block by block: a block is found if it is whole, shared, and not the end of the prompt
+        while (
+            each.found + settings.block_size <= settings.shared_prefix
+            and each.found + settings.block_size < each.prompt
+        ):
+            each.found += settings.block_size
     homes = []
     for sequence in sequences:
         for replica in replicas:

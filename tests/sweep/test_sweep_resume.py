@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mlsys.errors import ArgumentError, UnwrittenError
-from mlsys.sweep import SweepSpec, SweepTable, load_results, points, store, sweep, workers
+from mlsys.sweep import SweepSpec, SweepTable, kinds, load_results, points, store, sweep
 from mlsys.sweep.store import Folder
 
 DEVICES = ["A100", "H100_SXM", "T4", "L4", "MI250X", "TPUv5e", "JetsonOrinNano"]
@@ -83,7 +83,8 @@ def test_a_killed_sweep_goes_on_and_ends_as_if_nothing_had_happened(tmp_path: Pa
 def test_a_finished_sweep_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = SweepSpec(models=["alexnet"], devices=["A100", "T4"])
     first = sweep(small, tmp_path)
-    monkeypatch.setattr(workers, "evaluate_points", lambda *_: pytest.fail("evaluated again"))
+    refusing = replace(kinds.OF_DEVICES, evaluate=lambda *_: pytest.fail("evaluated again"))
+    monkeypatch.setattr(kinds, "OF_DEVICES", refusing)
     assert sweep(small, tmp_path).columns == first.columns
 
 

@@ -1,4 +1,13 @@
-"""Time of a message between machines: the collectives' counterpart of the laws of single kernels."""
+"""Time of a message between machines: the collectives' counterpart of the laws of single kernels.
+
+This is a second model of collectives beside :mod:`mlsys.models.collectives`, and not its caller, because it is a law
+of the fit. It is evaluated for many kernels at once, as arrays, from two fitted parameters of a setting (`link`, the
+part of the link that is attained, and `hop`, the seconds of a step). A kernel here has a pattern, bytes and ranks
+alone; the other model needs a system with topology, nodes and a generation of NCCL, which rows of measurements do not
+name. Its forms differ too (the shot to all ranks, two protocols instead of three, what joins two sockets), so that to
+replace this one means to fit `link` and `hop` anew, with ranges and held-out evaluations. Questions about a system
+use the other, as the exchanges of ``mlsys.size`` do.
+"""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -9,6 +9,8 @@ from mlsys.errors import ArgumentError
 from mlsys.unit_checks import checked_count
 from mlsys.workloads.zoo.decoder import Decoder
 
+MOST_TOKENS = 10_000_000
+"""Most tokens of a sequence: a prompt is timed chunk by chunk."""
 DEFAULT_SEQUENCE = 2048
 """Tokens of a sequence where nothing is said."""
 
@@ -89,6 +91,10 @@ def tokens_of(
         raise ArgumentError(
             f"{model.name} has learned positions for {longest} tokens, got sequences of {tokens.sequence}. "
             f"Give at most {longest}"
+        )
+    if tokens.sequence > MOST_TOKENS:
+        raise ArgumentError(
+            f"size(): sequences of at most {MOST_TOKENS:,} tokens are sized, got {tokens.sequence:,}. Give fewer"
         )
     return tokens
 

@@ -188,6 +188,8 @@ class ServingResult:
                 "most_blocks": run.most_blocks,
                 "preemptions": int(run.preemptions.sum()),
                 "prefilled_tokens": run.prefilled,
+                "prefix_hit_share": run.prefix_hit_share,
+                "shared_blocks": settings.shared_blocks,
                 "swapping_seconds": run.swapping,
                 "iterations": run.iterations,
                 "settings": vars(settings),
@@ -249,6 +251,11 @@ class ServingResult:
             f"{run.block_share:.0%} on average and {run.most_blocks / run.settings.blocks:.0%} at most, "
             f"{int(run.preemptions.sum()):,} preemptions"
         )
+        if run.settings.shared_prefix:
+            lines.append(
+                f"shared prefix: {run.prefix_hit_share:.1%} of the prompts' tokens are found in the cache, "
+                f"{run.settings.shared_blocks:,} blocks are shared"
+            )
         if self.static is not None:
             static = self.static
             lines.append(

@@ -24,8 +24,10 @@ INTEGERS = 16
 NOW, BUSY, BLOCK_SECONDS, BATCH_SECONDS, SWAPPING = range(5)
 REALS = 5
 # What is kept for each request, as rows of one array.
-STORED, GENERATED, WANTED, DONE, PHASE, NEXT_WAIT, NEXT_RING, PREV_RING, NEXT_RUN, PREV_RUN, SWAPPED, SLOT = range(12)
-FIELDS = 12
+STORED, GENERATED, WANTED, DONE, PHASE, NEXT_WAIT, NEXT_RING, PREV_RING, NEXT_RUN, PREV_RUN, SWAPPED, SLOT, CACHED = (
+    range(13)
+)
+FIELDS = 13
 NONE = -1
 # How sequences are preempted.
 RECOMPUTE, SWAP, RESERVE = 0, 1, 2
@@ -106,7 +108,7 @@ def _preempt(state, rows, ring, phases, prompts, outputs, preempted, size, how):
     state[PREEMPTIONS] += 1
     preempted[r] += 1
     if rows[DONE, r] < rows[WANTED, r]:  # its prompt is not finished: it begins again
-        state[USED] -= blocks_of(rows[WANTED, r], size)
+        state[USED] -= blocks_of(rows[WANTED, r] - rows[CACHED, r], size)
         state[PARTIAL] = NONE
         rows[DONE, r] = 0
         return 0
@@ -124,7 +126,7 @@ def _preempt(state, rows, ring, phases, prompts, outputs, preempted, size, how):
     phases[rows[PHASE, r]] -= 1
     state[BATCH] -= 1
     state[CONTEXT] -= stored + 1
-    held = blocks_of(stored, size)
+    held = blocks_of(stored - rows[CACHED, r], size)
     state[USED] -= held
     if how == SWAP:
         rows[SWAPPED, r] = 1
@@ -137,16 +139,16 @@ def _preempt(state, rows, ring, phases, prompts, outputs, preempted, size, how):
 def _first_need(rows, prompts, outputs, r, size, how):  # type: ignore[no-untyped-def]
     """Return the blocks that a request needs to be admitted."""
     if how == RESERVE:
-        return blocks_of(prompts[r] + outputs[r] - 1, size)
+        return blocks_of(prompts[r] + outputs[r] - 1 - rows[CACHED, r], size)
     if rows[SWAPPED, r]:
-        return blocks_of(rows[STORED, r], size)
-    return blocks_of(rows[WANTED, r], size)
+        return blocks_of(rows[STORED, r] - rows[CACHED, r], size)
+    return blocks_of(rows[WANTED, r] - rows[CACHED, r], size)
 
 
 @njit(nogil=True, error_model="numpy")
 def _finish(state, rows, reals, prompts, outputs, ends, r, size, how):  # type: ignore[no-untyped-def]
     ends[r] = reals[NOW]
-    state[USED] -= blocks_of(prompts[r] + outputs[r] - 1, size)
+    state[USED] -= blocks_of(prompts[r] + outputs[r] - 1 - rows[CACHED, r], size)
     state[OUTSTANDING] -= 1
     state[FINISHED] += 1
     _stop_running(state, rows, r)
@@ -207,18 +209,19 @@ def _advance(  # type: ignore[no-untyped-def]
                 break
             if rows[SWAPPED, r]:
                 swapped += need
-            elif room <= 0 or (not chunked and tokens > 0 and rows[WANTED, r] > room):
+            elif room <= 0 or (not chunked and tokens > 0 and rows[WANTED, r] - rows[CACHED, r] > room):
                 break
             _admit(state, rows, r)
             state[USED] += need
             if begins[r] < 0:
                 begins[r] = reals[NOW]
             if not rows[SWAPPED, r]:
-                part = min(rows[WANTED, r], room) if chunked else rows[WANTED, r]
-                rows[DONE, r] = part
-                pairs += part * (part + 1) * 0.5
+                cached = rows[CACHED, r]  # found in the shared prefix: attended to, and not computed
+                part = min(rows[WANTED, r] - cached, room) if chunked else rows[WANTED, r] - cached
+                rows[DONE, r] = cached + part
+                pairs += part * cached + part * (part + 1) * 0.5
                 tokens, room = tokens + part, room - part
-                if part < rows[WANTED, r]:
+                if rows[DONE, r] < rows[WANTED, r]:
                     state[PARTIAL] = r
                     continue
             rows[NEXT_RING, r], ended = ended, r

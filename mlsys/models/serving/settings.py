@@ -33,6 +33,10 @@ class ServerSettings:
         Share of the blocks that admission leaves free, so that running sequences can grow.
     replicas, routing
         Number of equal replicas, and how requests are assigned to them.
+    shared_prefix
+        Tokens with which every prompt begins, such as a system prompt (prefix caching of vLLM and SGLang). Their full
+        blocks are stored once on each replica, from the start, and shared by all requests: what a prompt has of them is
+        attended to and not computed. At least the last token of a prompt is computed.
 
     Raises
     ------
@@ -55,11 +59,14 @@ class ServerSettings:
     watermark: float = 0.01
     replicas: int = 1
     routing: Routing = "round-robin"
+    shared_prefix: int = 0
 
     def __post_init__(self) -> None:
         where = "ServerSettings"
         for name in ("max_batch", "token_budget", "blocks", "block_size", "replicas"):
             object.__setattr__(self, name, checked_count(where, name, getattr(self, name)))
+        if self.shared_prefix != 0 or isinstance(self.shared_prefix, bool):
+            object.__setattr__(self, "shared_prefix", checked_count(where, "shared_prefix", self.shared_prefix))
         checked_choice(where, "preemption", self.preemption, get_args(Preemption))
         checked_choice(where, "routing", self.routing, get_args(Routing))
         checked_number(where, "swap_seconds", self.swap_seconds, nonnegative(), {})
@@ -74,6 +81,16 @@ class ServerSettings:
     def tokens(self) -> int:
         """Tokens that the cache of a replica holds."""
         return self.blocks * self.block_size
+
+    @property
+    def shared_blocks(self) -> int:
+        """Blocks that hold the shared prefix, full ones alone."""
+        return self.shared_prefix // self.block_size
+
+    @property
+    def own_blocks(self) -> int:
+        """Blocks of a replica beside those of the shared prefix."""
+        return self.blocks - self.shared_blocks
 
     @property
     def reserve(self) -> int:

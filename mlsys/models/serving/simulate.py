@@ -40,6 +40,8 @@ class ServingRun:
         Largest number of cache blocks used on a replica.
     block_share, mean_batch
         Mean share of blocks in use, and mean number of decoding sequences, per replica over the whole run.
+    cached
+        Tokens of each prompt that are found in the shared prefix.
     """
 
     requests: Requests
@@ -56,6 +58,12 @@ class ServingRun:
     most_blocks: int
     block_share: float
     mean_batch: float
+    cached: Ints
+
+    @property
+    def prefix_hit_share(self) -> float:
+        """Share of the prompts' tokens that are found in the shared prefix."""
+        return float(self.cached.sum() / self.requests.prompt.sum())
 
     @property
     def queue_time(self) -> Floats:
@@ -151,11 +159,12 @@ def simulate(
     rings = np.full((replicas, int(requests.output.max()) + 1), kernel.NONE, dtype=np.int64)
     phases = np.zeros((replicas, settings.block_size), dtype=np.int64)
     rows = np.zeros((kernel.FIELDS, number), dtype=np.int64)
+    rows[kernel.CACHED] = cached = _cached(requests, settings)
     begin, first, end = np.full(number, -1.0), np.full(number, -1.0), np.full(number, -1.0)
     preemptions, homes = np.zeros(number, dtype=np.int64), np.zeros(number, dtype=np.int64)
     grid = (table.prefill, table.batch, table.context, table.seconds, float(table.pair_seconds), settings.swap_seconds)
     limits = (
-        settings.max_batch, settings.token_budget, settings.block_size, settings.blocks, settings.reserve,
+        settings.max_batch, settings.token_budget, settings.block_size, settings.own_blocks, settings.reserve,
         int(settings.chunked_prefill), _HOW[settings.preemption],
     )  # fmt: skip
     bounds = np.unique(np.linspace(0, number, _SLICES + 1).astype(np.int64))
@@ -174,10 +183,19 @@ def simulate(
         prefilled=int(states[:, kernel.PREFILLED].sum()),
         swapping=float(reals[:, kernel.SWAPPING].sum()),
         busy=float(reals[:, kernel.BUSY].sum()),
-        most_blocks=int(states[:, kernel.MOST_USED].max()),
-        block_share=float(reals[:, kernel.BLOCK_SECONDS].sum() / whole / settings.blocks),
+        most_blocks=int(states[:, kernel.MOST_USED].max()) + settings.shared_blocks,
+        block_share=float(
+            (reals[:, kernel.BLOCK_SECONDS].sum() / whole + settings.shared_blocks) / settings.blocks
+        ),
+        cached=cached,
         mean_batch=float(reals[:, kernel.BATCH_SECONDS].sum() / whole),
     )  # fmt: skip
+
+
+def _cached(requests: Requests, settings: ServerSettings) -> Ints:
+    """Return the tokens of each prompt that are found in the shared prefix: whole blocks, and never the last token."""
+    found: Ints = np.minimum(settings.shared_blocks, (requests.prompt - 1) // settings.block_size) * settings.block_size
+    return found
 
 
 def check_fits(requests: Requests, settings: ServerSettings) -> None:
@@ -188,12 +206,17 @@ def check_fits(requests: Requests, settings: ServerSettings) -> None:
     ArgumentError
         With the first such request.
     """
-    needed = requests.prompt + requests.output - 1
+    if settings.own_blocks < 1:
+        raise ArgumentError(
+            f"simulate(): a shared prefix of {settings.shared_prefix:,} tokens takes all of the {settings.blocks:,} "
+            f"blocks of {settings.block_size} tokens. Give more blocks, or a shorter prefix"
+        )
+    needed = requests.prompt + requests.output - 1 - _cached(requests, settings)
     longest = int(needed.argmax())
-    if needed[longest] > settings.tokens:
+    if needed[longest] > settings.own_blocks * settings.block_size:
         raise ArgumentError(
             f"simulate(): request {longest + 1} never fits: its {requests.prompt[longest]:,} + "
-            f"{requests.output[longest]:,} tokens need more than the {settings.blocks:,} blocks of "
+            f"{requests.output[longest]:,} tokens need more than the {settings.own_blocks:,} blocks of "
             f"{settings.block_size} tokens. Give more blocks, or leave out longer requests"
         )
 
