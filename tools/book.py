@@ -28,6 +28,7 @@ from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 
 from bookplace import BOOK, EPUB_BOOK, TEST_BOOK, UNSOLVED_BOOK, WHATIF_BOOK, BookError, BookPlace, page_place
+from epubbook import mend_package
 from mlsys.claims.render import MIME
 from mlsys.files import write_text
 from mlsys.widgets.static import INVITATION, TO_ANSWER
@@ -345,6 +346,7 @@ def build_epub(solutions: bool = True, committed: bool = False) -> Path:
             where = ("--path-output", str(EPUB_BOOK.build.parent), "--config", str(settings))
             contents = ("--toc", str(printed_contents(ROOT, EPUB_BOOK.build)))
             jupyter_book(EPUB_BOOK, ROOT, *where, *contents, "--builder", "custom", "--custom-builder", "epub")
+        mend_package(EPUB_BOOK.epub / "book.epub")
         name = "book" if solutions else "book-without-solutions"
         return Path(shutil.copy(EPUB_BOOK.epub / "book.epub", BOOK.build / f"{name}.epub"))
 

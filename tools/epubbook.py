@@ -6,6 +6,9 @@ Each page is written as well-formed XHTML, whatever its cells printed.
 
 import re
 import warnings
+import zipfile
+from collections.abc import Set
+from pathlib import Path
 from typing import Any
 
 from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning
@@ -15,11 +18,11 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.math import get_node_equation_number
 from sphinx_exercise.nodes import solution_node  # type: ignore[import-untyped]
 
-__all__ = ["Readable", "mathml", "setup", "xhtml"]
+__all__ = ["Readable", "mathml", "mend_package", "mended_package", "setup", "xhtml"]
 
 NEEDS_A_BROWSER = (
     "script", "style", "button", "input", "select", "textarea", "iframe", "object", "noscript", ".mlsys-card",
-    ".mlsys-claims", ".mlsys-lab-static", ".mlsys-player", ".headerlink", ".copybtn",
+    ".mlsys-claims", ".mlsys-lab-static", ".mlsys-player", "details.hide", ".headerlink", ".copybtn",
 )  # fmt: skip
 """Elements that leave the pages."""
 _LEFT_OUT = {"tabindex", "role", "onclick", "contenteditable", "loading", "scope", "valign", "align", "border"}
@@ -107,8 +110,46 @@ def _displayed(translator: Any, node: Any) -> None:
 def clean(app: Any, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
     """Write a page as XHTML, and name no script."""
     context["script_files"] = []
+    context["css_files"] = [each for each in context.get("css_files", []) if "epub.css" in str(each)]
     if "body" in context:
         context["body"] = xhtml(context["body"])
+
+
+def mend_package(path: Path) -> None:
+    """Complete the package file of an EPUB: pages with formulas say so, and each page is read in its order.
+
+    Sphinx lists pages of a folder of their own a second time, under names that the package lacks.
+    """
+    with zipfile.ZipFile(path) as book:
+        files = {info: book.read(info) for info in book.infolist()}
+    formulas = {info.filename for info, content in files.items() if b"<math " in content}
+    draft = path.with_suffix(".draft")
+    with zipfile.ZipFile(draft, "w") as book:
+        for info, content in files.items():
+            if info.filename == "content.opf":
+                content = mended_package(content.decode(), formulas).encode()
+            book.writestr(info, content)
+    draft.replace(path)
+
+
+def mended_package(package: str, formulas: Set[str]) -> str:
+    """Return a package file whose items and order agree, where ``formulas`` names the pages with MathML.
+
+    Examples
+    --------
+    >>> print(mended_package('''<item id="a" href="a.xhtml" media-type="application/xhtml+xml" />
+    ... <itemref idref="a" linear="no" /><itemref idref="b" />''', {"a.xhtml"}))
+    <item id="a" href="a.xhtml" media-type="application/xhtml+xml" properties="mathml" />
+    <itemref idref="a" />
+    """
+    known = set(re.findall(r'<item id="([^"]+)"', package))
+
+    def item(found: re.Match[str]) -> str:
+        return f'{found[1]} properties="mathml" />' if found[2] in formulas else found[0]
+
+    package = re.sub(r'(<item id="[^"]+" href="([^"]+)" media-type="[^"]+") />', item, package)
+    package = re.sub(r'\s*<itemref idref="([^"]+)"[^>]*/>', lambda m: m[0] if m[1] in known else "", package)
+    return package.replace(' linear="no"', "")
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from docutils import nodes
+from docutils import nodes  # type: ignore[import-untyped]
 
 from mlsys.files import write_text
 from mlsys.viz.narrow import split_narrow

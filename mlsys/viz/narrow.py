@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.gridspec import GridSpecBase
+    from matplotlib.gridspec import GridSpecBase, SubplotSpec
     from matplotlib.text import Text
     from matplotlib.transforms import Bbox
 
@@ -33,17 +33,18 @@ _STACKED = 0.85
 _CARRIED = re.compile(r'<metadata id="mlsys-narrow">([^<]*)</metadata>\n?')
 
 
-def redraw_narrow(figure: Figure, draw: Callable[[Axes], Any]) -> None:
+def redraw_narrow(figure: Figure | None, draw: Callable[[Axes], Any]) -> None:
     """Set the drawing of a figure's narrow layout; without one its panels are stacked and its axes narrowed.
 
     Parameters
     ----------
     figure
-        The figure.
+        The figure; None, as of Axes without one, does nothing.
     draw
         Draws the narrow layout into Axes of its own.
     """
-    figure._mlsys_redraw = draw  # type: ignore[attr-defined]
+    if figure is not None:
+        figure._mlsys_redraw = draw  # type: ignore[attr-defined]
 
 
 def set_narrow_size(figure: Figure, size: tuple[float, float] | None) -> None:
@@ -97,12 +98,18 @@ def _fit(figure: Figure, undo: list[Callable[[], Any]]) -> None:
     """Make words fit the narrow layout: smaller notes, legends above, long labels in lines, fewer numbers on axes."""
     for ax in figure.axes:
         for text in ax.texts:
-            if text.get_fontsize() > _LETTERS:
+            if float(text.get_fontsize()) > _LETTERS:
                 _change(text, "fontsize", _LETTERS, undo)
         _lift_legend(ax, undo)
     figure.draw_without_rendering()
     for ax in figure.axes:
+        for title in _titles(ax):
+            box, room = title.get_window_extent(), figure.bbox.x1
+            if title.get_text() and box.x1 > room > box.x0:
+                letters = int(len(title.get_text()) * (room - box.x0) / box.width)
+                _change(title, "text", textwrap.fill(title.get_text(), max(12, letters)), undo)
         _turn_repeated(ax, undo)
+        _break_boxed(ax, undo)
         if ax.axison and ax.xaxis.get_visible():
             _wrap_label(ax, undo)
             _part_ticks(ax, undo)
@@ -122,18 +129,24 @@ def _lift_legend(ax: Axes, undo: list[Callable[[], Any]]) -> None:
     from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
     undo.append(lambda: setattr(ax, "legend_", old))
-    titled = any(ax.get_title(loc) for loc in ("left", "center", "right"))
+    titled = any(title.get_text() for title in _titles(ax))
     above = ScaledTranslation(0, (20 if titled else 3) / 72, ax.figure.dpi_scale_trans)  # type: ignore[union-attr]
     place = blended_transform_factory(ax.figure.transSubfigure, ax.transAxes + above)
-    for columns in range(min(3, len(old.legend_handles)), 0, -1):
+    handles = [handle for handle in old.legend_handles if handle is not None]
+    for columns in range(min(3, len(handles)), 0, -1):
         new = ax.legend(
-            old.legend_handles, [text.get_text() for text in old.get_texts()], fontsize=_LETTERS, ncols=columns,
+            handles, [text.get_text() for text in old.get_texts()], fontsize=_LETTERS, ncols=columns,
             title=old.get_title().get_text() or None, title_fontsize=_LETTERS, alignment="left", columnspacing=1.2,
             loc="lower left", bbox_to_anchor=(0.01, 1), bbox_transform=place, borderaxespad=0.2,
         )  # fmt: skip
         ax.figure.draw_without_rendering()  # type: ignore[union-attr]
         if new.get_window_extent().width < 0.98 * ax.figure.bbox.width:
             return
+
+
+def _titles(ax: Axes) -> list[Text]:
+    """Return the titles of an Axes, at its left, centre and right."""
+    return [getattr(ax, name) for name in ("_left_title", "title", "_right_title")]
 
 
 def _turn_repeated(ax: Axes, undo: list[Callable[[], Any]]) -> None:
@@ -150,6 +163,17 @@ def _turn_repeated(ax: Axes, undo: list[Callable[[], Any]]) -> None:
         if any(later.x0 < box.x1 + 1 for box, later in pairwise(boxes)):
             for text in row:
                 _change(text, "rotation", 90, undo)
+
+
+def _break_boxed(ax: Axes, undo: list[Callable[[], Any]]) -> None:
+    """Break framed words between lines where their frame covers another one."""
+    from matplotlib.colors import to_rgba
+
+    framed = [text for text in ax.texts if (frame := text.get_bbox_patch()) and to_rgba(frame.get_edgecolor())[3] > 0]
+    boxes = [text.get_bbox_patch().get_window_extent() for text in framed]  # type: ignore[union-attr]
+    for number, text in enumerate(framed):
+        if any(other != number and boxes[number].overlaps(box) for other, box in enumerate(boxes)):
+            _change(text, "text", text.get_text().replace(" ", "\n"), undo)
 
 
 def _wrap_label(ax: Axes, undo: list[Callable[[], Any]]) -> None:
@@ -202,7 +226,7 @@ def _stack_panels(figure: Figure, undo: list[Callable[[], Any]]) -> int:
         most = max(most, grid.ncols)
         stacked = figure.add_gridspec(len(panels), 1)
         for row, ax in enumerate(panels):
-            undo.append(partial(ax.set_subplotspec, ax.get_subplotspec()))
+            undo.append(partial(ax.set_subplotspec, cast("SubplotSpec", ax.get_subplotspec())))
             ax.set_subplotspec(stacked[row])
             if not ax.yaxis.get_tick_params().get("labelleft", True):  # shared with the panel that was beside it
                 undo.append(partial(ax.tick_params, labelleft=False))

@@ -198,7 +198,7 @@ def _keep_vectors() -> None:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 
         set_matplotlib_formats("png", "svg", "pdf")  # type: ignore[no-untyped-call]
-        _carry_narrow(get_ipython().display_formatter.formatters["image/svg+xml"])  # type: ignore[no-untyped-call]
+        _carry_narrow(get_ipython().display_formatter.formatters["image/svg+xml"])
 
 
 def _carry_narrow(formatter: Any) -> None:
