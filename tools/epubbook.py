@@ -4,6 +4,7 @@ Formulas become MathML. What needs a browser (labs, players, buttons, folded cod
 Each page is written as well-formed XHTML, whatever its cells printed.
 """
 
+import html
 import re
 import warnings
 import zipfile
@@ -28,6 +29,8 @@ NEEDS_A_BROWSER = (
 _LEFT_OUT = {"tabindex", "role", "onclick", "contenteditable", "loading", "scope", "valign", "align", "border"}
 _TAGS = {"center": "div", "tt": "code", "big": "span"}
 _ENVIRONMENT = re.compile(r"\\begin\{(align|gather|equation|eqnarray)(\*?)\}")
+_BARE = re.compile(r"<(?=[\s<])|<$|&(?!#?\w+;)|(?<=>)>")
+"""Signs of a formula that its converter leaves as they are."""
 _NUMBERING = re.compile(r"\\(?:nonumber|notag|label\{[^}]*\}|tag\*?\{[^}]*\})")
 
 
@@ -39,10 +42,11 @@ def mathml(latex: str, *, display: bool) -> str:
     >>> mathml(r"t = \\frac{W}{P}", display=False)[:77]
     '<math xmlns="http://www.w3.org/1998/Math/MathML" display="inline"><mrow><mi>t'
     """
-    latex = _NUMBERING.sub("", latex).strip()
+    latex = _NUMBERING.sub("", latex).strip().replace("<", r"\lt ").replace(">", r"\gt ")
     if not _ENVIRONMENT.search(latex) and r"\\" in latex and r"\begin" not in latex:
         latex = rf"\begin{{aligned}}{latex}\end{{aligned}}"
-    return convert(latex, display="block" if display else "inline")
+    formula = convert(latex, display="block" if display else "inline")
+    return _BARE.sub(lambda sign: html.escape(sign[0]), formula)
 
 
 def xhtml(body: str) -> str:

@@ -130,7 +130,7 @@ def _lift_legend(ax: Axes, undo: list[Callable[[], Any]]) -> None:
 
     undo.append(lambda: setattr(ax, "legend_", old))
     titled = any(title.get_text() for title in _titles(ax))
-    above = ScaledTranslation(0, (20 if titled else 3) / 72, ax.figure.dpi_scale_trans)  # type: ignore[union-attr]
+    above = ScaledTranslation(0, (20 if titled else 3) / 72, ax.figure.dpi_scale_trans)
     place = blended_transform_factory(ax.figure.transSubfigure, ax.transAxes + above)
     handles = [handle for handle in old.legend_handles if handle is not None]
     for columns in range(min(3, len(handles)), 0, -1):
