@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup book pdf page test mutants portable torture labs slides notebooks goldens captures lint bench colab clean
+.PHONY: help setup book pdf epub page test mutants portable torture labs slides notebooks goldens captures lint bench colab clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -26,6 +26,9 @@ book: setup ## The HTML book, every page run; SOLUTIONS=no leaves them out, WHAT
 
 pdf: setup ## Build the PDF book (needs xelatex); without solutions: make pdf SOLUTIONS=no
 	@$(PYTHON) tools/book.py pdf --solutions $(SOLUTIONS)
+
+epub: setup ## Build the book for e-readers, as EPUB; without solutions: make epub SOLUTIONS=no
+	@$(PYTHON) tools/book.py epub --solutions $(SOLUTIONS)
 
 page: setup ## Build one page quickly: make page P=roofline
 	@$(PYTHON) tools/book.py page $(P)

@@ -5,6 +5,7 @@ python tools/book.py test            the book for the browser tests, in a folder
                                      if it is up to date, else built from the outputs in the committed notebooks, with
                                      only the labs run, so that they work without a kernel
 python tools/book.py pdf             the whole book as one PDF, through xelatex
+python tools/book.py epub            the whole book for e-readers, formulas as MathML
 python tools/book.py page roofline   one page, quickly
 python tools/book.py whatif "H100/memory/HBM/bandwidth=1.4"     the book as it would be with other facts
 """
@@ -26,7 +27,8 @@ from typing import Any
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 
-from bookplace import BOOK, TEST_BOOK, UNSOLVED_BOOK, WHATIF_BOOK, BookError, BookPlace, page_place
+from bookplace import BOOK, EPUB_BOOK, TEST_BOOK, UNSOLVED_BOOK, WHATIF_BOOK, BookError, BookPlace, page_place
+from epubbook import mend_package
 from mlsys.claims.render import MIME
 from mlsys.files import write_text
 from mlsys.widgets.static import INVITATION, TO_ANSWER
@@ -42,7 +44,7 @@ from pages import (
     run_page,
     workers,
 )
-from printing import FINE, coarse_figures, edition, edition_without_solutions, missing, printed_contents
+from printing import FINE, coarse_figures, edition, edition_without_solutions, epub_edition, missing, printed_contents
 from whatif import Affected, changed_facts, compared, mark, parsed, reading, report
 
 STRICT = ("-W", "-n", "--keep-going")
@@ -329,6 +331,26 @@ def build_pdf(solutions: bool = True, committed: bool = False) -> Path:
         return Path(shutil.copy(made, BOOK.build / f"{name}{'-draft' if committed else ''}.pdf"))
 
 
+def build_epub(solutions: bool = True, committed: bool = False) -> Path:
+    """Build the whole book for e-readers, with or without the solutions of its exercises, and return it."""
+    with BOOK.locked():
+        BOOK.forget_stale_outputs(f"{'committed' if committed else 'run'} {fingerprint()}")
+        take_committed_outputs(BOOK) if committed else run_new_pages(BOOK)
+        with EPUB_BOOK.locked():
+            for folder in (EPUB_BOOK.cache, EPUB_BOOK.epub):
+                shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(BOOK.cache, EPUB_BOOK.cache)
+            EPUB_BOOK.forget_pages()
+            print("Building the pages for e-readers", flush=True)
+            settings = epub_edition(ROOT, EPUB_BOOK.build, solutions=solutions)
+            where = ("--path-output", str(EPUB_BOOK.build.parent), "--config", str(settings))
+            contents = ("--toc", str(printed_contents(ROOT, EPUB_BOOK.build)))
+            jupyter_book(EPUB_BOOK, ROOT, *where, *contents, "--builder", "custom", "--custom-builder", "epub")
+        mend_package(EPUB_BOOK.epub / "book.epub")
+        name = "book" if solutions else "book-without-solutions"
+        return Path(shutil.copy(EPUB_BOOK.epub / "book.epub", BOOK.build / f"{name}.epub"))
+
+
 def refuse_coarse_figures(folder: Path, *, draft: bool) -> None:
     """Fail on figures of too few pixels for print; a draft, whose figures are those of the notebooks, says so."""
     coarse = coarse_figures(folder)
@@ -373,12 +395,12 @@ def ensure_tex() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Build what the command line requests; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["html", "test", "pdf", "page", "whatif"])
+    parser.add_argument("what", choices=["html", "test", "pdf", "epub", "page", "whatif"])
     parser.add_argument("name", nargs="?", help="the page, for `page`; the changed facts, for `whatif`")
     parser.add_argument(
-        "--committed", action="store_true", help="for `pdf`: a draft, from the outputs of the notebooks"
+        "--committed", action="store_true", help="for `pdf` and `epub`: a draft, from the outputs of the notebooks"
     )
-    parser.add_argument("--solutions", choices=["yes", "no"], default="yes", help="for `html` and `pdf`")
+    parser.add_argument("--solutions", choices=["yes", "no"], default="yes", help="for `html`, `pdf` and `epub`")
     options = parser.parse_args(arguments)
     if options.what == "page" and not options.name:
         parser.error("`page` needs the name of a page. Type e.g.: make page P=roofline")
@@ -392,6 +414,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "html": build_html if options.solutions == "yes" else build_unsolved_html,
         "test": build_test_book,
         "pdf": lambda: build_pdf(options.solutions == "yes", options.committed),
+        "epub": lambda: build_epub(options.solutions == "yes", options.committed),
         "page": lambda: build_page(options.name),
         "whatif": lambda: build_whatif(options.name),
     }

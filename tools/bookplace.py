@@ -39,6 +39,11 @@ class BookPlace:
         return self.build / "html"
 
     @property
+    def epub(self) -> Path:
+        """Pages for e-readers, and the book that they are packed into."""
+        return self.build / "epub"
+
+    @property
     def cache(self) -> Path:
         """Outputs of executed pages, where MyST-NB looks for them."""
         return self.build / ".jupyter_cache"
@@ -137,6 +142,8 @@ TEST_BOOK = BookPlace(ROOT / "_build" / "test" / "book" / "_build")
 """Build folder of the book that ``make test`` opens in a browser."""
 UNSOLVED_BOOK = BookPlace(ROOT / "_build" / "without-solutions" / "_build")
 """Build folder of ``make book SOLUTIONS=no``."""
+EPUB_BOOK = BookPlace(ROOT / "_build" / "e-reader" / "_build")
+"""Build folder of ``make epub``."""
 WHATIF_BOOK = BookPlace(ROOT / "_build" / "whatif" / "_build")
 """Build folder of the book with changed facts."""
 

@@ -38,6 +38,9 @@ LONG_TABLE = 25
 SPHINX_LONG = 30
 """Rows beyond which Sphinx sets a table in an environment that breaks, and has other names for its columns."""
 
+LONG_LINE = 90
+"""Letters, in the widest cells of all columns together, that fit beside each other on a page."""
+
 
 class Printed(SphinxPostTransform):
     """Transform of the tree of the whole book, after all references are resolved."""
@@ -53,6 +56,7 @@ class Printed(SphinxPostTransform):
         self.fold()
         self.keep_cells()
         self.keep_captions()
+        self.fit_long_tables()
         solutions = self.gathered_solutions() if self.app.config.printed_solutions else self.no_solutions()
         last = next(file for file in self.document.findall(addnodes.start_of_file) if file["docname"] == BACK_MATTER)
         parent, at = last.parent, last.parent.index(last)
@@ -119,6 +123,22 @@ class Printed(SphinxPostTransform):
                 opening, closing = "\\needspace{12\\baselineskip}{\\small", "}"
             parent, at = title.parent, title.parent.index(title)
             parent[at : at + 2] = [_raw(opening), title, *_sides(table, rows), table, _raw(closing)]
+
+    def fit_long_tables(self) -> None:
+        """Give the columns of a long table widths where its lines are too long for the page.
+
+        Sphinx breaks the cells of short tables by itself, and of long ones only in columns of a given width.
+        """
+        for table in list(self.document.findall(nodes.table)):
+            lines = [[entry.astext() for entry in row] for row in table.findall(nodes.row)]
+            at = table.parent.index(table)
+            if len(lines) <= SPHINX_LONG or isinstance(table.parent[at - 1], addnodes.tabular_col_spec):
+                continue
+            longest = [max(map(len, column)) for column in zip(*lines, strict=True)]
+            if sum(longest) > LONG_LINE:
+                shares = [math.ceil(10 * math.sqrt(max(letters, 4))) for letters in longest]
+                spec = "".join(rf"\X{{{share}}}{{{sum(shares)}}}" for share in shares)
+                table.parent.insert(at, addnodes.tabular_col_spec(spec=spec))
 
     def chapters(self) -> Iterator[tuple[nodes.Element, str]]:
         """Yield every chapter with its title."""

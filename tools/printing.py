@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 from PIL import Image
 
+from mlsys import __version__
 from mlsys.files import write_text
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "coarse_figures",
     "edition",
     "edition_without_solutions",
+    "epub_edition",
     "missing",
     "printed_contents",
 ]
@@ -105,6 +107,36 @@ def edition_without_solutions(root: Path, folder: Path) -> Path:
     settings["html"] |= {"use_repository_button": False, "use_issues_button": False, "use_edit_page_button": False}
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / "config-html-without-solutions.yml"
+    write_text(target, yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
+    return target
+
+
+def epub_edition(root: Path, folder: Path, *, solutions: bool) -> Path:
+    """Write the settings of the edition for e-readers, with or without solutions, and return the file."""
+    settings: Any = yaml.safe_load((root / SETTINGS).read_text(encoding="utf-8"))
+    config = settings["sphinx"]["config"]
+    scripts = ("sphinx_togglebutton", "sphinx_copybutton", "searchindex", "narrowfigures")
+    config["extensions"] = [each for each in config["extensions"] if each not in scripts] + ["epubbook"]
+    settings["launch_buttons"] = {}
+    config["nb_mime_priority_overrides"].append(["epub", "application/vnd.jupyter.widget-view+json", None])
+    config |= {
+        "printed_solutions": solutions,
+        "html_math_renderer": "mathml",
+        "html_js_files": [],
+        "html_static_path": ["book/epub"],
+        "html_css_files": [],
+        "epub_css_files": ["epub.css"],
+        "epub_basename": "book",
+        "epub_show_urls": "no",
+        "epub_tocdepth": 2,
+        "epub_description": "How fast machine learning runs on a machine, and why: every number is computed.",
+        "epub_identifier": "mlsys-book",
+        "epub_uid": "mlsys-book",
+        "version": __version__,
+        "suppress_warnings": [*config["suppress_warnings"], "epub.duplicated_toc_entry"],
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / f"config-epub-with{'' if solutions else 'out'}-solutions.yml"
     write_text(target, yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
     return target
 

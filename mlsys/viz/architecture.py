@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlsys.models.architecture import ENERGY_PARTS, ArchitectureResult, TilingStrategy
+from mlsys.viz.narrow import redraw_narrow
 from mlsys.viz.shown import chart
 from mlsys.viz.style import COLORS, CYCLE, MARKERS
 from mlsys.workloads.operator import Operator
@@ -116,28 +117,59 @@ def energy_split(ax: Axes, groups: Sequence[Sequence[ArchitectureResult]]) -> Ax
     groups
         For each network a row of results, one for each device.
     """
+    _energy_bars(ax, groups, lying=False)
+    redraw_narrow(ax.get_figure(root=True), lambda narrow: _energy_bars(narrow, groups, lying=True))
+    return ax
+
+
+def _energy_bars(ax: Axes, groups: Sequence[Sequence[ArchitectureResult]], *, lying: bool) -> None:
+    """Draw the bars of :func:`energy_split` upright, or, for a phone, lying."""
     places: list[float] = []
     for number, group in enumerate(groups):
-        start = places[-1] + 1.7 if number else 0.0
+        start = places[-1] + (2.0 if lying else 1.7) if number else 0.0
         places += [start + row for row in range(len(group))]
-        ax.annotate(
-            group[0].workload.partition(",")[0], (start + (len(group) - 1) / 2, 0), xytext=(0, -28),
-            xycoords="data", textcoords="offset points", ha="center", va="top", annotation_clip=False,
-        )  # fmt: skip
+        name = group[0].workload.partition(",")[0]
+        if lying:
+            ax.annotate(name, (0, start - 0.5), xytext=(0, 2), textcoords="offset points", va="bottom", fontsize=9,
+                        fontweight="bold", annotation_clip=False)  # fmt: skip
+        else:
+            ax.annotate(name, (start + (len(group) - 1) / 2, 0), xytext=(0, -28), textcoords="offset points",
+                        ha="center", va="top", annotation_clip=False)  # fmt: skip
     results = [result for group in groups for result in group]
-    bottom = np.zeros(len(results))
+    ends = np.zeros(len(results))
     for part, color, hatch in zip(ENERGY_PARTS, _PART_COLORS, _HATCHES, strict=True):
         shares = np.array([float((result.energy[part] / result.spent).m_as("")) * 100 for result in results])
         if shares.any():
-            ax.bar(places, shares, 0.8, bottom, color=color, hatch=hatch, edgecolor="white", linewidth=0.6, label=part)
-        bottom += shares
-    for index, result in zip(places, results, strict=True):
-        ax.annotate(f"{result.spent.to_compact():.3g~P}", (index, 101), ha="center", va="bottom", fontsize=9)
-    ax.set_xticks(places, [result.device.removeprefix("Generic ") for result in results], fontsize=9)
-    ax.set(ylim=(0, 109), ylabel="part of the energy, %")
-    ax.grid(False, axis="x")
-    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
-    return ax
+            style: dict[str, Any] = {
+                "color": color,
+                "hatch": hatch,
+                "edgecolor": "white",
+                "linewidth": 0.6,
+                "label": part,
+            }
+            if lying:
+                ax.barh(places, shares, 0.8, left=ends, **style)
+            else:
+                ax.bar(places, shares, 0.8, bottom=ends, **style)
+        ends += shares
+    for place, result in zip(places, results, strict=True):
+        spent = f"{result.spent.to_compact():.3g~P}"
+        if lying:
+            ax.annotate(spent, (101, place), va="center", fontsize=9, annotation_clip=False)
+        else:  # the unit below, as bars are narrower than both beside each other
+            ax.annotate(spent.replace(" ", "\n"), (place, 101), ha="center", va="bottom", fontsize=9, linespacing=1.0)
+    names = [result.device.removeprefix("Generic ") for result in results]
+    ax.grid(False, axis="y" if lying else "x")
+    if lying:
+        ax.set_yticks(places, names, fontsize=9)
+        ax.set(xlim=(0, 118), ylim=(places[-1] + 0.6, -1.1), xlabel="part of the energy, %")
+        ax.set_xticks(range(0, 101, 25))
+        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), fontsize=9, ncols=2)
+    else:
+        ax.set_xticks(places, names, fontsize=9)
+        ax.set(ylim=(0, 116), ylabel="part of the energy, %")
+        ax.set_yticks(range(0, 101, 20))
+        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
 
 
 @chart

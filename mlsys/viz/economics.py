@@ -70,7 +70,7 @@ def tornado_bars(
     ax.axvline(base, color=COLORS["primary"], linewidth=1.0)
     ax.set_yticks(range(len(swings)), [words.get(each.name, each.name.replace("_", " ")) for each in swings])
     ax.invert_yaxis()
-    ax.margins(x=0.3)
+    ax.margins(x=0.4)
     if base >= 0 and all(end.m >= 0 for each in swings for end in (each.at_low, each.at_high)):
         ax.set_xticks([tick for tick in ax.get_xticks() if tick >= 0])
     for color, which in ((COLORS["BlueLine"], "low"), (COLORS["OrangeLine"], "high")):

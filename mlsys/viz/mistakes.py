@@ -65,7 +65,8 @@ def error_factors(ax: Axes, factors: Mapping[str, Sequence[float]]) -> Axes:
         )
     ax.axvline(1.0, color=COLORS["primary"], linewidth=1.0, zorder=0)
     ax.set_xscale("log")
-    ax.set_xlim(min(1.0, *values) / 6, max(1.0, *values) * 5)
+    low, high = min(1.0, *values), max(1.0, *values)
+    ax.set_xlim(low / max(6, (high / low) ** 0.25), high * max(5, (high / low) ** 0.2))  # room for the factors
     ax.xaxis.set_major_formatter(lambda value, _: "1" if value == 1 else f"{natural(max(value, 1 / value))}×")
     ax.xaxis.set_minor_formatter(lambda value, _: "")
     ax.set_xlabel("factor between the wrong and the right value")

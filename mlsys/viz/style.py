@@ -11,6 +11,7 @@ import numpy as np
 
 from mlsys.files import Drafts, together
 from mlsys.frozen import FrozenDict
+from mlsys.viz.narrow import set_narrow_size, svg_with_narrow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -153,8 +154,18 @@ def vector_colorbar(cells: ScalarMappable, ax: Axes, **options: Any) -> Colorbar
     return bar
 
 
-def setup_plot(figsize: tuple[float, float] = (7.0, 4.2)) -> tuple[Figure, Axes, FrozenDict[str, str], ModuleType]:
+def setup_plot(
+    figsize: tuple[float, float] = (7.0, 4.2), *, phone: tuple[float, float] | None = None
+) -> tuple[Figure, Axes, FrozenDict[str, str], ModuleType]:
     """Return ``fig, ax, COLORS, plt`` in the book's style.
+
+    Parameters
+    ----------
+    figsize
+        Width and height in inches.
+    phone
+        Width and height of its layout on a phone (:mod:`mlsys.viz.narrow`); by default as high and 4.4 inches wide,
+        with panels below each other.
 
     Examples
     --------
@@ -168,6 +179,8 @@ def setup_plot(figsize: tuple[float, float] = (7.0, 4.2)) -> tuple[Figure, Axes,
     plt.rcParams.update(_SETTINGS)
     _keep_vectors()
     fig, ax = plt.subplots(figsize=figsize, layout="constrained")
+    if phone is not None:
+        set_narrow_size(fig, phone)
     return fig, ax, COLORS, plt
 
 
@@ -185,6 +198,15 @@ def _keep_vectors() -> None:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 
         set_matplotlib_formats("png", "svg", "pdf")  # type: ignore[no-untyped-call]
+        _carry_narrow(get_ipython().display_formatter.formatters["image/svg+xml"])
+
+
+def _carry_narrow(formatter: Any) -> None:
+    """Let the SVG of a figure carry its layout for phones."""
+    from matplotlib.figure import Figure
+
+    plain = formatter.type_printers[Figure]
+    formatter.for_type(Figure, lambda figure: svg_with_narrow(figure, plain))
 
 
 def save_figure(figure: Figure, path: Path, files: Drafts | None = None, *, folders: bool = False) -> Path:

@@ -16,7 +16,7 @@ import book
 import bookplace
 import notebooks
 import pages
-from bookplace import BOOK, TEST_BOOK, BookError, BookPlace, page_place
+from bookplace import BOOK, EPUB_BOOK, TEST_BOOK, BookError, BookPlace, page_place
 
 HOLD = """
 import sys, time
@@ -51,6 +51,7 @@ def test_places_share_nothing() -> None:
     places = [
         BOOK,
         TEST_BOOK,
+        EPUB_BOOK,
         page_place(pages.ROOT / "book" / "roofline.md"),
         page_place(pages.ROOT / "labs" / "x.md"),
     ]

@@ -239,3 +239,19 @@ def test_print_prefers_vectors_and_the_screen_takes_pixels():
     printed, shown = get_mime_priority("latex", []), get_mime_priority("html", [])
     assert printed.index("application/pdf") < printed.index("image/png")
     assert "image/png" in shown and "application/pdf" not in shown
+
+
+@pytest.mark.parametrize(("rows", "words", "wrapped"), [(40, 60, True), (40, 5, False), (8, 60, False)])
+def test_a_long_table_of_long_lines_gets_widths_and_no_other(transform, rows, words, wrapped):
+    group = nodes.tgroup("", *(nodes.colspec() for _ in range(2)), cols=2)
+    cells = [[nodes.entry("", nodes.paragraph("", text)) for text in ("12 GB", "a" * words + "b" * words)]] * rows
+    group += nodes.tbody("", *(nodes.row("", *(cell.deepcopy() for cell in row)) for row in cells))
+    transform.document += nodes.table("", group)
+    transform.fit_long_tables()
+    specs = [node["spec"] for node in transform.document.findall(addnodes.tabular_col_spec)]
+    assert len(specs) == wrapped
+    if wrapped:
+        first, last, whole = (
+            int(number) for number in (*re.findall(r"X{(\d+)}", specs[0]), specs[0].split("{")[-1][:-1])
+        )
+        assert first + last == whole and last > 3 * first

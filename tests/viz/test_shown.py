@@ -15,7 +15,7 @@ from mlsys.provenance.shown import Shown, hear
 matplotlib.use("Agg")
 
 # How marks look, not what they show.
-STYLE = {"mlsys.viz.style", "mlsys.viz.schematics.shapes"}
+STYLE = {"mlsys.viz.style", "mlsys.viz.narrow", "mlsys.viz.schematics.shapes"}
 # A lab draws by itself and shows its numbers beside the picture.
 LABS = "mlsys.viz.views"
 

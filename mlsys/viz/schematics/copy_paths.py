@@ -50,7 +50,7 @@ def copy_paths(ax: Axes) -> Axes:
         else:
             for offset in (0.25, 0.5, 0.75):
                 arrow(ax, (2.1, floor + offset), (8.0, floor + offset), COLORS["VioletLine"], role="copy", head=6)
-            note(ax, 5.05, floor + 1.0, "a page fault, then a page: again and again", ha="center", fontsize=10)
+            note(ax, 5.05, floor + 1.0, "a fault, then a page: again and again", ha="center", fontsize=10)
     ax.set(xlim=(-0.1, 10.1), ylim=(-2 * _STEP - 0.2, 1.9))
     ax.set_axis_off()
     return ax
