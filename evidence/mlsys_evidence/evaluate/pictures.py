@@ -102,9 +102,9 @@ def errors_by_class(ax: Axes, errors: Mapping[str, Mapping[str, Sequence[float]]
             ax.plot([low, high], [level, level], color=COLORS[color], linewidth=3, solid_capstyle="butt", zorder=2)
             ax.plot(middle, level, marker, color=COLORS[color], markersize=7, markeredgecolor="white", zorder=3)
             label = f"{middle:.0%}" if name != next(iter(errors)) else f"{middle:.0%} {part}"
-            ax.annotate(label, (high, level), xytext=(5, 0), textcoords="offset points", va="center", fontsize=9,
+            ax.annotate(label, (high, level), xytext=(5, 0), textcoords="offset points", va="center", fontsize=10,
                         color=COLORS[color])  # fmt: skip
-    ax.set(xscale="log", ylim=(len(errors) - 0.5, -0.5), xlim=(0.01, 3))
+    ax.set(xscale="log", ylim=(len(errors) - 0.5, -0.5), xlim=(0.01, 5))
     ax.set_xlabel("absolute error of the published value")
     ax.set_xticks([0.01, 0.03, 0.1, 0.3, 1, 3], ["1%", "3%", "10%", "30%", "100%", "300%"])
     ax.xaxis.set_minor_formatter(lambda value, _: "")
