@@ -34,8 +34,8 @@ def by_class(predictions: Iterable[Any]) -> dict[tuple[str, str], list[Any]]:
 
 def medians() -> str:
     """Return the table of median errors."""
+    from mlsys_evidence.evaluate.answers import percent_cell
     from mlsys_evidence.evaluate.report import score, validate
-    from mlsys_evidence.evaluate.tables import percent_cell
     from mlsys_evidence.fit.refit import held_out_predictions
     from mlsys_evidence.rows import shipped_rows
 

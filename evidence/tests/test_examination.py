@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -21,17 +20,8 @@ from mlsys.errors import ArgumentError
 from mlsys.models.estimate import CaseBatch, calibrated_times
 from mlsys.models.estimate.library import fallback_stack, fitted
 from mlsys.models.estimate.ranges import ALL_SOURCES, fitted_ranges, range_of
-from mlsys_evidence import (
-    Prediction,
-    examination_rows,
-    examinations_table,
-    examined,
-    held_examinations,
-    score,
-    validate,
-)
+from mlsys_evidence import Prediction, examination_rows, held_examinations, score
 from mlsys_evidence.evaluate.blind_evaluation import EXAMINATIONS, examination_sources, first_answers, hold
-from mlsys_evidence.evaluate.pictures import examination_dots
 from mlsys_evidence.fit import refit
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import DATA, cited_rows, shipped_rows
@@ -161,37 +151,14 @@ def test_the_fit_reads_no_row_of_it(number: int, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("number", held_examinations())
 def test_scores_are_those_of_each_row_by_hand(number: int) -> None:
     rows = examination_rows(number)
-    errors = [abs(each.value - each.row.value) / each.row.value for each in validate(rows).predictions if each.case]
-    whole = examined(number)[-1]
-    assert whole.now.expressible == len(errors)
-    assert whole.now.median_ape == pytest.approx(100 * median(errors), abs=0.01)
     lines = gzip.decompress((DATA / f"{EXAMINATIONS[number]}_first.csv.gz").read_bytes()).decode().splitlines()
-    told = [line.split(",") for line in lines[1:]]
-    first = {name: (float(low), float(high)) for name, _, low, high in told if low}
-    inside = sum(first[row.id][0] <= row.value <= first[row.id][1] for row in rows if row.id in first)
-    assert whole.first.expressible == len(first)
-    assert whole.first.coverage == pytest.approx(100 * inside / len(first), abs=0.01)
-    assert sum(each.now.rows for each in examined(number)[:-1]) == whole.now.rows == len(rows)
-
-
-def test_the_table_of_all_sets_blind_answers_beside_todays() -> None:
-    lines = [dict(zip(examinations_table().columns, row, strict=True)) for row in examinations_table().rows]
-    assert [(line["number"], line["told"]) for line in lines] == [
-        (number, told) for number in held_examinations() for told in ("blind", "today")
-    ]
-    for line in lines:
-        number = int(str(line["number"]))
-        rows = examination_rows(number)
-        assert (line["rows"], line["sources"]) == (FROZEN[number][0], len({row.source for row in rows}))
-        answers = first_answers(number) if line["told"] == "blind" else validate(rows).predictions
-        done = [each for each in answers if each.answered]
-        ratios = [each.value / each.row.value for each in done]
-        within = [0.5 <= ratio <= 2 for ratio in ratios]
-        held = [each.low <= each.row.value <= each.high for each in done]
-        assert line["answered"] == str(len(done))
-        assert line["median"] == f"{100 * median(abs(ratio - 1) for ratio in ratios):.0f}%"
-        assert line["within two"] == f"{100 * sum(within) / len(within):.0f}%"
-        assert line["in range"] == f"{100 * sum(held) / len(held):.0f}%"
+    first = {name: tuple(map(float, ends)) for name, *ends in (line.split(",") for line in lines[1:]) if ends[1]}
+    whole = score(first_answers(number))
+    inside = sum(first[row.id][1] <= row.value <= first[row.id][2] for row in rows if row.id in first)
+    assert whole.expressible == len(first)
+    assert whole.coverage == pytest.approx(100 * inside / len(first), abs=0.01)
+    errors = [abs(first[row.id][0] / row.value - 1) for row in rows if row.id in first]
+    assert whole.median_ape == pytest.approx(100 * median(errors), abs=0.01)
 
 
 def test_what_was_answered_is_not_answered_again() -> None:
@@ -236,18 +203,6 @@ def test_all_examinations_are_asked_unless_one_is_named() -> None:
     assert list(told["examinations"]) == [str(number) for number in held_examinations()]
     assert told["rows"] == sum(len(examination_rows(number)) for number in held_examinations())
     assert told["examinations"]["1"]["first_answers"]["median_ape"] == 44.79
-
-
-def test_first_answers_that_stand_are_drawn_once() -> None:
-    mended = examined(1)[:-1]
-    blind = [replace(each, now=each.first) for each in mended]
-    for groups, labels in ((mended, ["first answer", "today"]), (blind, ["examination"])):
-        fig, ax = plt.subplots()
-        examination_dots(ax, groups, {"MCU: network inference": 0.1})
-        told = [text.get_text() for text in ax.get_legend().get_texts()]
-        plt.close(fig)
-        assert [label.removeprefix("examination, ") for label in told[1:]] == labels
-        assert len(ax.get_yticks()) == sum(bool(each.now.expressible) for each in groups)
 
 
 def test_bits_of_a_weight_are_read_where_they_are_stated() -> None:

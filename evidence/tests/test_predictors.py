@@ -9,7 +9,7 @@ import pytest
 from mlsys.calibration.case import Inexpressible
 from mlsys.calibration.rows import Row
 from mlsys.models.estimate import MATMUL
-from mlsys_evidence import comparisons, held_out_predictions, single_operators
+from mlsys_evidence import comparisons, held_out_predictions
 from mlsys_evidence.evaluate.operators import OPERATORS, operator_parts, operators_left_out
 from mlsys_evidence.evaluate.predictors import NEW, NEW_GPU
 from mlsys_evidence.evaluate.published import WHOLE, Published, published_predictions
@@ -174,11 +174,3 @@ def test_groups_of_the_same_rows_are_told_once() -> None:
     told = [(each.work, each.rows) for each in comparisons()]
     assert len(set(told)) == len(told)
     assert {each.group for each in comparisons() if "four GPUs" in each.work} == {NEW_GPU}
-
-
-def test_single_operators_are_those_that_nobody_else_is_told_on() -> None:
-    rows = {each.work: each.rows for each in single_operators()}
-    assert min(rows.values()) > 100
-    assert not {each.id for each in published_predictions()} & {
-        row.id for row in shipped_rows() if row.workload.startswith(("GEMM", "layernorm"))
-    }

@@ -15,7 +15,6 @@ from mlsys.viz.edge import clock_curves, tradeoff
 from mlsys.workloads import zoo
 from mlsys_evidence import validate
 from mlsys_evidence.evaluate import pictures
-from mlsys_evidence.evaluate.blind_evaluation import Examined
 from mlsys_evidence.rows import shipped_rows
 
 matplotlib.use("Agg")
@@ -90,16 +89,13 @@ def test_pictures_of_a_small_network(ax: Axes) -> None:
 
 
 def test_pictures_of_a_validation(ax: Axes) -> None:
-    report = validate(shipped_rows()[:200])
-    pictures.validation_panels(report, ["gemm", "softmax"])
-    pictures.measured_against_predicted(ax, report.predictions)
+    pictures.measured_against_predicted(ax, validate(shipped_rows()[:200]).predictions)
     ax.clear()
-    pictures.bounds_by_kind(ax, report.predictions)
+    few = {"in the fit": [0.1] * 8, "device held out": [0.1, 0.2, 0.4] * 3, "unseen source": [0.5]}
+    pictures.errors_by_class(ax, {"CPU": few, "all": few})
+    assert [text.get_text() for text in ax.texts] == ["10% in the fit", "20% device held out", "10%", "20%"]
     ax.clear()
-    groups = report.scores(lambda each: each.kind)
-    pictures.error_bars(ax, groups, groups)
-    ax.clear()
-    pictures.examination_dots(ax, [Examined(name, part, part) for name, part in groups.items()], {})
+    pictures.holdouts(ax)
 
 
 HERE = "\n".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))

@@ -9,7 +9,7 @@ nothing was fitted to their rows.
 import gzip
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -20,25 +20,12 @@ from mlsys.frozen import FrozenDict
 from mlsys.inputs import csv_records, read_text, yaml_of
 from mlsys.models.estimate.ranges import range_of
 from mlsys.provenance import remembered, traced
-from mlsys.tables import Table, tabled
-from mlsys_evidence.evaluate.report import Prediction, Score, score, validate
-from mlsys_evidence.evaluate.tables import percent_cell
+from mlsys_evidence.evaluate.report import Prediction, validate
 from mlsys_evidence.questions import kind_of
 from mlsys_evidence.rows import DATA, cited
 
 # Files of each examination: its rows, its sources, and what was first answered.
 EXAMINATIONS = FrozenDict({1: "examination"} | {number: f"examination_{number}" for number in (2, 3, 4, 5, 6)})
-# Groups with fewer rows are counted in no table of their own.
-FEWEST_ROWS = 4
-
-
-@dataclass(frozen=True)
-class Examined:
-    """A group of rows, scored twice: by the first answers, and by today's."""
-
-    group: str
-    first: Score
-    now: Score
 
 
 def _file(number: int, ending: str) -> str:
@@ -169,69 +156,3 @@ def strangers_missed(numbers: Sequence[int]) -> tuple[float, float]:
     )
     weights /= weights.sum()
     return float(weights @ np.where(rate, above, below)), float(weights @ np.where(rate, below, above))
-
-
-@remembered
-@traced
-def examined(number: int) -> tuple[Examined, ...]:
-    """Return the scores of each class of machine and kind of work, and of all rows at the end.
-
-    Parameters
-    ----------
-    number
-        Of the examination, one of :func:`held_examinations`.
-
-    Examples
-    --------
-    >>> whole = examined(1)[-1]
-    >>> whole.group, whole.first.rows == len(examination_rows(1))
-    ('all', True)
-    """
-    first, now = first_answers(number), validate(examination_rows(number)).predictions
-    groups = [f"{each.row.device_class}: {each.kind}" for each in now]
-    chosen = {name: [index for index, group in enumerate(groups) if group == name] for name in sorted(set(groups))}
-    chosen["all"] = list(range(len(now)))
-    return tuple(
-        Examined(name, score([first[index] for index in own]), score([now[index] for index in own]))
-        for name, own in chosen.items()
-    )
-
-
-@tabled
-def examinations_table() -> Table:
-    """Return two lines for each examination that was held: what was said blind, and what is said today.
-
-    ``by source`` is the share of rows in their range where every source counts the same.
-    """
-    heads = ("number", "told", "rows", "sources", "answered", "median", "within two", "in range", "by source")
-    rows = []
-    for number in held_examinations():
-        whole = examined(number)[-1]
-        sources = len(examination_sources(number))
-        for told, part in (("blind", whole.first), ("today", whole.now)):
-            rows.append((number, told, part.rows, sources, *_shares(part)))
-    return Table("Examinations: what was said blind, and what is said today", heads, rows)
-
-
-def _shares(part: Score) -> tuple[str, ...]:
-    percents = (part.median_ape, part.within_factor_two, part.coverage, part.source_coverage)
-    return (str(part.expressible), *("—" if value is None else f"{value:.0f}%" for value in percents))
-
-
-@tabled
-def examination_table(number: int) -> Table:
-    """Return the scores as a table, in the words of ``mlsys validate``: at first, and now where that is another."""
-    heads = ("group", "rows", "done", "median", "p90", "inside", "width")
-    parts = [each for each in examined(number) if each.first.rows >= FEWEST_ROWS]
-    caption = f"Examination {number}: first answers, and today's behind an arrow"
-    rows = [(each.group, each.first.rows, *_arrows(_texts(each.first), _texts(each.now))) for each in parts]
-    return Table(caption, heads, rows)
-
-
-def _arrows(first: Sequence[str], now: Sequence[str]) -> list[str]:
-    return [told if told == today else f"{told} → {today}" for told, today in zip(first, now, strict=True)]
-
-
-def _texts(part: Score) -> tuple[str, ...]:
-    percents = (percent_cell(value) for value in (part.median_ape, part.p90_ape, part.coverage))
-    return (str(part.expressible), *percents, "—" if part.width is None else f"{part.width:.2g}×")

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.provenance import remembered, traced
-from mlsys.tables import Table, tabled
 from mlsys_evidence.evaluate.report import Prediction
 from mlsys_evidence.fit.refit import held_out_predictions
 
@@ -87,15 +86,3 @@ def parted() -> tuple[Parted, ...]:
         groups.setdefault(f"{each.row.device_class}: {each.kind}", []).append(each)
     groups_parted = (_parted(name, groups[name]) for name in sorted(groups))
     return tuple(group for group in groups_parted if group is not None)
-
-
-@tabled
-def scale_table(fewest: int = 0) -> Table:
-    """Return the parted errors as a table, of groups with so many rows or more."""
-    heads = ("group", "rows", "sweeps", "sweep unseen", "its scale known")
-    rows = [
-        (group.group, group.rows, group.sweeps, f"{group.error:.0%}", f"{group.known:.0%}")
-        for group in parted()
-        if group.rows >= fewest
-    ]
-    return Table("Median error, and what is left where a sweep's own median ratio is known", heads, rows)

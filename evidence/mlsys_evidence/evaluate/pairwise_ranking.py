@@ -15,7 +15,6 @@ import numpy as np
 
 from mlsys.models.estimate.ranges import ALL_SOURCES, range_of, speed_range
 from mlsys.provenance import remembered, traced
-from mlsys.tables import Table, tabled
 from mlsys_evidence.evaluate.blind_evaluation import EXAMINATIONS, examination_rows
 from mlsys_evidence.evaluate.report import Prediction, validate
 from mlsys_evidence.fit.refit import held_out_predictions
@@ -161,19 +160,3 @@ def pairs_compared() -> dict[str, Compared]:
         groups.setdefault(f"{row.device_class}: {pair[0].each.kind}", []).append(pair)
     large = {name: compared(own) for name, own in sorted(groups.items()) if len(own) >= FEWEST}
     return large | {"all, left out": compared(left), "all of the examinations": compared(strange)}
-
-
-@tabled
-def pairs_table() -> Table:
-    """Return one line for each large group of pairs: how related errors are, and how the answers hold."""
-    heads = ("two machines", "pairs", "related", "right", "told apart", "right then", "if ranges must part", "inside")
-    rows = [
-        (
-            name,
-            each.pairs,
-            f"{each.together:.2f}",
-            *(f"{part:.0f}%" for part in (each.right, each.told, each.right_told, each.overlapping, each.covered)),
-        )
-        for name, each in pairs_compared().items()
-    ]
-    return Table("Which of two devices is faster", heads, rows)

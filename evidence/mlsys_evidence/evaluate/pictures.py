@@ -1,4 +1,4 @@
-"""Figures of validation: measured against predicted times, bounds and errors."""
+"""Figures of validation: errors by class of device, what is held out, measured against predicted times."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.patches import Rectangle
 
 from mlsys.files import together
 from mlsys.models.training.result import FASTER, SLOWER
-from mlsys.viz.shown import chart, drawn
+from mlsys.viz.shown import chart
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, save_figure, setup_plot
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-    from mlsys_evidence import Examined, Prediction, Score, Validation
+    from mlsys_evidence import Prediction, Validation
     from mlsys_evidence.evaluate.training_runs import Run
 
 CLASSES = ("datacenter GPU", "consumer GPU", "edge SoC", "CPU", "NPU", "TPU-like", "MCU")
@@ -65,138 +64,90 @@ def _look(device_class: str) -> tuple[str, str]:
     return palette[index % len(palette)], MARKERS[index % len(MARKERS)]
 
 
-@drawn
-def validation_panels(validation: Validation, kinds: Sequence[str], columns: int = 3) -> Figure:
-    """Return a figure with one panel of measured against predicted time per kind, and one of all other kinds.
-
-    Parameters
-    ----------
-    validation
-        All predictions.
-    kinds
-        Kinds of workload, such as ``"gemm"``, in the order to draw them.
-    columns
-        Panels per row.
-    """
-    done = [each for each in validation.predictions if each.case is not None]
-    panels = {kind: [each for each in done if each.kind == kind] for kind in kinds}
-    panels["other kinds"] = [each for each in done if each.kind not in kinds]
-    panels = {kind: chosen for kind, chosen in panels.items() if chosen}
-    rows = -(-len(panels) // columns)
-    fig, first, _, _ = setup_plot(figsize=(2.75 * columns, 2.8 * rows))
-    first.remove()
-    axes = fig.subplots(rows, columns, squeeze=False)
-    handles: dict[str, Artist] = {}
-    for ax, (kind, chosen) in zip(axes.flat, panels.items(), strict=False):
-        measured_against_predicted(ax, chosen, legend=False)
-        ax.set_title(f"{kind} ({len(chosen):,})")
-        handles.update(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
-    for ax in list(axes.flat)[len(panels) :]:
-        ax.remove()
-    fig.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4, fontsize=11, markerscale=1.6)
-    return fig
+SEEN = {
+    "in the fit": ("BlueLine", "o"),
+    "device held out": ("OrangeLine", "s"),
+    "unseen source": ("VioletLine", "D"),
+}
+"""Colour and marker for each part of :func:`mlsys_evidence.evaluate.answers.class_errors`."""
 
 
 @chart
-def bounds_by_kind(ax: Axes, predictions: Sequence[Prediction]) -> Axes:
-    """Draw the ratio of lower bound to measured time of each row, one strip per kind of workload, with medians.
+def errors_by_class(ax: Axes, errors: Mapping[str, Mapping[str, Sequence[float]]], fewest: int = 8) -> Axes:
+    """Draw the median error and the middle half of all errors, by class of device and by what the fit had seen.
 
     Parameters
     ----------
     ax
         Axes to draw into.
-    predictions
-        Predictions; rows that are not expressible, or have no bound, are left out.
+    errors
+        By class and part, as :func:`mlsys_evidence.evaluate.answers.class_errors` returns them.
+    fewest
+        Parts with fewer errors are not drawn.
+
+    Returns
+    -------
+    Axes
+        On a logarithmic scale: a line from the 25th to the 75th percentile, a marker at the median, labelled.
     """
-    shares: dict[str, list[float]] = {}
-    for each in predictions:
-        if each.case is not None and each.bound > 0:
-            shares.setdefault(each.kind, []).append(each.bound / each.case.seconds)
-    names = sorted(shares, key=lambda name: float(np.median(shares[name])))
-    xs = [share for name in names for share in shares[name]]
-    ys = [index for index, name in enumerate(names) for _ in shares[name]]
-    ax.scatter(xs, ys, s=14, marker="|", linewidth=0.6, color=COLORS["BlueLine"], alpha=0.6, zorder=2)
-    middles = [float(np.median(shares[name])) for name in names]
-    ax.scatter(middles, range(len(names)), s=42, marker="D", color=COLORS["OrangeLine"], edgecolor="white", zorder=4)
-    ax.axvline(1, color=COLORS["primary"], linewidth=1.2, zorder=3)
-    ax.set(xscale="log", xlabel="lower bound over measured time")
-    ax.set_yticks(range(len(names)), names)
-    ax.grid(False, axis="y")
-    return ax
-
-
-@chart
-def error_bars(ax: Axes, seen: Mapping[str, Score], unseen: Mapping[str, Score]) -> Axes:
-    """Draw the median error of each group, as fitted and on held-out devices.
-
-    Parameters
-    ----------
-    ax
-        Axes to draw into.
-    seen, unseen
-        Scores by group name; only groups in both are drawn.
-    """
-    names = [name for name in seen if name in unseen and unseen[name].median_ape is not None]
-    names.sort(key=lambda name: -(unseen[name].median_ape or 0))
-    places = np.arange(len(names))
-    for shift, scores, color, label, hatch in (
-        (0.2, seen, COLORS["BlueLine"], "in the fit", ""),
-        (-0.2, unseen, COLORS["OrangeLine"], "device left out", "///"),
-    ):
-        widths = [scores[name].median_ape or 0 for name in names]
-        ax.barh(places + shift, widths, height=0.38, color=color, label=label, hatch=hatch, edgecolor="white")
-    ax.set_yticks(places, names)
-    ax.set(xlabel="median absolute error of the published value, %")
-    ax.grid(False, axis="y")
-    ax.legend(loc="upper right", fontsize=9)
-    return ax
-
-
-def _part(error: float | None) -> float:
-    return float("nan") if error is None else error / 100
-
-
-@chart
-def examination_dots(ax: Axes, groups: Sequence[Examined], own: Mapping[str, float]) -> Axes:
-    """Draw the median error of each group of held-out sources: at first, now, and of our own held-out sweeps.
-
-    Parameters
-    ----------
-    ax
-        Axes to draw into; errors on a logarithmic scale.
-    groups
-        Graded twice; those without an answer today are left out. Where first answers stand, they are drawn once.
-    own
-        By the name of the group, the median error of rows of the fit whose sweep was left out, as a part.
-    """
-    shown = sorted((each for each in groups if each.now.expressible), key=lambda each: _part(each.now.median_ape))
-    levels = np.arange(len(shown))
-    first, now = ([_part(getattr(each, when).median_ape) for each in shown] for when in ("first", "now"))
-    for *ends, level in zip(first, now, levels, strict=True):
-        ax.plot(ends, [level, level], color=COLORS["grid"], lw=2, zorder=1)
-    ours = [own.get(each.group, float("nan")) for each in shown]
-    series = [("|", "our sources, sweep left out", COLORS["BlueLine"], True, ours)]
-    if np.allclose(first, now, rtol=1e-3):
-        series += [("o", "examination", COLORS["OrangeLine"], True, now)]
-    else:
-        series += [
-            ("o", "examination, first answer", COLORS["OrangeLine"], False, first),
-            ("o", "examination, today", COLORS["OrangeLine"], True, now),
-        ]
-    for marker, label, color, filled, errors in series:
-        there = [(error, level) for error, level in zip(errors, levels, strict=True) if error]
-        xs, ys = zip(*there, strict=True)
-        if marker == "|":
-            ax.scatter(xs, ys, marker=marker, s=120, color=color, lw=2, label=label, zorder=2)
-        else:
-            face = color if filled else "white"
-            ax.scatter(xs, ys, s=45, facecolors=face, edgecolors=color, lw=2, label=label, zorder=2)
-    ax.set_yticks(levels, [f"{each.group} ({each.now.expressible})" for each in shown])
-    ax.set(xscale="log", xlabel="median absolute error of the published value")
-    ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    for row, (name, parts) in enumerate(errors.items()):
+        if row % 2:
+            ax.axhspan(row - 0.5, row + 0.5, color=COLORS["grid"], alpha=0.3, linewidth=0, zorder=0)
+        for place, (part, (color, marker)) in enumerate(SEEN.items()):
+            own = parts[part]
+            if len(own) < fewest:
+                continue
+            low, middle, high = (float(np.quantile(own, share)) for share in (0.25, 0.5, 0.75))
+            level = row + 0.27 * (place - 1)
+            ax.plot([low, high], [level, level], color=COLORS[color], linewidth=3, solid_capstyle="butt", zorder=2)
+            ax.plot(middle, level, marker, color=COLORS[color], markersize=7, markeredgecolor="white", zorder=3)
+            label = f"{middle:.0%}" if name != next(iter(errors)) else f"{middle:.0%} {part}"
+            ax.annotate(label, (high, level), xytext=(5, 0), textcoords="offset points", va="center", fontsize=10,
+                        color=COLORS[color])  # fmt: skip
+    ax.set(xscale="log", ylim=(len(errors) - 0.5, -0.5), xlim=(0.01, 5))
+    ax.set_xlabel("absolute error of the published value")
+    ax.set_xticks([0.01, 0.03, 0.1, 0.3, 1, 3], ["1%", "3%", "10%", "30%", "100%", "300%"])
     ax.xaxis.set_minor_formatter(lambda value, _: "")
+    ax.set_yticks(range(len(errors)), list(errors))
     ax.grid(False, axis="y")
-    ax.legend(loc="lower right", fontsize=9)
+    return ax
+
+
+@chart
+def holdouts(ax: Axes) -> Axes:
+    """Draw which measurements a fit reads and which it predicts in four ways of grading it, as a schematic.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+
+    Returns
+    -------
+    Axes
+        Four grids of sweeps by devices: a filled square is in the fit, a dot is predicted.
+    """
+    cells = [(row, column) for row in range(4) for column in range(4)]
+    grids = (
+        ("in the fit", (0, 0), cells, cells, "all rows fitted and predicted"),
+        ("sweep held out", (7, 0), [c for c in cells if c != (1, 2)], [(1, 2)], "each sweep in turn"),
+        ("device held out", (0, 7), [c for c in cells if c[1] != 2], [c for c in cells if c[1] == 2],
+         "each device in turn"),
+        ("unseen source", (7, 7), cells, [(4.4, 1), (4.4, 3)], "rows of new sources, predicted once"),
+    )  # fmt: skip
+    for title, (left, top), fitted, predicted, words in grids:
+        for row, column in sorted({*cells, *predicted}):
+            known = (row, column) in fitted
+            ax.add_patch(Rectangle((left + column, top + row), 0.86, 0.86, linewidth=1, edgecolor=COLORS["BlueLine"],
+                                   facecolor=COLORS["BlueL"] if known else "white"))  # fmt: skip
+        xs, ys = zip(*((left + column + 0.43, top + row + 0.43) for row, column in predicted), strict=True)
+        ax.scatter(xs, ys, s=28, color=COLORS["OrangeLine"], zorder=3)
+        ax.text(left, top - 0.95, title, fontsize=10, weight="bold", va="center", color=COLORS["primary"])
+        ax.text(left, top - 0.35, words, fontsize=9, va="center", color=COLORS["note"])
+    ax.text(-0.4, 2, "sweeps", rotation=90, fontsize=9, ha="center", va="center", color=COLORS["note"])
+    ax.text(2, 4.25, "devices", fontsize=9, ha="center", va="center", color=COLORS["note"])
+    ax.set(xlim=(-0.8, 12.6), ylim=(12.6, -1.5), aspect="equal")
+    ax.set_axis_off()
     return ax
 
 

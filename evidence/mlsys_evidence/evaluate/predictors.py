@@ -18,12 +18,9 @@ from mlsys.provenance import remembered, traced
 from mlsys.tables import Table, tabled
 from mlsys_evidence.evaluate.operators import OPERATORS, operators_left_out
 from mlsys_evidence.evaluate.published import PREDICTORS, WHOLE, published_predictions
-from mlsys_evidence.evaluate.report import validate
 from mlsys_evidence.fit.refit import held_out_predictions, parameters_alone
 from mlsys_evidence.rows import typed
-from mlsys_evidence.typed_rows import TypedRow
 
-_SOURCE = "sitar-lab/NeuSight"
 ALL, NEW, NEW_GPU = "all", "new to NeuSight", "GPU new to both"
 OURS = "ours"
 # The same in the narrow column of a table.
@@ -31,13 +28,6 @@ _WHICH = {ALL: "all", NEW: "new to it", NEW_GPU: "new GPU"}
 _NETWORKS = ("network, forward", "network, forward, compiled", "training step", "training step on four GPUs")
 # Columns of the tables: who is compared first, in sight where a page is narrow.
 _SHOWN = {OURS: "ours", "neusight": "NeuSight", "roofline": "roofline", "li": "Li et al.", "habitat": "Habitat"}
-# Single operators of the test set: operations of their typed rows, and whether a call has a batch of products.
-_SINGLES = (
-    ("batched product", {"product"}, True),
-    ("product of a layer", {"product"}, False),
-    ("layer normalisation", {"layer norm"}, False),
-    ("element-wise", {"gelu", "relu", "tanh"}, False),
-)
 
 
 @dataclass(frozen=True)
@@ -61,16 +51,6 @@ class Comparison:
     rows: int
     mean: FrozenDict[str, float]
     median: FrozenDict[str, float]
-
-
-@dataclass(frozen=True)
-class Single:
-    """Mean errors on single operators, of our lower bound and of our estimate with the machine held out."""
-
-    work: str
-    rows: int
-    roofline: float
-    ours: float
 
 
 def _work(row: Row) -> str:
@@ -126,32 +106,6 @@ def comparisons() -> tuple[Comparison, ...]:
     return tuple(compared)
 
 
-def _is(row: TypedRow, operations: set[str], batched: bool) -> bool:
-    return row.operation in operations and row.has("batched") == batched
-
-
-@remembered
-@traced
-def single_operators() -> tuple[Single, ...]:
-    """Return the errors on single operators of NeuSight's test set, for which no prediction of others is published.
-
-    Examples
-    --------
-    >>> all(each.rows > 10 and each.ours < each.roofline for each in single_operators())
-    True
-    """
-    unseen = [each for each in held_out_predictions("device") if each.row.source == _SOURCE]
-    bounds = {each.row.id: each.bound for each in validate([each.row for each in unseen]).predictions}
-    singles = []
-    for work, operations, batched in _SINGLES:
-        chosen = [each for each in unseen if _is(typed(each.row), operations, batched)]
-        measured = np.array([each.case.seconds for each in chosen if each.case])
-        ours = np.abs(np.array([each.seconds for each in chosen]) / measured - 1)
-        plain = np.abs(np.array([bounds[each.row.id] for each in chosen]) / measured - 1)
-        singles.append(Single(work, len(chosen), float(np.mean(plain)), float(np.mean(ours))))
-    return tuple(singles)
-
-
 def _percent(error: float) -> str:
     """Return an error in %, without its sign; errors above 100 % are rounded to whole percent."""
     return f"{100 * error:,.1f}" if error < 1 else f"{100 * error:,.0f}"
@@ -164,28 +118,11 @@ def _cells(each: Comparison) -> tuple[str, ...]:
     )
 
 
-def _table(caption: str, first: str, works: tuple[str, ...]) -> Table:
-    rows = [(each.work, _WHICH[each.group], each.rows, *_cells(each)) for each in comparisons() if each.work in works]
-    return Table(caption, (first, "which", "rows", *_SHOWN.values()), rows)
-
-
 @tabled
 def predictor_table() -> Table:
     """Return the errors on whole networks as a table."""
-    return _table("Whole networks of NeuSight's open data: mean error (median), in %", "work", _NETWORKS)
-
-
-@tabled
-def operators_in_networks_table() -> Table:
-    """Return the errors on the operators of each kind in whole networks as a table."""
-    return _table(
-        "Operators of each kind, summed over a forward pass: mean error (median), in %", "operators", OPERATORS
-    )
-
-
-@tabled
-def single_table() -> Table:
-    """Return the errors on single operators as a table."""
-    rows = [(each.work, each.rows, f"{each.roofline:.0%}", f"{each.ours:.1%}") for each in single_operators()]
-    heads = ("operator", "rows", "plain roofline", "ours, machine unseen")
-    return Table("Single operators of NeuSight's test set: mean error", heads, rows)
+    rows = [
+        (each.work, _WHICH[each.group], each.rows, *_cells(each)) for each in comparisons() if each.work in _NETWORKS
+    ]
+    heads = ("work", "which", "rows", *_SHOWN.values())
+    return Table("Whole networks of NeuSight's open data: mean error (median), in %", heads, rows)

@@ -247,7 +247,7 @@ def validate(rows: Sequence[Row]) -> Validation:
 
     Predictions are kept by machine: under a what-if only those machines are asked again that read the changed fact.
     Facts are not recorded: an error over thousands of rows depends on a thousand facts, none of which moves it.
-    That each of them moves an estimate is asked machine by machine (`tests/validation/test_facts_felt.py`).
+    That each of them moves an estimate is asked machine by machine (`evidence/tests/test_facts_felt.py`).
 
     Parameters
     ----------

@@ -30,7 +30,6 @@ from mlsys.models.estimate.cache_key import calibration_version
 from mlsys.models.estimate.library import plain_of
 from mlsys.models.estimate.ranges import Range, after_ten, range_of
 from mlsys.provenance import remembered, unrecorded
-from mlsys.tables import Table, tabled
 from mlsys_evidence.evaluate.error_decomposition import without_scale
 from mlsys_evidence.evaluate.report import Prediction
 from mlsys_evidence.fit.refit import held_out_predictions
@@ -43,8 +42,6 @@ FEWEST_ROWS, FEWEST_IN_SWEEP = 15, 3
 FEWEST_DRAWS, MOST_DRAWS, ENOUGH_GRADED = 3, 20, 3000
 # Part of a machine's rows that cannot be measured: another one each time, so that each draw takes another ten.
 ABSENT = 0.1
-# Error that ten measurements should bring a machine to.
-WANTED = 0.15
 
 
 @dataclass(frozen=True)
@@ -82,16 +79,6 @@ class TenBack:
     shape: float
     covered: float
     width: float
-
-    @property
-    def why(self) -> str:
-        """What ten rows do not teach, where the error stays above what is wanted; else empty.
-
-        ``"scales"`` of single sweeps, where knowing them would bring the error below; else ``"shapes"``.
-        """
-        if self.after <= WANTED:
-            return ""
-        return "shapes" if self.shape > WANTED else "scales"
 
 
 @dataclass(frozen=True)
@@ -288,32 +275,3 @@ def _whole(name: str, machines: int, graded: Sequence[_Graded]) -> TenBack:
         float(np.mean(inside)),
         float(np.exp(np.median(reach[:, 1] - reach[:, 0]))),
     )
-
-
-@tabled
-def ten_table(fewest: int = 0) -> Table:
-    """Return what ten rows do, as a table of groups with so many rows or more.
-
-    ``at random`` is for ten that nobody chose, ``ten rows`` for those that are advised; ``p90`` is the 90th percentile
-    after these, ``inside`` the share within the 80 % range, ``left`` what is left to learn, where anything is.
-    """
-    shown = [row for row in ten_back() if row.rows >= fewest]
-    heads = ("group", "rows", "unseen", "a scale", "at random", "ten rows", "p90", "inside", "width")
-    left = any(row.why for row in shown)
-    rows = [
-        (
-            row.group,
-            row.rows,
-            f"{row.before:.0%}",
-            f"{row.scale:.0%}",
-            f"{row.at_random:.0%}",
-            f"{row.after:.0%}",
-            f"{row.p90:.0%}",
-            f"{row.covered:.0%}",
-            f"{row.width:.2g}×",
-            *((row.why or "—",) if left else ()),
-        )
-        for row in shown
-    ]
-    caption = "Median error of machines left out of the fit, and with ten of their rows handed back"
-    return Table(caption, (*heads, "left") if left else heads, rows)
