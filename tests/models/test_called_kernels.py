@@ -9,7 +9,7 @@ from mlsys import Hardware
 from mlsys.calibration.rows import Row
 from mlsys.hardware import view
 from mlsys.models.estimate import CALLED, QUEUED, VECTOR, CaseBatch, Kernel, Parameters, Work, calibrated_times
-from mlsys.models.estimate.effects import effect_of
+from mlsys.models.estimate.effects import POOLS, effect_of
 from mlsys.models.estimate.library import parameters_of, plain_of, scaled
 from mlsys_evidence.fit.pooling import fit_pool
 from mlsys_evidence.questions import interpret
@@ -126,7 +126,7 @@ def test_hosts_and_memories_come_out_as_they_were_put_in() -> None:
         part * host[case.twin] + (1 - part) * memory[case.twin] + random.normal(0, 0.02)
         for case, part in zip(cases, launched, strict=True)
     ])  # fmt: skip
-    found = fit_pool("eager calls", cases, {"launch": launched}, y, y)
+    found = fit_pool(replace(POOLS["eager calls"], least=0.0), cases, {"launch": launched}, y, y)
     for name, truth in (("host", host), ("memory", memory)):
         levels = found.effects["groups"][name]["levels"]
         assert {twin: levels[twin][0] for twin in twins} == pytest.approx(truth, abs=0.06)

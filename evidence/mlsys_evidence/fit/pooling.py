@@ -4,13 +4,15 @@ What the parameters of the settings leave unexplained, y (logarithms of measured
 ``y = Z u + e``. Columns of Z say which machine, family, network, ... a row has, and where its shape lies between
 the knots of the curves; each group's u are drawn from a normal distribution of its own variance, and so are
 sweeps, whose effects are fitted and thrown away: rows of one sweep share an error, and a hundred rows of it are
-no hundred opinions. Variances are those of restricted maximum likelihood (fixed-point iteration); rows far
-off count less, as under Student's t distribution with four degrees of freedom. Predictions of rows whose
-whole sweep or machine is left out follow in closed form from the one fit.
+no hundred opinions. What a network takes on one machine, or under one software, is told where two sweeps say it; and
+an effect smaller than its pool's ``least`` is not kept. Variances are those of restricted maximum likelihood
+(fixed-point iteration); rows far off count less, as under Student's t distribution with four degrees of freedom.
+Predictions of rows whose whole sweep or machine is left out follow in closed form from the one fit.
 
 C. R. Henderson, Biometrics 31(2), 1975; D. J. C. MacKay, Neural Computation 4(3), 1992.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.calibration.case import Case
-from mlsys.models.estimate.effects import MOST, POOLS, levels_of, spread
+from mlsys.models.estimate.effects import MOST, Pool, levels_of, spread
 from mlsys.models.estimate.features import hats, knots
 
 Array = NDArray[np.float64]
@@ -30,6 +32,8 @@ TIMES = 14
 PRIOR_LEVELS, PRIOR_VARIANCE = 0.02, 0.01
 # Student's t: degrees of freedom.
 TAILS = 4.0
+# Groups so fine that a level of one sweep says nothing of another: it would repeat its own rows and no more.
+TWICE = ("machine and network", "network and software")
 
 
 @dataclass(frozen=True)
@@ -71,13 +75,17 @@ def _sweep(case: Case) -> str:
     return case.row.group or case.twin
 
 
-def _blocks(cases: Sequence[Case], pool: str, measures: Mapping[str, Array]) -> _Blocks:
+def _blocks(cases: Sequence[Case], pool: Pool, measures: Mapping[str, Array]) -> _Blocks:
     names, levels, parts = [], [], []
     groups_of = [levels_of(case.setting, case.twin, case.network, case.version) for case in cases]
-    for group in (*POOLS[pool].groups, "sweep"):
+    sweeps = np.unique([_sweep(case) for case in cases], return_inverse=True)[1]
+    for group in (*pool.groups, "sweep"):
         own = [
             _sweep(case) if group == "sweep" else of.get(group, "") for case, of in zip(cases, groups_of, strict=True)
         ]
+        if group in TWICE:
+            counted = Counter(word for word, _ in set(zip(own, sweeps.tolist(), strict=True)))
+            own = [word if counted[word] > 1 else "" for word in own]
         words, level = np.unique(own, return_inverse=True)
         columns = np.zeros((len(cases), len(words)))
         columns[np.arange(len(cases)), level] = [1.0 if word else 0.0 for word in own]
@@ -87,15 +95,14 @@ def _blocks(cases: Sequence[Case], pool: str, measures: Mapping[str, Array]) -> 
         names.append(group)
         levels.append([str(word) for word in words])
         parts.append(columns)
-    if POOLS[pool].curves:
-        for curve in POOLS[pool].curves:
-            below, part = hats(curve, measures[curve])
-            columns = np.zeros((len(cases), knots(curve)))
-            columns[np.arange(len(cases)), below] = 1 - part
-            columns[np.arange(len(cases)), below + 1] += part
-            names.append(curve)
-            levels.append([str(knot) for knot in range(knots(curve))])
-            parts.append(columns)
+    for curve in pool.curves:
+        below, part = hats(curve, measures[curve])
+        columns = np.zeros((len(cases), knots(curve)))
+        columns[np.arange(len(cases)), below] = 1 - part
+        columns[np.arange(len(cases)), below + 1] += part
+        names.append(curve)
+        levels.append([str(knot) for knot in range(knots(curve))])
+        parts.append(columns)
     ends = np.cumsum([0, *(part.shape[1] for part in parts)])
     return _Blocks(names, levels, np.concatenate(parts, axis=1), ends)
 
@@ -152,39 +159,48 @@ def _covariance(blocks: _Blocks, variances: dict[str, float], rest: float, weigh
     return np.asarray(np.linalg.inv(normal), dtype=np.float64)
 
 
-def _without(blocks: _Blocks, solved: _Solved, y: Array, parts: Sequence[str]) -> Array:
-    """Return what the effects say of each row when its part is left out of the fit."""
+def _without(
+    blocks: _Blocks, solved: _Solved, y: Array, parts: Sequence[str], least: float = 0.0, groups: Sequence[str] = ()
+) -> Array:
+    """Return what the effects say of each row when its part is left out of the fit, small ones of groups dropped."""
     z = blocks.columns
-    apart = y - z @ solved.effects(z, y)
+    u = solved.effects(z, y)
+    apart = y - z @ u
+    bars = np.repeat([least if name in groups else 0.0 for name in blocks.names], np.diff(blocks.ends))
     reach = z @ solved.covariance
     said = np.zeros(len(y))
     names = np.array(parts, dtype=object)
     for part in dict.fromkeys(parts):
         own = np.flatnonzero(names == part)
         leverage = reach[own] @ z[own].T * (solved.weights[own] / solved.rest)[None, :]
-        said[own] = y[own] - np.linalg.solve(np.eye(len(own)) - leverage, apart[own])
+        pulled = np.linalg.solve(np.eye(len(own)) - leverage, apart[own])
+        without = u - reach[own].T @ (solved.weights[own] / solved.rest * pulled)
+        said[own] = z[own] @ np.where(np.abs(without) >= bars, without, 0.0)
     limit = np.log(MOST)
     clipped: Array = np.clip(said, -limit, limit)
     return clipped
 
 
-def _counts(cases: Sequence[Case], pool: str) -> dict[str, dict[str, dict[str, set[str]]]]:
+def _counts(cases: Sequence[Case], blocks: _Blocks) -> dict[str, dict[str, dict[str, set[str]]]]:
     """Return the sweeps of each level of each group, by machine."""
-    sweeps: dict[str, dict[str, dict[str, set[str]]]] = {group: {} for group in POOLS[pool].groups}
+    known = {name: set(levels) for name, levels in zip(blocks.names, blocks.levels, strict=True)}
+    sweeps: dict[str, dict[str, dict[str, set[str]]]] = {group: {} for group in known}
     for case in cases:
         for group, level in levels_of(case.setting, case.twin, case.network, case.version).items():
-            if group in sweeps:
+            if level in known.get(group, ()):
                 sweeps[group].setdefault(level, {}).setdefault(case.twin, set()).add(_sweep(case))
     return sweeps
 
 
-def fit_pool(pool: str, cases: Sequence[Case], measures: Mapping[str, Array], whole: Array, sweep_out: Array) -> Pooled:
+def fit_pool(
+    pool: Pool, cases: Sequence[Case], measures: Mapping[str, Array], whole: Array, sweep_out: Array
+) -> Pooled:
     """Return the effects of one pool.
 
     Parameters
     ----------
     pool
-        A key of :data:`mlsys.models.estimate.effects.POOLS`.
+        One of :data:`mlsys.models.estimate.effects.POOLS`.
     cases
         Of all its settings.
     measures
@@ -197,29 +213,33 @@ def fit_pool(pool: str, cases: Sequence[Case], measures: Mapping[str, Array], wh
     known = np.where(np.isfinite(sweep_out), sweep_out, whole)
     y = np.clip(known, -FURTHEST, FURTHEST)
     fitted = _solved(blocks, y)
-    by_sweep = _without(blocks, fitted, y, [_sweep(case) for case in cases])
-    by_device = _without(blocks, fitted, y, [case.twin for case in cases])
+    by_sweep = _without(blocks, fitted, y, [_sweep(case) for case in cases], pool.least, pool.groups)
+    by_device = _without(blocks, fitted, y, [case.twin for case in cases], pool.least, pool.groups)
     shipped = np.clip(whole, -FURTHEST, FURTHEST)
     last = _solved(blocks, shipped, fitted)
     u = last.effects(blocks.columns, shipped)
-    counts = _counts(cases, pool)
+    counts = _counts(cases, blocks)
     groups: dict[str, Any] = {}
-    for group in POOLS[pool].groups:
+    for group in pool.groups:
         own = blocks.of(group)
         names = blocks.levels[blocks.names.index(group)]
         groups[group] = {
             "variance": float(f"{fitted.variances[group]:.4g}"),
             "levels": {
-                name: [round(float(value), 4), sum(len(sweeps) for sweeps in counts[group][name].values())]
+                name: _kept(float(value), sum(len(sweeps) for sweeps in counts[group][name].values()), pool.least)
                 for name, value in zip(names, u[own], strict=True)
                 if name
             },
         }
-    curves = {name: [round(float(value), 4) for value in u[blocks.of(name)]] for name in POOLS[pool].curves}
+    curves = {name: [round(float(value), 4) for value in u[blocks.of(name)]] for name in pool.curves}
     rest = float(f"{fitted.rest + fitted.variances['sweep']:.4g}")
     spreads = np.array([_spreads(case, counts, groups, rest) for case in cases]).reshape(-1, 2)
     effects = {"rest": rest, "groups": groups, "curves": curves}
     return Pooled(effects, by_device, by_sweep, spreads[:, 0], spreads[:, 1])
+
+
+def _kept(effect: float, sweeps: int, least: float) -> Any:
+    return [round(effect, 4), sweeps] if abs(effect) >= least else sweeps
 
 
 def _spreads(

@@ -20,7 +20,7 @@ from mlsys.files import Drafts, together
 from mlsys.frozen import FrozenDict
 from mlsys.models.estimate import Parameters, kernel_times
 from mlsys.models.estimate.cache_key import calibration_version
-from mlsys.models.estimate.effects import USUAL, fitted_effects, pool_of, save_effects
+from mlsys.models.estimate.effects import POOLS, USUAL, fitted_effects, pool_of, save_effects
 from mlsys.models.estimate.features import features
 from mlsys.models.estimate.library import fitted, machines, save, scaled
 from mlsys.models.estimate.ranges import fitted_ranges, range_at, save_ranges
@@ -207,7 +207,7 @@ def pooled(
             times = kernel_times(stack, np.array(rows))
             plain = with_latency(cases, stack.total(times.seconds))
             measures = features(stack, times)
-            pool = fit_pool(name, cases, measures, measured - np.log(plain), apart[:, 1])
+            pool = fit_pool(POOLS[name], cases, measures, measured - np.log(plain), apart[:, 1])
             effects[name] = pool.effects
             added = np.column_stack([pool.without_device, pool.without_sweep])
             spreads = np.column_stack([pool.spread_device, pool.spread_sweep])

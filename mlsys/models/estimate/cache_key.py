@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from mlsys.frozen import IdentityKey
 from mlsys.models.estimate.effects import fitted_effects
 from mlsys.models.estimate.library import fitted, machines
-from mlsys.models.estimate.ranges import fitted_ranges
+from mlsys.models.estimate.ranges import fitted_ranges, source_factors_told
 from mlsys.models.estimate.user_calibration import chosen_calibration
 
 
@@ -17,4 +17,6 @@ def calibration_version() -> Hashable:
     >>> calibration_version() == calibration_version()
     True
     """
-    return chosen_calibration(), IdentityKey((fitted(), machines(), fitted_ranges(), fitted_effects()))
+    return chosen_calibration(), IdentityKey(
+        (fitted(), machines(), fitted_ranges(), source_factors_told(), fitted_effects())
+    )

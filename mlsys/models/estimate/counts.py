@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from mlsys.models.estimate.effects import fitted_effects
-from mlsys.models.estimate.library import fitted, machines
-from mlsys.models.estimate.parameters import Parameters
+from mlsys.models.estimate.library import differing, fitted, machines
 
 
 @dataclass(frozen=True)
@@ -16,7 +15,8 @@ class FittedNumbers:
     software
         Kinds of software with their own parameters.
     parameters
-        Efficiencies and costs: one set of :class:`~mlsys.models.estimate.Parameters` per kind of software.
+        Efficiencies and costs of a kind of software that differ from what is expected before any measurement
+        (:class:`~mlsys.models.estimate.Parameters`).
     machines
         Factors of single machines under one kind of software.
     effects
@@ -40,7 +40,9 @@ class FittedNumbers:
 def count_fitted() -> FittedNumbers:
     """Count the fitted numbers in ``parameters.yaml``, ``machines.yaml`` and ``effects.json``.
 
-    Variances of effects and widths of ranges are not counted: they change no estimate.
+    Variances of effects and widths of ranges are not counted: they change no estimate; nor are parameters that stayed
+    as expected, machines without a factor and levels without an effect, of which the files say only that they were
+    measured.
 
     Examples
     --------
@@ -48,12 +50,17 @@ def count_fitted() -> FittedNumbers:
     >>> count.total == count.parameters + count.machines + count.effects + count.curves
     True
     """
-    software = len({id(parameters) for parameters in fitted().values()})  # aliases share one set of parameters
+    own = set(fitted().values())  # software that was fitted together shares one set of parameters
     pools = fitted_effects().values()
     return FittedNumbers(
-        software=software,
-        parameters=software * len(Parameters.names()),
-        machines=sum(len(factors) for factors in machines().values()),
-        effects=sum(len(group["levels"]) for pool in pools for group in pool["groups"].values()),
+        software=len(own),
+        parameters=sum(len(differing(parameters)) for parameters in own),
+        machines=sum(factor != 1 for factors in machines().values() for factor in factors.values()),
+        effects=sum(
+            not isinstance(told, int)
+            for pool in pools
+            for group in pool["groups"].values()
+            for told in group["levels"].values()
+        ),
         curves=sum(len(values) for pool in pools for values in pool["curves"].values()),
     )

@@ -46,53 +46,60 @@ class Pool:
     factors
         Whether a factor per machine is fitted before the effects, so that the effects describe only what machines of
         a family share beyond it.
+    least
+        Smallest effect that is kept, in logarithm of time; a smaller one is within the noise of what it belongs to.
     """
 
     settings: str
     groups: tuple[str, ...]
     curves: tuple[str, ...] = ()
     factors: bool = False
+    least: float = 0.03
 
 
-_MACHINE = ("machine", "family", "machine and software")
-_KIND = (*_MACHINE, "family and software", "network family", "network and software")
-# What a network takes wherever it runs, beyond others of its family: on GPUs there is nothing of it.
-_WHOLE = (*_KIND, "network")
+# The first pattern found decides. Groups and curves are those whose removal raised the error on sweeps or machines left
+# out, in some class of thirty rows, by 0.2 points (``mlsys_evidence.evaluate.ablation``). An energy is told with the
+# times of its kind: a network that is slow on a machine draws longer, and what a machine draws beside is an effect of
+# its own, of "energy of" that software on it. A pool without groups has no effects, and factors of machines neither.
 _VERSION = "version"
-_SHAPE = ("rows", "columns", "depth", "copies", "waves", "intensity", "launch", "cached")
-# Where which algorithm runs is a jump from shape to shape: other curves carried what one library did to the next.
-_JUMPS = ("depth", "waves", "launch")
-# The first pattern found decides. Chosen by the error on sweeps and machines left out; a kind of work that
-# no pool names gained nothing. An energy is told with the times of its kind: a network that is slow on a machine
-# draws longer, and what a machine draws beside is an effect of its own, of "energy of" that software on it.
+_CROSSED = ("network and software", "network", "machine and network", _VERSION)
 POOLS: dict[str, Pool] = {
     # One sweep a machine: nothing is told of it.
-    "networks of RKNN": Pool(r"^RKNN .*network on NPU$", ("network",), factors=True),
-    "networks on NPU": Pool(r" network on NPU$", (*_WHOLE, "machine and network", _VERSION)),
-    "networks on CPU": Pool(r" network on CPU$", (*_WHOLE, "machine and network", _VERSION)),
+    "networks of RKNN": Pool(r"^RKNN .*network on NPU$", (), factors=True),
+    # Few networks on few machines, each far from the other: small effects tell more than elsewhere.
+    "networks on NPU": Pool(
+        r" network on NPU$",
+        ("machine", "family", "machine and software", "family and software", *_CROSSED),
+        least=0.02,
+    ),
+    "networks on CPU": Pool(
+        r" network on CPU$", ("machine", "family", "machine and software", "network family", *_CROSSED)
+    ),
     # What Vulkan attains on a phone's GPU tells little of OpenCL on its kin, and of a card nothing of CUDA on it.
-    "networks on SoC": Pool(
-        r" network on SoC$|^vulkan network on GPU$", (*_WHOLE, "machine and network"), factors=True
-    ),
+    "networks on SoC": Pool(r" network on SoC$|^vulkan network on GPU$", ("family", "network"), factors=True),
     # What a family's matrix units attain tells nothing of its vector units in FP32.
-    "wholes on vector units": Pool(
-        r"^(eager small|Megatron vector) units .* on GPU$", (*_MACHINE, "network family", "network and software")
-    ),
+    "wholes on vector units": Pool(r"^(eager small|Megatron vector) units .* on GPU$", ()),
     "wholes on GPU": Pool(
-        r" (network|training|llm prefill) on GPU$", (*_KIND, "machine and network", "machine and runtime", _VERSION)
+        r" (network|training|llm prefill) on GPU$",
+        (
+            *("machine", "machine and software", "family and software", "network family", "network and software"),
+            *("machine and network", "machine and runtime", _VERSION),
+        ),
     ),
-    "microcontrollers": Pool(r" on MCU$", (*_WHOLE, "machine and network", _VERSION), factors=True),
-    # Called from Python, where the call and cuBLAS's choice for FP32 decide: their curves are no captured graph's.
-    "eager products": Pool(r"^eager( ROCm)?( batched)? gemm on ", _MACHINE, _SHAPE),
-    "products": Pool(r" gemm(, \w+ units)? on ", _MACHINE, _SHAPE),
-    # What is left of convolutions after their algorithms is told by no curve of a shape, nor by a card's kin.
-    "convolutions": Pool(r" convolution(, \w+ units)? on ", ("machine and software",)),
-    "recurrent": Pool(r" recurrent layer(, \w+ units)? on ", _MACHINE, _JUMPS, factors=True),
-    "decode attention": Pool(r" decode attention on ", (*_MACHINE, _VERSION), _SHAPE),
-    "attention": Pool(r" attention on ", _MACHINE, _SHAPE),
+    "microcontrollers": Pool(r" on MCU$", ("family", "network family", *_CROSSED), factors=True),
+    # Called from Python, where the call and cuBLAS's choice for FP32 decide: no curve of a captured graph's tells them.
+    "eager products": Pool(r"^eager( ROCm)?( batched)? gemm on ", ()),
+    "products": Pool(r" gemm(, \w+ units)? on ", (), ("rows", "columns", "depth", "intensity", "launch", "cached")),
+    # What is left of convolutions after their algorithms is told by no curve of a shape, nor by a card or its kin.
+    "convolutions": Pool(r" convolution(, \w+ units)? on ", ()),
+    "recurrent": Pool(r" recurrent layer(, \w+ units)? on ", (), ("launch",), factors=True),
+    "decode attention": Pool(
+        r" decode attention on ", ("family", _VERSION), ("columns", "intensity", "launch", "cached")
+    ),
+    "attention": Pool(r" attention on ", (), ("copies",)),
     # One call at a time: its host starts it, and its memory does the rest.
     "eager calls": Pool(r"^eager( ROCm)? call on GPU$", ("memory", "host")),
-    "collectives": Pool(r"collective", _MACHINE, ("time", "launch")),
+    "collectives": Pool(r"collective", ("family", "machine and software"), ("time",)),
 }
 # Knots of each feature's curve: lowest, highest, and spacing.
 CURVES: dict[str, tuple[float, float, float]] = {
@@ -100,7 +107,6 @@ CURVES: dict[str, tuple[float, float, float]] = {
     "columns": (0, 16, 2),
     "depth": (0, 16, 2),
     "copies": (0, 14, 2),
-    "waves": (-6, 12, 1.5),
     "intensity": (-8, 8, 1.5),
     "launch": (0, 1, 0.25),
     "cached": (0, 1, 0.5),
@@ -236,7 +242,7 @@ def levels_of(setting: str, device: str, network: str = "", version: str = "") -
 # Kind of work in a setting's name, after the name of the runtime.
 _WORK = re.compile(r" (network|training|llm \w+)$")
 # What a machine's own parameters hold already; of its networks each has an effect of its own.
-_ABOUT_THE_MACHINE = (*_MACHINE, "machine and runtime", "memory", "host")
+_ABOUT_THE_MACHINE = ("machine", "family", "machine and software", "machine and runtime", "memory", "host")
 
 
 def tells_machines(setting: str) -> bool:
@@ -278,13 +284,19 @@ def effect_of(setting: str, device: str = "", network: str = "", *, machine: boo
     for group in fitted["groups"]:
         if group not in levels or not (machine or group not in _ABOUT_THE_MACHINE):
             continue
-        value = fitted["groups"][group]["levels"].get(levels[group], (0.0, 0))[0]
+        value = _told(fitted, group, levels[group])[0]
         if group == "host":
             starting = min(max(math.exp(value), 1 / MOST), MOST)
         elif value:
             parts.append((f"{group}: {levels[group]}", math.exp(value)))
     whole = min(max(math.prod(factor for _, factor in parts), 1 / MOST), MOST)
     return Effect(whole, tuple(parts), starting)
+
+
+def _told(fitted: Mapping[str, Any], group: str, level: str) -> tuple[float, int]:
+    """Return the effect of a level, and the sweeps that it was measured in; an effect too small to keep is zero."""
+    told = fitted["groups"][group]["levels"].get(level, 0)
+    return (0.0, told) if isinstance(told, int) else (told[0], told[1])
 
 
 def curves_of(setting: str) -> Mapping[str, list[float]]:
@@ -325,14 +337,16 @@ def spread_of(setting: str, device: str = "", network: str = "", version: str = 
     levels = levels_of(setting, device, network, version)
     counts = []
     for group in fitted["groups"]:
-        known = fitted["groups"][group]["levels"].get(levels.get(group, ""), (0.0, 0))
-        counts.append((group, int(known[1])))
+        counts.append((group, _told(fitted, group, levels.get(group, ""))[1]))
     unseen = tuple(group for group, number in counts if not number)
     return spread(fitted["groups"], fitted["rest"], counts), unseen
 
 
 def save_effects(effects: Mapping[str, Any], files: Drafts) -> None:
-    """Draft the file of the effects of every pool, one line per group."""
+    """Draft the file of the effects of every pool, one line per group.
+
+    A level has its effect and the sweeps it was measured in; only these, if its effect was too small to keep.
+    """
     lines = []
     for name in sorted(effects):
         parts = {key: ",\n".join(_lines(effects[name][key])) for key in ("groups", "curves")}

@@ -11,8 +11,6 @@ from mlsys.models.estimate.limits import bound
 from mlsys.models.estimate.model import KernelTimes
 
 Array = NDArray[np.float64]
-# Rows and columns of the block used to count waves.
-BLOCK = 128.0
 _LITTLE = 1e-12
 
 
@@ -20,7 +18,7 @@ def features(stack: CaseBatch, times: KernelTimes) -> dict[str, Array]:
     """Return the features of each case, of shape (cases,).
 
     ``rows``, ``columns``, ``depth`` and ``copies`` are binary logarithms of the shape, weighted by FLOP;
-    ``waves`` that of blocks over units; ``intensity`` that of the arithmetic bound over the traffic's;
+    ``intensity`` that of the arithmetic bound over the traffic's;
     ``launch`` and ``cached`` parts of the time and of the bytes; ``time`` the decimal logarithm of seconds.
 
     Parameters
@@ -39,14 +37,12 @@ def features(stack: CaseBatch, times: KernelTimes) -> dict[str, Array]:
 
     whole = np.maximum(stack.total(times.seconds), _LITTLE)
     arithmetic, traffic = bound(stack)
-    blocks = kernels["m"] * kernels["n"] * kernels["batch"] / BLOCK**2 / stack.engines["units"]
     logs = {name: np.log2(np.maximum(kernels[name], 1.0)) for name in ("m", "n", "k", "batch")}
     return {
         "rows": weighted(logs["m"]),
         "columns": weighted(logs["n"]),
         "depth": weighted(logs["k"]),
         "copies": weighted(logs["batch"]),
-        "waves": weighted(np.log2(np.maximum(blocks, 1e-6))),
         "intensity": np.log2(np.maximum(arithmetic, _LITTLE) / np.maximum(traffic, _LITTLE)),
         "launch": stack.total(times.launch) / whole,
         "cached": stack.total(stack.near) / np.maximum(stack.total(stack.near + stack.main), 1.0),

@@ -12,7 +12,7 @@ from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
 from mlsys.models.estimate.effects import effect_of
 from mlsys.models.estimate.likeness import Shape
-from mlsys.models.estimate.parameters import Parameters
+from mlsys.models.estimate.parameters import EXPECTED, Parameters
 from mlsys.models.estimate.user_calibration import (
     CALIBRATION,
     calibrated,
@@ -58,7 +58,7 @@ _SHAPES = ("ramp", "splits", "chain")
 @lru_cache(maxsize=1)
 def fitted() -> Mapping[str, Parameters]:
     """Return the fitted parameters of every setting, such as ``"compiled network on GPU"``."""
-    return WithAliases(EntriesByLine(_PLACE, lambda values: Parameters(**values)), _FALLBACKS)
+    return WithAliases(EntriesByLine(_PLACE, lambda values: replace(EXPECTED, **values)), _FALLBACKS)
 
 
 def parameters_of(
@@ -187,21 +187,33 @@ def fallback_stack(setting: str, known: Iterable[str]) -> str:
     return max(stored or alike, key=lambda other: SequenceMatcher(None, other, setting).ratio(), default="")
 
 
+def differing(parameters: Parameters) -> dict[str, float]:
+    """Return the parameters that differ from what is expected before any measurement, in three digits."""
+    pairs = ((name, getattr(parameters, name)) for name in Parameters.names())
+    return {name: value for name, value in pairs if decimal(value) != decimal(getattr(EXPECTED, name))}
+
+
 def save(
     parameters: dict[str, Parameters], own: dict[str, dict[str, float]], files: Drafts, folder: Path = _PLACE.parent
 ) -> None:
-    """Draft the files of fitted parameters and machine factors, with three significant digits."""
+    """Draft the files of fitted parameters and machine factors, with three significant digits.
+
+    A parameter that is as expected before any measurement is left out.
+    """
     lines = [
         "# Fitted by `mlsys validate --refit` to the measurements of mlsys_evidence; not for editing by hand.",
         "# Efficiencies are parts of a peak; launch and hop are seconds; ramp is steps; energy is joules an operation.",
+        "# What is left out is as expected before any measurement: mlsys.models.estimate.parameters.EXPECTED.",
     ]
     for setting in sorted(parameters):
-        values = parameters[setting]
-        pairs = ", ".join(f"{name}: {decimal(getattr(values, name))}" for name in Parameters.names())
+        pairs = ", ".join(f"{name}: {decimal(value)}" for name, value in differing(parameters[setting]).items())
         lines.append(f"{setting}: {{{pairs}}}")
     files.text(folder / _PLACE.name, "\n".join(lines) + "\n")
-    lines = ["# How many times as long as its setting each machine takes, drawn towards 1; fitted, not edited by hand."]
+    lines = [
+        "# How many times as long as its setting each measured machine takes, drawn towards 1; fitted, not edited by",
+        "# hand. 1: no more apart than the noise, or told by effects.",
+    ]
     for setting in sorted(own):
-        pairs = ", ".join(f"{twin}: {factor:.3f}" for twin, factor in sorted(own[setting].items()))
+        pairs = ", ".join(f"{twin}: {factor:.3g}" for twin, factor in sorted(own[setting].items()))
         lines.append(f"{setting}: {{{pairs}}}")
     files.text(folder / _MACHINES.name, "\n".join(lines) + "\n")

@@ -21,6 +21,7 @@ from mlsys.models.estimate.library import calibrated, fallback_stack, machines
 from mlsys.models.estimate.user_calibration import calibrated_spread
 
 _PLACE = Path(__file__).parent / "ranges.yaml"
+_SOURCES = Path(__file__).parent / "unknown_sources.yaml"
 COVERAGE = 0.8
 # Half-width of the 80 % interval of a normal distribution, in standard deviations.
 FOUR_IN_FIVE = 1.2816
@@ -38,6 +39,10 @@ LEFT_BELOW, MOST_LEFT, AT_MOST = 1 / 3, 2.0, 0.5
 # Upwards: the added logarithm at one millisecond and typical uncertainty; a fifth less for a time ten times as long,
 # since the fixed cost of each call is then a smaller part of it.
 SLOWER, A_CALL, LESS = 1.35, 1e-3, 0.1
+# The ends so found are then moved apart by a factor of their logarithms, of the kind of work and class of machine
+# (``unknown_sources.yaml``), under this name for work of which no source was answered blindly; with fewer sources than
+# this, an answer says that its width is drawn from other work.
+ALL_KINDS, ENOUGH_SOURCES = "any", 5
 # Longer times are treated as this long: no source outside the fit measured longer ones.
 SHORTEST, LONGEST = 1e-5, 10.0
 # Shorter times depend on how they are started and timed.
@@ -79,6 +84,23 @@ _NAMED = {"machine": "machine", "network": "network", "network family": "family 
 def fitted_ranges() -> Mapping[str, _Entry]:
     """Return the fitted intervals by setting."""
     return EntriesByLine(_PLACE, FrozenDict)
+
+
+@lru_cache(maxsize=1)
+def source_factors_told() -> Mapping[str, _Entry]:
+    """Return the factors for unknown sources, by kind of work and by kind of work on a class of machine."""
+    return EntriesByLine(_SOURCES, FrozenDict)
+
+
+def work_on(work: str, setting: str, device: str) -> str:
+    """Return the key of the factor for unknown sources, of a kind of work on a class of machine.
+
+    Examples
+    --------
+    >>> work_on("gemm", "library gemm on GPU", "RTX_4090"), work_on("training", "eager training on GPU", "A100")
+    ('gemm on consumer GPU', 'training on GPU')
+    """
+    return f"{work} on {setting_on(setting, device).rpartition(' on ')[2]}"
 
 
 @lru_cache(maxsize=512)
@@ -162,14 +184,25 @@ class RangeWithoutTime:
         The interval for the sources in the fit.
     spread
         As for :func:`unknown_source_interval`; None where the interval holds for any source.
+    factor, sources
+        Of the logarithms of an interval for unknown sources, and the sources that told it.
     """
 
     known: Range
     spread: float | None
+    factor: float = 1.0
+    sources: int = ENOUGH_SOURCES
 
     def at(self, seconds: float | None = None, bound: float | None = None) -> Range:
         """Return the interval of an estimate, with its bound if it has one."""
-        return self.known if self.spread is None else unknown_source_interval(self.known, self.spread, seconds, bound)
+        if self.spread is None:
+            return self.known
+        reach = unknown_source_interval(self.known, self.spread, seconds, bound)
+        low, high = reach.low**self.factor, reach.high**self.factor
+        if seconds and bound:
+            low = min(max(low, bound / seconds), 1.0)
+        few = "; few unseen sources were ever told of such work, so that it is as wide as most work needs"
+        return Range(low, high, reach.why + (few if self.sources < ENOUGH_SOURCES else ""))
 
 
 def range_without_time(
@@ -193,7 +226,12 @@ def range_without_time(
     missing = [_NAMED[group] for group in unseen if group in _NAMED and (network or group == "machine")]
     reach = Range(reach.low, reach.high, reach.why + "".join(f"; never measured: this {words}" for words in missing))
     on_record = measured or source in (ALL_SOURCES, *_entry(setting, device)[1].get("sources", ()))
-    return RangeWithoutTime(reach, None if on_record else spread)
+    if on_record:
+        return RangeWithoutTime(reach, None)
+    told = source_factors_told()
+    names = (work_on(work, setting, device), work, ALL_KINDS)
+    entry = next((told[name] for name in names if name in told), FrozenDict({}))
+    return RangeWithoutTime(reach, spread, float(entry.get("factor", 1.0)), int(entry.get("sources", 0)))
 
 
 def unknown_source_interval(
@@ -348,3 +386,14 @@ def save_ranges(ranges: dict[str, dict[str, Any]], files: Drafts, path: Path = _
         parts += [f"lent: {entry['lent']:.4g}", f"sources: {json.dumps(entry['sources'])}"]
         lines.append(f"{setting}: {{{', '.join(parts)}}}")
     files.text(path, "\n".join(lines) + "\n")
+
+
+def save_sources(factors: Mapping[str, tuple[float, int]], files: Drafts) -> None:
+    """Draft the factors for unknown sources, each with the number of sources that told it."""
+    lines = [
+        "# How many times as wide, in logarithms, a range is for a source that is not in the fit, by kind of work and",
+        "# by kind of work on a class of machine; and the sources, answered blindly, that told it.",
+        "# Fitted by `mlsys validate --refit`, not edited by hand.",
+    ]
+    lines += [f"{name}: {{factor: {factor:.3g}, sources: {told}}}" for name, (factor, told) in factors.items()]
+    files.text(_SOURCES, "\n".join(lines) + "\n")
