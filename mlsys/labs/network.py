@@ -84,9 +84,7 @@ def _weeks(name: str, weeks: int) -> str:
     return f"{name}, {weeks} week{'' if weeks == 1 else 's'}" if weeks else f"{name}, as it is"
 
 
-def _changed(
-    network: str, most: int, limit: float, software: str, precision: str, device: str, batch: int
-) -> Built:
+def _changed(network: str, most: int, limit: float, software: str, precision: str, device: str, batch: int) -> Built:
     weeks = _COMPILED[software] + _FORMATS[precision] + _MOVING[device]
     layers = reading(network, device, batch, precision, software)
     each, whole = layers.total / batch, 1e3 * layers.total
@@ -252,9 +250,7 @@ def _newer(draw: Draw) -> Question:
         f"{times(gain)}: {_time(old.total)} become {_time(new.total)}, and {percent(new.share('launch'))} of that is "
         "limited by launches, which a higher peak does not shorten.",
         setting=_set(network, "H100_SXM"),
-        choices=tuple(
-            Choice(text, _NEWER_HINTS[text], low <= gain < high) for text, low, high in _BANDS
-        ),
+        choices=tuple(Choice(text, _NEWER_HINTS[text], low <= gain < high) for text, low, high in _BANDS),
     )
 
 
@@ -266,7 +262,7 @@ _NEWER_HINTS = {
 
 
 def _narrow(draw: Draw) -> Question:
-    network, device, batch = draw.pick("narrow", _WIDER), _device(draw), draw.pick("narrow batch", _BATCHES)
+    network, device, batch = draw.pick("narrow", _NETWORKS), _device(draw), draw.pick("narrow batch", _BATCHES)
     half, eight = reading(network, device, batch), reading(network, device, batch, "int8")
     gain = half.total / eight.total
     return NumberQuestion(

@@ -8,7 +8,18 @@ from mlsys.labs.draw import Draw
 from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.labs.wrapup import Finding, WrapUp
 from mlsys.viz.views.service import (
-    BATCHES, LOAD, MODELS, OUTPUT, PROMPT, REGIONS, SYSTEMS, TTFT, Copy, Service, copy_of, service_of,
+    BATCHES,
+    LOAD,
+    MODELS,
+    OUTPUT,
+    PROMPT,
+    REGIONS,
+    SYSTEMS,
+    TTFT,
+    Copy,
+    Service,
+    copy_of,
+    service_of,
 )  # fmt: skip
 from mlsys.viz.views.view import number, percent, times
 
@@ -48,7 +59,7 @@ def prediction(draw: Draw) -> Question:
 def scenario(draw: Draw) -> dict[str, object]:
     """Return the values of controls that show the predicted situation."""
     model = _small(draw)
-    return _set(model, _system(draw), _split(model), batch=_batch(draw))
+    return _set(model, _system(draw), _split(model), batch=_batch(draw), rate=_rate(draw))
 
 
 def asked(draw: Draw) -> tuple[Question, ...]:
@@ -194,13 +205,13 @@ def _served(draw: Draw) -> Service:
 
 def _weights(draw: Draw) -> Question:
     tp = draw.pick("weights", (4, 8))
-    one, whole = (copy_of(_LARGE, "DGX_A100", chips, 8).weights / 1e9 for chips in (tp, 1))
+    one, whole = (copy_of(_LARGE, "DGX_H100", chips, 8).weights / 1e9 for chips in (tp, 1))
     return NumberQuestion(
         "weights",
         f"{MODELS[_LARGE]} keeps its weights in 16 bits, and one copy is split over {tp} chips. How many gigabytes of "
         "weights does each chip hold?",
         f"{number(whole)} GB / {tp} = {number(one)} GB: two bytes for each parameter, divided by the split.",
-        setting=_set(_LARGE, "DGX_A100", tp),
+        setting=_set(_LARGE, "DGX_H100", tp),
         answer=one,
         unit="GB",
         tolerance=0.02,

@@ -117,9 +117,7 @@ class LayerTimes:
             here = np.array([own == (kind, cause) for own in zip(self.kinds, self.causes, strict=True)])
             count, seconds = self.count[here], self.seconds[here]
             least = np.minimum(seconds, self.flops[here] / self.peak)
-            found.append(
-                KernelGroup(kind, cause, round(count.sum()), float(count @ seconds), float(count @ least))
-            )
+            found.append(KernelGroup(kind, cause, round(count.sum()), float(count @ seconds), float(count @ least)))
         return tuple(sorted(found, key=lambda group: -group.seconds))
 
 

@@ -9,7 +9,6 @@ import ipywidgets
 
 from mlsys import analyze
 from mlsys.hardware import Hardware
-from mlsys.labs import network
 from mlsys.models.analysis import Analysis
 from mlsys.viz.views.network import BATCHES, NETWORKS, SOFTWARE, NetworkScene, gpus
 from mlsys.viz.words import device_name
@@ -44,9 +43,10 @@ class RealNetworkLab(Lab):
     )
     scene = NetworkScene
     frames = {  # noqa: RUF012
-        "batch": (1, 4, 22, 44, 88),
-        "network": tuple(NETWORKS),
-        "device": network.DEVICES,
+        "batch": (1, 22, 44, 72),
+        "network": ("resnet50", "mobilenet_v2", "yolov8n"),
+        "device": ("T4", "A100_80GB", "H100_SXM"),
+        "precision": ("fp16", "int8"),
         "software": ("compiled", "eager"),
     }
 

@@ -25,10 +25,11 @@ class ServiceLab(Lab):
     )
     scene = ServiceScene
     frames = {  # noqa: RUF012
-        "batch": (8, 32, *(56, 88, 136)),
-        "system": tuple(SYSTEMS),
-        "tp": (1, 2, 4, 8),
-        "model": ("llama-3-8b", "llama-3-70b", "mixtral-8x7b"),
+        "batch": (32, 88, 216),
+        "model": ("llama-3-8b", "llama-3-70b"),
+        "tp": (1, 4, 8),
+        "replicas": (1, 4),
+        "region": ("World", "Germany"),
     }
 
     def _controls(self) -> tuple[Control, ...]:

@@ -40,7 +40,7 @@ REGIONS = ("World", "Germany", "Norway", "Spain", "Japan", "Australia")
 BATCHES = (8, 16, 32, 56, 88, 136, 216)
 PROMPT, OUTPUT = 1400, 350
 """Tokens of each prompt and of each answer."""
-TTFT = 0.7
+TTFT = 0.5
 """Limit on the time to first token, s."""
 LOAD = 0.85
 """Most of its capacity that a service may use."""
