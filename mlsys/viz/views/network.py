@@ -147,8 +147,7 @@ class NetworkScene(Scene):
         Examples
         --------
         >>> print(NetworkScene().update("resnet50", batch=22).summary)
-        ResNet-50 at batch 22 on the A100 in FP16, compiled: 1.48 ms, 67.1 µs per sample, 40.3% of the peak and \
-1.96× the least time by the roofline. Limited by compute 78.8%, memory 0%, launch 21.2% of the time...
+        ResNet-50 at batch 22 on the A100 in FP16, compiled: 1.47 ms, 67.0 µs per sample, 39.3% of the peak ...
         """
         times_ = reading(network, device, batch, precision, software)
         peak, ridge = times_.peak / 1e12, times_.ridge

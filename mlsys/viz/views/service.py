@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import matplotlib.style
 from matplotlib.patches import Rectangle
@@ -266,14 +266,14 @@ class ServiceScene(Scene):
             steps.grid(True, axis="y", alpha=0.4)
             steps.set_axisbelow(True)
             steps.tick_params(labelsize=9.5, colors=COLORS["primary"])
-            style = {"color": COLORS["RedLine"], "linestyle": "--", "linewidth": 1.4}
+            style: dict[str, Any] = {"color": COLORS["RedLine"], "linestyle": "--", "linewidth": 1.4}
             (self._curve,) = steps.plot([1], [1], color=COLORS["BlueLine"], linewidth=1.8, marker="o", markersize=4)
             (self._limit,) = steps.plot([1, 1000], [1, 1], zorder=2, **style)
             (self._full,) = steps.plot([1, 1], [0, _TOP], color=COLORS["axis"], linestyle=":", linewidth=1.6)
             (self._point,) = steps.plot(
                 [1], [1], color=COLORS["BlueLine"], marker="o", markersize=11, markeredgecolor="white", zorder=6
             )
-            text = {"fontsize": 9.5, "bbox": HALO, "zorder": 7}
+            text: dict[str, Any] = {"fontsize": 9.5, "bbox": HALO, "zorder": 7}
             self._said = steps.text(1.2, 1, "", color=COLORS["RedLine"], va="bottom", **text)
             self._fits = steps.text(1, 0.97 * _TOP, "", color=COLORS["primary"], va="top", ha="right", **text)
             bars = self.figure.add_axes((0.53, 0.13, 0.43, 0.72))
