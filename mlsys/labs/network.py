@@ -287,7 +287,7 @@ def _above(layers: LayerTimes) -> tuple[int, int]:
 
 
 def _average(draw: Draw) -> Question:
-    batch = draw.pick("average", (11, 22, 36))
+    batch = draw.pick("average", (22, 36, 44))
     layers = reading("resnet50", "H100_SXM", batch)
     above, every = _above(layers)
     hidden = layers.intensity < layers.ridge and above > 0

@@ -217,7 +217,7 @@ def service_of(
     if load < 1:
         lasts = Q_(batch / copy.requests, "s")  # by Little's law
         ttft = copy.prefill + float(mmc_wait(lasts, load, replicas * batch).m_as("s"))
-    paid = hour.at(rate * OUTPUT, chips)
+    paid = hour.at(min(rate, replicas * copy.requests) * OUTPUT, chips)
     assert paid.usd_per_million_tokens is not None  # the offered systems have a rent and a power on record
     assert paid.kwh_per_million_tokens is not None
     assert paid.gco2e_per_million_tokens is not None
@@ -271,7 +271,14 @@ class ServiceScene(Scene):
             (self._limit,) = steps.plot([1, 1000], [1, 1], zorder=2, **style)
             (self._full,) = steps.plot([1, 1], [0, _TOP], color=COLORS["axis"], linestyle=":", linewidth=1.6)
             (self._point,) = steps.plot(
-                [1], [1], color=COLORS["BlueLine"], marker="o", markersize=11, markeredgecolor="white", zorder=6
+                [1],
+                [1],
+                color=COLORS["BlueLine"],
+                marker="o",
+                markersize=11,
+                markeredgecolor="white",
+                zorder=6,
+                clip_on=False,
             )
             text: dict[str, Any] = {"fontsize": 9.5, "bbox": HALO, "zorder": 7}
             self._said = steps.text(1.2, 1, "", color=COLORS["RedLine"], va="bottom", **text)
@@ -356,6 +363,8 @@ class ServiceScene(Scene):
             bar.set_facecolor(COLORS["BlueLine"] if used <= 1 else COLORS["RedLine"])
             text.set_text(f"{name}: {words}")
         cost = f"{number(service.dollars)} USD, {number(service.grams)} g CO2e a million tokens served"
+        if batch > copy.most:
+            cost = "the batch does not fit" if copy.most else "the weights do not fit"
         self._money.set_text(f"{service.chips} chip{'' if service.chips == 1 else 's'} · {cost}")
         summary = _summary(service, MODELS.get(model, model), system, tp, replicas, batch, rate, limit)
         return View(
