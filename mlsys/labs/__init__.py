@@ -24,7 +24,7 @@ __all__ = [
 _MODULES = {
     "01-amdahl": "amdahl", "02-roofline": "roofline", "03-memory-wall": "memory", "04-systolic": "systolic",
     "05-tiling": "tiling", "06-dataflow": "dataflow", "07-compiler": "compiler", "08-placement": "placement",
-    "09-shrink": "shrink", "10-explain": "explain",
+    "09-shrink": "shrink", "10-explain": "explain", "11-real-network": "network", "12-size-a-service": "service",
 }  # fmt: skip
 LABS = tuple(_MODULES)
 """Names of the labs, in order."""

@@ -52,17 +52,23 @@ class CaseWork:
 
 def work_of(case: SweepCase, batches: Iterable[int] = ()) -> CaseWork:
     """Return the kernels of a case, in its precision; ``batches`` are all batches that will be requested."""
+    kernels, scale = kernels_of_case(case, batches)
+    return _counted(kernels, case, kernels.columns, scale)
+
+
+def kernels_of_case(case: SweepCase, batches: Iterable[int] = ()) -> tuple[CountedKernels, float]:
+    """Return the kernels of a case in its precision, and the size of its values over that of the stored ones."""
     catalogue = case.variant.source == "catalogue"
     kernels = _across_batches(case.variant, case.precision if catalogue else "fp32", case.running).at(
         case.batch, batches
     )
     if catalogue:
-        return _counted(kernels, case, kernels.columns, 1.0)
+        return kernels, 1.0
     size, sizes = element_size(case.precision).m_as("byte"), kernels.value_bytes
     columns = kernels.columns.copy()
     columns[_WEIGHTS] *= size / sizes
     columns[_MOVED] *= size / sizes
-    return _counted(kernels, case, columns, size / float(sizes.max()))
+    return replace(kernels, columns=columns), size / float(sizes.max())
 
 
 @functools.lru_cache(maxsize=64)  # several ways of running and formats alternate

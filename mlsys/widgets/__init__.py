@@ -8,8 +8,10 @@ from mlsys.widgets.edge import ShrinkLab
 from mlsys.widgets.explain import ExplainLab
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.memory import MemoryLab
+from mlsys.widgets.network import RealNetworkLab
 from mlsys.widgets.placement import PlacementLab
 from mlsys.widgets.roofline import RooflineLab
+from mlsys.widgets.service import ServiceLab
 from mlsys.widgets.state import LabStateError
 from mlsys.widgets.systolic import SystolicLab
 from mlsys.widgets.tiling import TilingLab
@@ -23,7 +25,9 @@ __all__ = [
     "LabStateError",
     "MemoryLab",
     "PlacementLab",
+    "RealNetworkLab",
     "RooflineLab",
+    "ServiceLab",
     "ShrinkLab",
     "SystolicLab",
     "TilingLab",

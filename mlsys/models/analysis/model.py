@@ -153,7 +153,7 @@ def analyze(
             estimate = timing.seconds(work)
         origin = _origin(network, timing, work, read)
         operators, groups = _divided(recounted, result, timing, Ran(work, ran.owner), origin)
-        half = _narrower(device, chosen)
+        half = narrower_format(device, chosen)
         narrower = (half, timing_of(device, half, parameters, cached, whose).as_used(whose, samples)) if half else None
         changes = changes_tried(work, timing, groups, weights_of_twice_the_batch(recounted, work), narrower)
     analysis = Analysis(
@@ -238,7 +238,7 @@ def _origin(network: Network, timing: TimingModel, work: Work, read: Seen) -> St
     return Step.told("analyze", words, used_facts(*held.values()), used_facts(*read.values()))
 
 
-def _narrower(device: Device, precision: str) -> str | None:
+def narrower_format(device: Device, precision: str) -> str | None:
     """Return the fastest half-size precision for which the device has a dense peak."""
     half = element_size(precision) / 2
     have = [name for name in device.precisions if element_size(name) == half and view(device, name).has("rate")]
