@@ -16,7 +16,7 @@ BOOK = Path(__file__).parents[2] / "book"
 CHAPTERS = {
     **{"01-amdahl": "amdahl", "02-roofline": "roofline", "03-memory-wall": "memory_wall", "04-systolic": "systolic"},
     **{"05-tiling": "tiling", "06-dataflow": "dataflow", "07-compiler": "compiler", "08-placement": "placement"},
-    **{"09-shrink": "edge", "10-explain": "explain"},
+    **{"09-shrink": "edge", "10-explain": "explain", "13-find-the-error": "numbers_everyone_repeats"},
 }
 NUMBER = re.compile(r"(?<![\w.])\d[\d,_]*(?:\.\d+)?(?:e-?\d+)?")
 CLASS = [f"s{number:04}" for number in range(1001, 1013)]

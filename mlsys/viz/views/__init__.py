@@ -6,6 +6,7 @@ from mlsys.viz.views.explain import ExplainScene
 from mlsys.viz.views.memory import MemoryScene
 from mlsys.viz.views.placement import PlacementScene
 from mlsys.viz.views.roofline import KINDS, RooflineScene, layer
+from mlsys.viz.views.slips import SlipsScene
 from mlsys.viz.views.systolic import SystolicScene
 from mlsys.viz.views.tiling import TilingScene
 from mlsys.viz.views.view import Scene, View
@@ -19,6 +20,7 @@ __all__ = [
     "PlacementScene",
     "RooflineScene",
     "Scene",
+    "SlipsScene",
     "SystolicScene",
     "TilingScene",
     "View",
