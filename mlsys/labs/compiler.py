@@ -115,6 +115,11 @@ def wrap_up(draw: Draw) -> WrapUp:
     )
 
 
+def band(answer: str) -> tuple[float, float]:
+    """Return the ends of the predicted range of speedups."""
+    return next(ends for ends in _BANDS if _band(*ends) == answer)
+
+
 def _band(low: float, high: float) -> str:
     if not low:
         return f"Slower than before, below {high:g}×"

@@ -126,6 +126,11 @@ def _explained(attribution: Attribution) -> float:
     return (attribution.shares["compute"] + attribution.shares["memory"]) / 100
 
 
+def band(answer: str) -> tuple[float, float]:
+    """Return the ends of the predicted range of speedups."""
+    return next(ends for ends in _BANDS if _band(*ends) == answer)
+
+
 def _band(low: float, high: float) -> str:
     if not low:
         return f"Less than {high:g}×"

@@ -101,6 +101,13 @@ class Lab(KeepsWork):
         """Return where a predicted answer lies in the figure: a value, the ends of a range, or nothing."""
         return ()
 
+    def _measured_at(self) -> float | None:
+        """Return where a measurement on the reader's machine lies in the figure; None if it is not to be drawn."""
+        return None
+
+    def _restored(self) -> None:
+        """Show again what came back with a state, after its measurements."""
+
     # --- building ------------------------------------------------------------------
 
     def _build(self) -> None:
@@ -342,8 +349,14 @@ class Lab(KeepsWork):
         self.summary.value = parts.spoken(self.view.summary)
 
     def _mark_prediction(self) -> None:
-        """Draw the prediction into the figure while the figure shows what was predicted."""
-        guess = self._scene.guess
+        """Draw the prediction into the figure while the figure shows what was predicted, and what was measured here."""
+        guess, here = self._scene.guess, self._scene.here
+        if here is not None:
+            measured = self._measured_at()
+            if measured is None:
+                here.hide()
+            else:
+                here.show(measured)
         if guess is None:
             return
         place = self._guessed(self._predicted)
@@ -361,8 +374,9 @@ class Lab(KeepsWork):
         """Alternative text of the current figure."""
         if self.view is None:
             return str(self._scene.blank)
-        guess = self._scene.guess
-        return f"{self.view.alt} Your prediction is marked." if guess is not None and guess.visible else self.view.alt
+        marks = ((self._scene.guess, "Your prediction"), (self._scene.here, "Your measurement"))
+        marked = [f"{name} is marked." for mark, name in marks if mark is not None and mark.visible]
+        return " ".join([self.view.alt, *marked])
 
     # --- showing -------------------------------------------------------------------
 

@@ -181,11 +181,14 @@
     const panel = make("div", { class: "mlsys-panel" });
     frames.controls.forEach((control, at) => {
       const last = control.labels.length - 1;
-      const input = make("input", { type: "range", min: 0, max: last, step: 1, value: control.start });
+      const input = control.list
+        ? make("select", {}, ...control.labels.map((label, index) => make("option", { value: index }, label)))
+        : make("input", { type: "range", min: 0, max: last, step: 1 });
+      input.value = control.start;
       const out = make("output", {}, control.labels[control.start]);
       const name = () => {
         out.textContent = control.labels[chosen[at]];
-        input.setAttribute("aria-valuetext", control.labels[chosen[at]]);
+        if (!control.list) input.setAttribute("aria-valuetext", control.labels[chosen[at]]);
       };
       name();
       input.addEventListener("input", () => {
@@ -193,7 +196,7 @@
         name();
         show();
       });
-      panel.append(make("label", {}, `${control.name} `, input, " ", out));
+      panel.append(make("label", {}, `${control.name} `, input, ...(control.list ? [] : [" ", out])));
     });
     figure.querySelector("img").alt = "";
     figure.prepend(panel);

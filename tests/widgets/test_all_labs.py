@@ -383,3 +383,37 @@ def test_what_was_done_comes_back_whole(opened):
     with pytest.raises(widgets.LabStateError):
         opened.restore({**state, "controls": {**state["controls"], next(iter(state["controls"])): "nonsense"}})
     assert opened.state() == state
+
+
+# --- the prediction in the figure -----------------------------------------------------
+
+PLOTTED = {  # from the predicted situation alone: where the answer lies on the axis
+    "AmdahlLab": (25, lambda lab: 25),
+    "RooflineLab": ("48", lambda lab: 1 / (2 / lab.scenario["width"] + 1 / 48)),  # FLOP/byte of a dense layer in FP16
+    "MemoryLab": ("About 8", lambda lab: 8 * 128 * 108 / 1e3),  # kB: lines of 128 bytes on 108 units
+    "SystolicLab": ("About half", lambda lab: 50),
+    "TilingLab": ("Past 8", lambda lab: 8),
+    "CompilerLab": ("1.3× to 1.8×", None),
+    "ExplainLab": ("3× to 6×", lambda lab: (1 / 3 + 1 / 6) / 2),
+    "FindErrorLab": (6, lambda lab: 6),
+}
+
+
+def test_the_prediction_is_drawn_where_it_was_predicted(kind, lab):
+    if kind.__name__ not in PLOTTED:
+        assert lab._scene.guess is None
+        return
+    given, place = PLOTTED[kind.__name__]
+    guess = lab._scene.guess
+    assert not guess.visible
+    lab.predict(given)
+    assert guess.visible and lab.alt.endswith("Your prediction is marked.")
+    if place is not None:
+        line, band = guess._line, guess._band
+        across = 0 if guess.along == "x" else 1
+        low, high = band.get_bbox().intervalx if across == 0 else band.get_bbox().intervaly
+        drawn = line.get_data()[across][0] if line.get_visible() else (low + high) / 2
+        assert drawn == pytest.approx(guess.fraction(place(lab)), abs=0.005)
+    name = lab.predicts[0]
+    lab.controls[name].widget.value = next(v for v in offered(lab.controls[name].widget) if v != lab.value(name))
+    assert not guess.visible

@@ -12,7 +12,7 @@ from mlsys.formulas import amdahl_ceiling, amdahl_speedup, device_bound_fraction
 from mlsys.unit_checks import at_least, checked_number, fraction
 from mlsys.viz.amdahl import SpeedupCurve, TimeBars
 from mlsys.viz.style import COLORS, HALO, decades
-from mlsys.viz.views.view import Scene, View, new_figure
+from mlsys.viz.views.view import Guess, Scene, View, new_figure
 from mlsys.viz.words import percent, times
 
 COMPARED_FRACTIONS = (0.5, 0.9, 0.99, 0.999)
@@ -47,7 +47,7 @@ class AmdahlScene(Scene):
         self.moving = (
             *(artist for _, *pair in self._others for artist in pair),
             *self._law.artists, self._balance, self._balance_label, self._point, self._point_label,
-            *self._time.artists,
+            *self._time.artists, *self.guess.artists,
         )  # fmt: skip
 
     def _draw_curve_axes(self, ax: Axes) -> None:
@@ -56,6 +56,7 @@ class AmdahlScene(Scene):
         ax.set_ylim(0.8, _LARGEST)
         ax.set_xlabel("Speedup of the accelerated part, S", fontsize=10, color=COLORS["primary"])
         ax.set_title("Speedup of the whole program", loc="left", fontsize=11, weight="bold", color=COLORS["primary"])
+        self.guess = Guess(ax, "y", place=0.99)
         grid = np.geomspace(1, _LARGEST, 91)
         ax.plot([1, _LARGEST], [1, _LARGEST], color=COLORS["axis"], linewidth=1, linestyle=(0, (1, 2)))
         ax.text(48, 66, "if all of it were accelerated", fontsize=8.5, color=COLORS["note"], rotation=36.5,

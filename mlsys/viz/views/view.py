@@ -57,6 +57,8 @@ class Guess:
         The axis that the prediction is a value of.
     place
         Where the label stands along the other axis, from 0 to 1.
+    label, color
+        Words of the label, and the colour of the mark.
 
     Examples
     --------
@@ -67,18 +69,22 @@ class Guess:
     (True, 0.4)
     """
 
-    def __init__(self, ax: Axes, along: Literal["x", "y"], place: float = 0.96) -> None:
+    def __init__(
+        self,
+        ax: Axes,
+        along: Literal["x", "y"],
+        place: float = 0.96,
+        label: str = "your prediction",
+        color: str = COLORS["VioletLine"],
+    ) -> None:
         self.ax, self.along, self._place = ax, along, place
-        color = COLORS["VioletLine"]
         # Both in fractions of the Axes, so that a line reads the same on any scale.
         self._band = Rectangle((0, 0), 0, 0, transform=ax.transAxes, facecolor=COLORS["VioletL"], edgecolor=color,
                                hatch="..", linewidth=0.8, alpha=0.7, zorder=1.5)  # fmt: skip
         ax.add_artist(self._band)
         (self._line,) = ax.plot([], [], linestyle=(0, (5, 1, 1, 1)), linewidth=1.8, color=color, zorder=8,
                                 transform=ax.transAxes)  # fmt: skip
-        self._label = ax.text(
-            0, 0, "your prediction", transform=ax.transAxes, fontsize=9, color=color, zorder=9, bbox=HALO
-        )
+        self._label = ax.text(0, 0, label, transform=ax.transAxes, fontsize=9, color=color, zorder=9, bbox=HALO)
         self.artists: tuple[Artist, ...] = (self._band, self._line, self._label)
         self.hide()
 
@@ -139,12 +145,15 @@ class Scene:
     guess
         The mark of the reader's prediction, one of the moving artists; None if the figure does not show what is
         predicted.
+    here
+        The mark of what was measured on the reader's machine; None if the lab does not measure.
     """
 
     figure: Figure
     moving: tuple[Artist, ...]
     blank: str
     guess: Guess | None = None
+    here: Guess | None = None
 
 
 def new_figure(width: float, height: float) -> Figure:
