@@ -12,7 +12,7 @@ from mlsys.labs.wrapup import Finding, WrapUp
 from mlsys.models.slips import plan_slips
 from mlsys.viz.views.view import number, times
 
-KEPT = (0.33, 0.38, 0.42, 0.47)
+KEPT: tuple[float, ...] = (0.33, 0.38, 0.42, 0.47)
 """Shares of the peak that the plan of a prediction keeps up."""
 
 

@@ -65,7 +65,7 @@ class MemoryLab(Lab):
 
     def _guessed(self, given: Any) -> tuple[float, ...]:
         """Return the kilobytes in flight with the predicted warps."""
-        device = self.machines[self.scenario["device"]]
+        device = self.machines[str(self.scenario["device"])]
         return (float(MemoryState(device, int(given.split()[-1]), 1, "fp32").in_flight.m_as("kB")),)
 
     def _arguments(self) -> dict[str, Any]:

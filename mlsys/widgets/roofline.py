@@ -7,7 +7,7 @@ from typing import Any
 from mlsys import Hardware
 from mlsys.hardware import Device
 from mlsys.labs.roofline import BATCHES
-from mlsys.labs.roofline_questions import PRECISION, WIDTHS
+from mlsys.labs.roofline_questions import PRECISION, WIDTHS, width_of
 from mlsys.units import Q_
 from mlsys.viz.views import KINDS, RooflineScene, layer
 from mlsys.viz.views.roofline import device_name
@@ -89,7 +89,7 @@ class RooflineLab(Lab):
 
     def _guessed(self, given: Any) -> tuple[float, ...]:
         """Return the intensity of the layer at the predicted batch."""
-        return (float(layer("dense", int(given), self.scenario["width"], PRECISION).intensity.m_as("FLOP/byte")),)
+        return (float(layer("dense", int(given), width_of(self.draw), PRECISION).intensity.m_as("FLOP/byte")),)
 
     def _changed(self, change: Any) -> None:
         if change["owner"] is self.controls["device"].widget:

@@ -42,7 +42,9 @@ class AmdahlScene(Scene):
     def __init__(self) -> None:
         with matplotlib.style.context("default"):
             self.figure = new_figure(8.4, 3.9)
-            self._draw_curve_axes(self.figure.add_axes((0.085, 0.135, 0.565, 0.775)))
+            curves = self.figure.add_axes((0.085, 0.135, 0.565, 0.775))
+            self._draw_curve_axes(curves)
+            self.guess = Guess(curves, "y", place=0.99)
             self._draw_time_axes(self.figure.add_axes((0.735, 0.135, 0.25, 0.775)))
         self.moving = (
             *(artist for _, *pair in self._others for artist in pair),
@@ -56,7 +58,6 @@ class AmdahlScene(Scene):
         ax.set_ylim(0.8, _LARGEST)
         ax.set_xlabel("Speedup of the accelerated part, S", fontsize=10, color=COLORS["primary"])
         ax.set_title("Speedup of the whole program", loc="left", fontsize=11, weight="bold", color=COLORS["primary"])
-        self.guess = Guess(ax, "y", place=0.99)
         grid = np.geomspace(1, _LARGEST, 91)
         ax.plot([1, _LARGEST], [1, _LARGEST], color=COLORS["axis"], linewidth=1, linestyle=(0, (1, 2)))
         ax.text(48, 66, "if all of it were accelerated", fontsize=8.5, color=COLORS["note"], rotation=36.5,
