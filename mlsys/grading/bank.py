@@ -81,11 +81,16 @@ def bank(labs: Iterable[str] = LABS, variants: int = 10) -> tuple[Variant, ...]:
     for lab in labs:
         if lab not in LABS:
             raise ArgumentError(f"no lab {lab!r}.{did_you_mean(lab, LABS)} Known: {', '.join(LABS)}")
-        drawn = [questions(lab, f"variant {number}") for number in range(1, variants + 1)]
+        drawn = [_parts(lab, f"variant {number}") for number in range(1, variants + 1)]
         for same in zip(*drawn, strict=True):
             distinct = {(each.text, each.expected): each for each in same}
             made += [Variant(lab, number, each) for number, each in enumerate(distinct.values(), start=1)]
     return tuple(made)
+
+
+def _parts(lab: str, student: str) -> list[Question]:
+    """Return the questions of a lab with single answers."""
+    return [part for question in questions(lab, student) for part in question.parts()]
 
 
 def moodle_xml(variants: Sequence[Variant]) -> str:

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Protocol, cast
 
 from mlsys.errors import ArgumentError
+from mlsys.labs.claimed import KINDS, ClaimQuestion, Verdict
 from mlsys.labs.design import Built, Design, Knob, Outcome
 from mlsys.labs.draw import Draw, seed_of
 from mlsys.labs.handin import Answer, Attempt, DesignAnswer, HandIn, HandInError, checksum, read_handin
@@ -16,15 +17,38 @@ from mlsys.labs.questions import Choice, ChoiceQuestion, Mark, NumberQuestion, Q
 from mlsys.labs.wrapup import WrapUp
 
 __all__ = [
-    "LABS", "Answer", "Attempt", "Built", "Choice", "ChoiceQuestion", "Design", "DesignAnswer", "Draw", "HandIn",
-    "HandInError", "Knob", "Mark", "NumberQuestion", "Outcome", "Question", "checksum", "designs", "lab_content",
-    "questions", "read_handin", "seed_of",
+    "KINDS",
+    "LABS",
+    "Answer",
+    "Attempt",
+    "Built",
+    "Choice",
+    "ChoiceQuestion",
+    "ClaimQuestion",
+    "Design",
+    "DesignAnswer",
+    "Draw",
+    "HandIn",
+    "HandInError",
+    "Knob",
+    "Mark",
+    "NumberQuestion",
+    "Outcome",
+    "Question",
+    "Verdict",
+    "checksum",
+    "designs",
+    "lab_content",
+    "questions",
+    "read_handin",
+    "seed_of",
 ]  # fmt: skip
 
 _MODULES = {
     "01-amdahl": "amdahl", "02-roofline": "roofline", "03-memory-wall": "memory", "04-systolic": "systolic",
     "05-tiling": "tiling", "06-dataflow": "dataflow", "07-compiler": "compiler", "08-placement": "placement",
     "09-shrink": "shrink", "10-explain": "explain", "11-real-network": "network", "12-size-a-service": "service",
+    "13-find-the-error": "find_error",
 }  # fmt: skip
 LABS = tuple(_MODULES)
 """Names of the labs, in order."""

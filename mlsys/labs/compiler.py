@@ -1,8 +1,9 @@
 """The lab on compilation. Every number in a question or an answer comes from the stored measurements."""
 
 import math
+from functools import cache, partial
 
-from mlsys.labs.design import Design
+from mlsys.labs.design import Built, Design, Knob
 from mlsys.labs.draw import Draw
 from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.labs.wrapup import Finding, WrapUp
@@ -12,6 +13,12 @@ from mlsys.viz.views.view import number, percent, times
 CASE = "resnet50, batch 1"
 _TINY = "mlp, batch 1"
 _BANDS = ((0.0, 0.9), (0.9, 1.3), (1.3, 1.8), (1.8, 2.6), (2.6, math.inf))
+_SERVED = ("resnet18, batch 1", "mobilenet-v2, batch 1", "efficientnet-b0, batch 8", "mlp, batch 256")
+_CALLS = {
+    "resnet18, batch 1": (2400, 4300, 6700), "mobilenet-v2, batch 1": (3400, 5300, 8700),
+    "efficientnet-b0, batch 8": (340, 520, 730), "mlp, batch 256": (34_000, 67_000, 86_000),
+}  # fmt: skip
+"""Networks of the design task, and calls in a day."""
 _PAID = (  # networks whose compiling pays, and whether their weights are frozen
     ("small-cnn, batch 64", True), ("small-cnn, batch 64", False), ("resnet18, batch 1", True),
     ("resnet18, batch 8", True), ("resnet18, batch 8", False), ("mobilenet-v2, batch 1", True),
@@ -47,8 +54,37 @@ def asked(draw: Draw) -> tuple[Question, ...]:
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:
-    """Return the design tasks of the lab."""
-    return ()
+    """Return the design task: how to run each network of a day."""
+    calls = tuple(draw.pick(f"calls {case}", _CALLS[case]) for case in _SERVED)
+    updates, room = draw.pick("updates", (9, 13, 19)), draw.pick("room", (57, 76, 94, 118))
+    listed = "; ".join(f"{case}, {count:,} calls" for case, count in zip(_SERVED, calls, strict=True))
+    ways = (("Eager", "eager"), ("Compiled, weights as inputs", "plain"), ("Compiled, weights frozen", "frozen"))
+    names = ("first", "second", "third", "fourth")
+    return (
+        Design(
+            "day",
+            f"One core serves in a day: {listed}. The weights of {_SERVED[0]} change {updates} times a day, and a "
+            f"network "
+            f"whose weights are frozen is compiled at each change. No more than {room} s may be spent compiling. "
+            f"Choose "
+            "how each network runs, so that the core is busy for the shortest time.",
+            tuple(Knob(name, case, ways) for name, case in zip(names, _SERVED, strict=True)),
+            partial(_day, calls, updates, room),
+        ),
+    )
+
+
+@cache
+def _day(calls: tuple[int, ...], updates: int, room: int, first: str, second: str, third: str, fourth: str) -> Built:
+    total, compiling = 0.0, 0.0
+    for nth, (case, count, how) in enumerate(zip(_SERVED, calls, (first, second, third, fourth), strict=True)):
+        result = stored(case, how == "frozen")[0]
+        each = (result.eager if how == "eager" else result.compiled).median.m_as("s")
+        times_compiled = 0 if how == "eager" else updates if how == "frozen" and not nth else 1
+        compiling += times_compiled * result.compile_seconds
+        total += count * each + times_compiled * result.compile_seconds
+    told = f"The day takes {number(total / 60)} minutes of the core, {number(compiling)} s of them compiling."
+    return Built(total, told, f"No more than {room} s may be spent compiling." if compiling > room else "")
 
 
 def wrap_up(draw: Draw) -> WrapUp:
@@ -77,6 +113,11 @@ def wrap_up(draw: Draw) -> WrapUp:
             "Compiling costs seconds, entering compiled code costs microseconds: both must be earned back.",
         ),
     )
+
+
+def band(answer: str) -> tuple[float, float]:
+    """Return the ends of the predicted range of speedups."""
+    return next(ends for ends in _BANDS if _band(*ends) == answer)
 
 
 def _band(low: float, high: float) -> str:

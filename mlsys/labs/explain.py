@@ -1,10 +1,11 @@
 """The lab on explaining a measurement. Every number in a question or an answer comes from the stored logs."""
 
 import math
+from functools import cache, partial
 
 from mlsys.explain import Attribution
 from mlsys.explain.whatif import amdahl
-from mlsys.labs.design import Design
+from mlsys.labs.design import Built, Design, Knob
 from mlsys.labs.draw import Draw
 from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.labs.wrapup import Finding, WrapUp
@@ -18,6 +19,15 @@ FASTER = (3.0, 7.0, 14.0, 22.0)
 """Factors that the questions ask about."""
 _RUNS = ("inductor, FP32", "openvino, FP32", "onnxruntime, FP32", "openvino, INT8", "onnxruntime, INT8")
 _COMPUTED = ("onnxruntime, FP32", "litert, FP32")  # runs with a good share of arithmetic
+_MOVES = {SLOW: 0, "inductor, FP32": 2, "onnxruntime, FP32": 3, "openvino, FP32": 4, "litert, FP32": 7}
+"""Weeks that moving from PyTorch to another runtime takes."""
+_STEPS: dict[str, tuple[str, dict[float, int]]] = {
+    "compute": ("Arithmetic becomes faster", {1.0: 0, 1.5: 2, 2.0: 4, 4.0: 8}),
+    "memory": ("Bytes become faster", {1.0: 0, 2.0: 1, 8.0: 3}),
+    "launch": ("Entering kernels becomes faster", {1.0: 0, 2.0: 1, 5.0: 3}),
+    "residual": ("The rest becomes faster", {1.0: 0, 1.2: 3, 1.5: 5, 2.5: 9}),
+}
+"""Label of each cause, and the weeks that each factor takes."""
 _PENALTIES = (  # misses of two kinds, cycles of the run, cycles for branches
     (70_000, 6_500, 1_200_000, 55_000), (85_000, 4_500, 1_100_000, 45_000), (75_000, 7_500, 1_400_000, 65_000),
 )  # fmt: skip
@@ -49,8 +59,42 @@ def asked(draw: Draw) -> tuple[Question, ...]:
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:
-    """Return the design tasks of the lab."""
-    return ()
+    """Return the design task: weeks of work on a runtime and on its parts."""
+    weeks = draw.pick("weeks", (8, 9, 11, 13))
+    return (
+        Design(
+            "weeks",
+            f"You have {weeks} weeks to make DS-CNN fast. Moving to another runtime takes some of them, and so does "
+            f"each part "
+            "that you make faster; a part that is small gains little. Spend them so that a run takes the shortest "
+            "time. "
+            "What is not explained can be made smaller as well, but that takes the longest.",
+            (
+                Knob("run", "Runtime and format", tuple((_priced(run, cost), run) for run, cost in _MOVES.items())),
+                *(
+                    Knob(cause, label, tuple((_priced(f"{factor:g}×", cost), factor) for factor, cost in steps.items()))
+                    for cause, (label, steps) in _STEPS.items()
+                ),
+            ),
+            partial(_spent, weeks),
+        ),
+    )
+
+
+def _priced(label: str, weeks: int) -> str:
+    return f"{label} ({weeks} weeks)" if weeks else label
+
+
+@cache
+def _spent(weeks: int, run: str, **factors: float) -> Built:
+    attribution = measured(run)
+    cost = _MOVES[run] + sum(_STEPS[cause][1][factor] for cause, factor in factors.items())
+    shares = attribution.shares
+    left = sum(share / 100 / factors.get(cause, 1.0) for cause, share in shares.items())
+    time = attribution.total * left
+    told = f"{cost} weeks bring a run of {number(1e3 * attribution.total)} µs to {number(1e3 * time)} µs, "
+    f"{times(1 / left)} as fast."
+    return Built(time, told, f"There are only {weeks} weeks." if cost > weeks else "")
 
 
 def wrap_up(draw: Draw) -> WrapUp:
@@ -80,6 +124,11 @@ def wrap_up(draw: Draw) -> WrapUp:
 
 def _explained(attribution: Attribution) -> float:
     return (attribution.shares["compute"] + attribution.shares["memory"]) / 100
+
+
+def band(answer: str) -> tuple[float, float]:
+    """Return the ends of the predicted range of speedups."""
+    return next(ends for ends in _BANDS if _band(*ends) == answer)
 
 
 def _band(low: float, high: float) -> str:

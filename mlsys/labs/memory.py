@@ -1,11 +1,12 @@
 """The lab on the memory wall. Every number in a question or an answer is computed here."""
 
 import math
+from functools import cache, partial
 
 from mlsys import Hardware
 from mlsys.formulas import bytes_in_flight, flight_time, kv_cache_bytes
 from mlsys.hardware import Device
-from mlsys.labs.design import Design
+from mlsys.labs.design import Built, Design, Knob
 from mlsys.labs.draw import Draw
 from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.labs.wrapup import Finding, WrapUp
@@ -14,6 +15,10 @@ from mlsys.units import Q_
 from mlsys.viz.views.memory import MemoryState
 from mlsys.viz.views.view import number, percent, times
 
+_MACHINES = ("V100", "A100", "H100")
+_LOADS = {"fp64": 8, "fp32": 4, "fp16": 2, "int8": 1}
+_AT_ONCE = (1, 2, 3, 4)
+_WAITING = (2, 3, 5, 6, 7, 9, 11, 12, 13, 15, 17, 19, 22, 26)
 _LINE = 128  # bytes that a warp of four-byte words requests
 
 
@@ -47,8 +52,49 @@ def asked(draw: Draw) -> tuple[Question, ...]:
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:
-    """Return the design tasks of the lab."""
-    return ()
+    """Return the design task: enough bandwidth with the fewest registers."""
+    rate, share = draw.pick("rate", (390, 460, 540, 620)), draw.pick("moved share", (0.72, 0.83, 0.93))
+    stride, most = draw.pick("layout", (2, 3)), draw.pick("most warps", (13, 15, 19))
+    return (
+        Design(
+            "registers",
+            f"Neighbouring lanes of a kernel read elements {stride} apart. It needs {rate} GB/s of useful data, may "
+            f"move no "
+            f"more than {percent(share)} of the memory's bandwidth, and no more than {most} warps of each unit may "
+            f"wait at "
+            "once. Every load in flight holds a register until it is answered: choose machine, element, warps and "
+            "loads "
+            "so that the whole machine holds the fewest bytes of registers for it.",
+            (
+                Knob("device", "Machine", tuple((name, name) for name in _MACHINES)),
+                Knob("precision", "Element", tuple((f"{size} bytes", name) for name, size in _LOADS.items())),
+                Knob("loads", "Independent loads of each warp", tuple((f"{loads}", loads) for loads in _AT_ONCE)),
+                Knob("warps", "Warps that wait on each unit", tuple((f"{warps}", warps) for warps in _WAITING)),
+            ),
+            partial(_built, rate, share, stride, most),
+        ),
+    )
+
+
+@cache
+def _built(
+    rate: float, share: float, stride: int, most: int, device: str, precision: str, loads: int, warps: int
+) -> Built:
+    chip = Hardware.Cloud[device]
+    state = MemoryState(chip, warps * loads, stride, precision)
+    useful, moved, full = (each.m_as("GB/s") for each in (state.useful, state.moved, chip.memory_bw))
+    held = (state.in_flight * state.efficiency).m_as("kB")  # a register takes what the lane wants, not its sector
+    told = (
+        f"Registers of {number(held)} kB wait while {number(moved)} GB/s move, {percent(moved / full)} of the "
+        f"{device}'s, "
+        f"of which {number(useful)} are used."
+    )
+    faults = (
+        (useful < rate, f"{rate} GB/s are wanted."),
+        (moved > share * full, f"No more than {percent(share)} may be moved."),
+        (warps > most, f"No more than {most} warps may wait."),
+    )
+    return Built(held, told, next((text for broken, text in faults if broken), ""))
 
 
 def wrap_up(draw: Draw) -> WrapUp:

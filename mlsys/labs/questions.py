@@ -120,6 +120,10 @@ class Question:
         """Return a comparison of a prediction with the correct answer."""
         raise NotImplementedError
 
+    def parts(self) -> tuple["Question", ...]:
+        """Return the questions with a single answer that ask the same, for a question bank: the question itself."""
+        return (self,)
+
 
 @dataclass(frozen=True)
 class ChoiceQuestion(Question):

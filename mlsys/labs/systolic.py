@@ -49,6 +49,13 @@ def _array(draw: Draw) -> tuple[int, int, _Array]:
     return side, width, _Array(side, width)
 
 
+RANGES = {
+    "Nearly all": (85.0, 100.0), "About half": (40.0, 60.0), "About a tenth": (6.0, 14.0),
+    "Less than a hundredth": (0.0, 1.0),
+}  # fmt: skip
+"""Utilisation in percent that each answer to the prediction means."""
+
+
 def prediction(draw: Draw) -> Question:
     """Return the prediction that opens the lab."""
     side, width, array = _array(draw)

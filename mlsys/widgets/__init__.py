@@ -6,6 +6,7 @@ from mlsys.widgets.compiler import CompilerLab
 from mlsys.widgets.dataflow import DataflowLab
 from mlsys.widgets.edge import ShrinkLab
 from mlsys.widgets.explain import ExplainLab
+from mlsys.widgets.find_error import FindErrorLab
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.memory import MemoryLab
 from mlsys.widgets.network import RealNetworkLab
@@ -21,6 +22,7 @@ __all__ = [
     "CompilerLab",
     "DataflowLab",
     "ExplainLab",
+    "FindErrorLab",
     "Lab",
     "LabStateError",
     "MemoryLab",

@@ -34,6 +34,8 @@ class AmdahlLab(Lab):
         "speedup": (2, 5, 10, 20, 45, 70, 85, 200, 1000),
     }
 
+    predicts = ("share", "speedup")
+
     def _controls(self) -> tuple[Control, ...]:
         return (
             slider(
@@ -54,6 +56,9 @@ class AmdahlLab(Lab):
             ),
             switch("compare", "View", "Show other shares behind", False, "Lay the curves of four other shares behind"),
         )
+
+    def _guessed(self, given: Any) -> tuple[float, ...]:
+        return (float(given),)
 
     def _arguments(self) -> dict[str, Any]:
         share, speedup = self.value("share"), self.value("speedup")

@@ -7,8 +7,9 @@ from typing import Any
 
 import ipywidgets
 
+from mlsys.labs.claimed import KINDS, ClaimQuestion
 from mlsys.labs.handin import Answer, Attempt
-from mlsys.labs.questions import AnswerError, ChoiceQuestion, NumberQuestion, Question
+from mlsys.labs.questions import NOTHING, AnswerError, ChoiceQuestion, NumberQuestion, Question
 from mlsys.widgets.parts import button, on_enter, spoken_note
 
 HONEST = 2
@@ -20,8 +21,62 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+class VerdictField(ipywidgets.VBox):
+    """Two fields for an answer about a claim: the kind of slip, and the right value."""
+
+    def __init__(self, question: ClaimQuestion) -> None:
+        self.kind = ipywidgets.Dropdown(
+            options=[("choose", None), (NOTHING, NOTHING), *((kind, kind) for kind in KINDS)],
+            description="What is wrong?",
+            style={"description_width": "initial"},
+            layout={"width": "100%", "max_width": "36em"},
+        )
+        self.kind.add_class("mlsys-control")
+        self.text = ipywidgets.Text(
+            continuous_update=False,
+            placeholder="a number, such as 12.5",
+            style={"description_width": "initial"},
+            layout={"width": "26em"},
+        )
+        self.kind.observe(lambda _: self._need_value(), names="value")
+        self._off = False
+        super().__init__([self.kind, self.text])
+        self.pose(question)
+
+    def pose(self, question: ClaimQuestion) -> None:
+        """Empty both fields for a claim."""
+        self.text.description = f"The right value ({question.unit})"
+        self.value = None, ""
+
+    @property
+    def value(self) -> tuple[str | None, str]:
+        """The chosen kind and the typed value."""
+        return self.kind.value, self.text.value
+
+    @value.setter
+    def value(self, given: tuple[str | None, str]) -> None:
+        self.kind.value, self.text.value = given
+        self._need_value()
+
+    @property
+    def disabled(self) -> bool:
+        """Whether both fields are closed."""
+        return self._off
+
+    @disabled.setter
+    def disabled(self, off: bool) -> None:
+        self._off = self.kind.disabled = off
+        self._need_value()
+
+    def _need_value(self) -> None:
+        """Close the value of a claim that is called right."""
+        self.text.disabled = self._off or self.kind.value == NOTHING
+
+
 def answer_field(question: Question, label: str = "Your answer") -> Any:
     """Return an empty widget for an answer."""
+    if isinstance(question, ClaimQuestion):
+        return VerdictField(question)
     if isinstance(question, ChoiceQuestion):
         return ipywidgets.RadioButtons(
             options=list(question.listed()),
@@ -45,7 +100,9 @@ def answer_field(question: Question, label: str = "Your answer") -> Any:
 
 def pose(field: Any, question: Question) -> None:
     """Empty a field and offer the answers of another question of the same kind."""
-    if isinstance(question, ChoiceQuestion):
+    if isinstance(question, ClaimQuestion):
+        field.pose(question)
+    elif isinstance(question, ChoiceQuestion):
         field.options = list(question.listed())
         field.index = None  # new options select the first one
     else:
@@ -78,7 +135,7 @@ class QuestionBox:
         self.button = button("Check my answer")
         self.button.add_class("mlsys-enter")
         self.button.on_click(lambda _: self.check())
-        on_enter(self.field, self.check)
+        on_enter(self.field.text if isinstance(self.field, VerdictField) else self.field, self.check)
         self.reveal_button = button("Show the solution")
         self.reveal_button.on_click(lambda _: self.reveal())
         self.feedback = ipywidgets.HTML("")

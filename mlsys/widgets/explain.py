@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.labs import explain
-from mlsys.viz.views.explain import FACTORS, ExplainScene, measurements
+from mlsys.labs.gap import runtime_gap
+from mlsys.viz.views.explain import FACTORS, ExplainScene, measured, measurements
 from mlsys.viz.views.view import number, percent, times
 from mlsys.widgets import parts
+from mlsys.widgets.gap_box import GapBox
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.measure import MeasureHere, this_python
 from mlsys.widgets.parts import Control, choice, slider
@@ -50,6 +52,8 @@ class ExplainLab(Lab):
     scene = ExplainScene
     frames = _Frames()
 
+    predicts = ("run",)
+
     def _controls(self) -> tuple[Control, ...]:
         known = [(name, name) for name in measurements()]
         factors = [(f"{factor:g}×", factor) for factor in FACTORS]
@@ -64,6 +68,7 @@ class ExplainLab(Lab):
 
     def _more(self) -> tuple[Any, ...]:
         self._folder = tempfile.TemporaryDirectory(prefix="mlsys-explain-")
+        self.gap = GapBox(lambda record: self.keep_measurement("gap", record))
         self.here = MeasureHere(
             self._command,
             told_here,
@@ -74,13 +79,34 @@ class ExplainLab(Lab):
             "<p>The picture was measured on one machine. The button runs the same network on the machine of this "
             "notebook, with every runtime of four that is installed; one that is not is named. It can be stopped.</p>"
         )
-        return (parts.heading("On your machine"), parts.text(words), self.here.view)
+        return (parts.heading("On your machine"), parts.text(words), self.here.view, self.gap.view)
 
     def _keep_measured(self, record: dict[str, Any]) -> None:
         """Keep the summary of each log, without its samples."""
         kept = ("name", "latency_ms", "attribution", "doubts")
         logs = [{name: log[name] for name in kept if name in log} for log in record["logs"]]
+        self.measurements.pop("gap", None)
         self.keep_measurement("explain", {"logs": logs, "absent": record["absent"]})
+        self._restored()
+        if self.locked:
+            self._redraw()
+
+    def _restored(self) -> None:
+        record = self.measurements.get("explain")
+        self.gap.ask(runtime_gap(record) if record else None, self.measurements.get("gap", {}).get("explanation", ""))
+
+    def _guessed(self, given: Any) -> tuple[float, ...]:
+        """Return the range of times, as shares of the shown run, that a range of speedups means."""
+        low, high = explain.band(given)
+        return 1 / high, 1 / max(low, 0.5)
+
+    def _measured_at(self) -> float | None:
+        """Return the time of the shown runtime on this machine, as a share of the stored one."""
+        name, _, precision = self.value("run").partition(", ")
+        for log in self.measurements.get("explain", {}).get("logs", ()):
+            if log["name"].split()[1:] == [precision.lower(), name]:
+                return float(log["latency_ms"]["p50"] / measured(self.value("run")).total)
+        return None
 
     def _command(self) -> list[str]:
         folder = str(Path(self._folder.name) / "logs")

@@ -7,6 +7,8 @@ import io
 import itertools
 from typing import TYPE_CHECKING, Any
 
+import ipywidgets
+
 if TYPE_CHECKING:
     from mlsys.widgets.lab import Lab
 
@@ -29,12 +31,17 @@ def frames_of(kind: type[Lab]) -> dict[str, Any]:
     blank = _pixels(lab.png)
     given = lab.prediction.listed()
     lab.predict(given[0] if given else max(1.0, getattr(lab.prediction, "least", 0.0)))
+    if lab._scene.guess is not None:  # the mark of the reader's own prediction is not of this picture
+        lab._scene.guess.hide()
+        lab._scene.guess = None
+        lab._redraw()
     controls = []
     for name, values in lab.frames.items():
         control = lab.controls[name]
         labels = [control.label_of(value) for value in values]
         start = values.index(control.value) if control.value in values else 0  # as the locked prediction left it
-        controls.append({"name": control.widget.description, "labels": labels, "start": start})
+        listed = not isinstance(control.widget, ipywidgets.SelectionSlider)  # what has no order is no slider
+        controls.append({"name": control.widget.description, "labels": labels, "start": start, "list": listed})
     pictures, alts, summaries = [], [], []
     for values in itertools.product(*lab.frames.values()):
         lab._set({**lab.scenario, **dict(zip(lab.frames, values, strict=True))})

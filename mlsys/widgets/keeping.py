@@ -66,6 +66,10 @@ class KeepsWork(ABC):
     def _set(self, values: Mapping[str, Any]) -> None:
         """Set controls, and redraw once."""
 
+    @abstractmethod
+    def _restored(self) -> None:
+        """Show again what came back with a state."""
+
     @property
     def student(self) -> str:
         """Name or id of the student whose numbers the questions have; empty for the printed ones."""
@@ -157,6 +161,7 @@ class KeepsWork(ABC):
         for name, design in data["designs"].items():
             self.design_boxes[name].restore(design)
         self.wrap.open = False
+        self._restored()
         self._open(data["prediction"]["locked"])
         self._set(data["controls"])
 

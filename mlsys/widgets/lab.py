@@ -43,6 +43,8 @@ class Lab(KeepsWork):
         that it takes there.
     scenario
         Values of the controls for the predicted situation, set when the prediction is locked.
+    predicts
+        Controls that the prediction is about: it is drawn in the figure while they have the values of ``scenario``.
     view
         The current view; None before the prediction is locked.
     """
@@ -52,6 +54,7 @@ class Lab(KeepsWork):
     purpose: str
     scene: Callable[[], Any]
     frames: Mapping[str, tuple[Any, ...]]
+    predicts: tuple[str, ...] = ()
 
     def __init__(self, student: str = "") -> None:
         self.content = lab_content(self.id.removeprefix("lab-"))
@@ -94,6 +97,17 @@ class Lab(KeepsWork):
     def _wrap_up(self) -> WrapUp:
         return self.content.wrap_up(self.draw)
 
+    def _guessed(self, given: Any) -> tuple[float, ...]:
+        """Return where a predicted answer lies in the figure: a value, the ends of a range, or nothing."""
+        return ()
+
+    def _measured_at(self) -> float | None:
+        """Return where a measurement on the reader's machine lies in the figure; None if it is not to be drawn."""
+        return None
+
+    def _restored(self) -> None:
+        """Show again what came back with a state, after its measurements."""
+
     # --- building ------------------------------------------------------------------
 
     def _build(self) -> None:
@@ -135,8 +149,9 @@ class Lab(KeepsWork):
                 self._panel(),
                 self.picture,
                 self.summary,
+                *self._below_picture(),
                 parts.heading("Check"),
-                *(self.boxes[question.id].view for question in in_app),
+                *self._checks(),
                 *([parts.heading("Design")] if self.design_boxes else []),
                 *(box.view for box in self.design_boxes.values()),
                 *self._more(),
@@ -164,6 +179,14 @@ class Lab(KeepsWork):
         naming = ipywidgets.VBox([row, self.student_told])
         naming.add_class("mlsys-student")
         return naming
+
+    def _below_picture(self) -> tuple[Any, ...]:
+        """Return additional widgets, shown below the figure."""
+        return ()
+
+    def _checks(self) -> tuple[Any, ...]:
+        """Return the widgets of the questions, by default all of them in order."""
+        return tuple(box.view for box in self.boxes.values() if box.question.in_app)
 
     def _more(self) -> tuple[Any, ...]:
         """Return additional widgets, shown after the questions."""
@@ -320,9 +343,27 @@ class Lab(KeepsWork):
             )
             self.summary.value = parts.spoken_note("told", f"{error} Choose another one.")
             return
+        self._mark_prediction()
         self.png = self._live.png()
-        self.picture.value = image_tag(self.png, self.view.alt, *self.size)
+        self.picture.value = image_tag(self.png, self.alt, *self.size)
         self.summary.value = parts.spoken(self.view.summary)
+
+    def _mark_prediction(self) -> None:
+        """Draw the prediction into the figure while the figure shows what was predicted, and what was measured here."""
+        guess, here = self._scene.guess, self._scene.here
+        if here is not None:
+            measured = self._measured_at()
+            if measured is None:
+                here.hide()
+            else:
+                here.show(measured)
+        if guess is None:
+            return
+        place = self._guessed(self._predicted)
+        if place and all(self.value(name) == self.scenario[name] for name in self.predicts):
+            guess.show(*place)
+        else:
+            guess.hide()
 
     def value(self, name: str) -> Any:
         """Return the value of one control."""
@@ -331,7 +372,11 @@ class Lab(KeepsWork):
     @property
     def alt(self) -> str:
         """Alternative text of the current figure."""
-        return self._scene.blank if self.view is None else self.view.alt
+        if self.view is None:
+            return str(self._scene.blank)
+        marks = ((self._scene.guess, "Your prediction"), (self._scene.here, "Your measurement"))
+        marked = [f"{name} is marked." for mark, name in marks if mark is not None and mark.visible]
+        return " ".join([self.view.alt, *marked])
 
     # --- showing -------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from mlsys import Hardware
 from mlsys.hardware import Device, view
-from mlsys.viz.views.memory import MemoryScene
+from mlsys.viz.views.memory import MemoryScene, MemoryState
 from mlsys.viz.views.roofline import device_name
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.parts import Control, choice, slider
@@ -34,6 +34,7 @@ class MemoryLab(Lab):
         "and what a newer machine changes."
     )
     scene = MemoryScene
+    predicts = ("stride", "precision", "device")
 
     frames = {  # noqa: RUF012 (read only)
         "warps": (1, 2, 4, 8, 16, 32, 48, 58, 64),
@@ -61,6 +62,11 @@ class MemoryLab(Lab):
             choice("device", "Hardware", "Machine", names, "A100", "The machine in front"),
             choice("other", "View", "Compare with", [_NONE, *names], _NONE, "A second machine, dashed, behind"),
         )  # fmt: skip
+
+    def _guessed(self, given: Any) -> tuple[float, ...]:
+        """Return the kilobytes in flight with the predicted warps."""
+        device = self.machines[str(self.scenario["device"])]
+        return (float(MemoryState(device, int(given.split()[-1]), 1, "fp32").in_flight.m_as("kB")),)
 
     def _arguments(self) -> dict[str, Any]:
         values, machines = super()._arguments(), {_NONE: None, **self.machines}

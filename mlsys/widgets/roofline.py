@@ -7,9 +7,9 @@ from typing import Any
 from mlsys import Hardware
 from mlsys.hardware import Device
 from mlsys.labs.roofline import BATCHES
-from mlsys.labs.roofline_questions import PRECISION, WIDTHS
+from mlsys.labs.roofline_questions import PRECISION, WIDTHS, width_of
 from mlsys.units import Q_
-from mlsys.viz.views import KINDS, RooflineScene
+from mlsys.viz.views import KINDS, RooflineScene, layer
 from mlsys.viz.views.roofline import device_name
 from mlsys.widgets.lab import Lab
 from mlsys.widgets.parts import Control, choice, offered, slider, switch
@@ -45,6 +45,7 @@ class RooflineLab(Lab):
         "kind": ("dense", "layernorm"),
     }
     scene = RooflineScene
+    predicts = ("kind", "width", "precision", "device")
 
     def __init__(self, student: str = "") -> None:
         self.machines = _machines()
@@ -85,6 +86,10 @@ class RooflineLab(Lab):
         values, machines = super()._arguments(), {_NONE: None, **self.machines}
         values["launch_overhead"] = Q_(values.pop("overhead"), "us")
         return {**values, "device": machines[values["device"]], "other": machines[values["other"]]}
+
+    def _guessed(self, given: Any) -> tuple[float, ...]:
+        """Return the intensity of the layer at the predicted batch."""
+        return (float(layer("dense", int(given), width_of(self.draw), PRECISION).intensity.m_as("FLOP/byte")),)
 
     def _changed(self, change: Any) -> None:
         if change["owner"] is self.controls["device"].widget:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from mlsys.escaping import markdown_text
 from mlsys.inputs import shipped_text
+from mlsys.labs.claimed import KINDS, ClaimQuestion
 from mlsys.labs.design import Design, Knob
-from mlsys.labs.questions import SLIP, ChoiceQuestion, NumberQuestion, Question
+from mlsys.labs.questions import NOTHING, SLIP, ChoiceQuestion, NumberQuestion, Question
 from mlsys.viz.live import image_tag
 from mlsys.widgets.design_box import told
 from mlsys.widgets.frames import frames_of
@@ -139,6 +140,18 @@ def _marks(question: Question) -> dict[str, Any]:
     }
     if isinstance(question, ChoiceQuestion):
         marks["choices"] = [[choice.text, choice.hint, choice.right] for choice in question.choices]
+    if isinstance(question, ClaimQuestion):
+        marks |= {
+            "kinds": [NOTHING, *KINDS],
+            "slip_made": question.slip or NOTHING,
+            "answer": question.answer,
+            "unit": question.unit,
+            "tolerance": question.tolerance,
+            "least": 0.0,
+            "most": None,
+            "where": "of at least 0",
+            "hint": question.hint,
+        }
     if isinstance(question, NumberQuestion):
         marks |= {
             "answer": question.answer,

@@ -40,6 +40,19 @@
   };
 
   const judge = (question, given) => {
+    if (question.kinds) {
+      const named = given.kind === question.slip_made;
+      const sound = question.slip_made === question.kinds[0];
+      const near = Math.abs(given.value - question.answer) <= question.tolerance * Math.abs(question.answer);
+      const right = named && (sound || near);
+      const parts = `The claim is wrong; the kind of slip is ${named ? "right" : "another"} and the value is ${near ? "right" : "not"}.`;
+      const told = sound
+        ? "The claim holds, whatever makes it look suspicious."
+        : given.kind === question.kinds[0]
+          ? "The claim is wrong."
+          : parts;
+      return { right, hint: `${told} ${question.hint}` };
+    }
     if (question.choices) {
       const [text, hint, right] = question.choices[given];
       return { right, hint, given: `“${text}”` };
@@ -54,6 +67,22 @@
   // Radio buttons or a field in the place of the printed list; returns a function that reads them.
   const field = (box, question, name) => {
     const list = box.querySelector("ul");
+    if (question.kinds) {
+      const kinds = make("select", {}, make("option", { value: "" }, "choose"));
+      question.kinds.forEach((kind) => kinds.append(make("option", { value: kind }, kind)));
+      const value = make("input", { type: "text", inputmode: "decimal", placeholder: "a number, such as 12.5" });
+      kinds.addEventListener("change", () => (value.disabled = kinds.value === question.kinds[0]));
+      box.append(
+        make("p", {}, make("label", {}, "What is wrong? ", kinds)),
+        make("p", {}, make("label", {}, `The right value (${question.unit}) `, value)),
+      );
+      return () => {
+        if (!kinds.value) return "Please choose what is wrong first.";
+        if (kinds.value === question.kinds[0]) return { kind: kinds.value };
+        const number = typed(value.value, question);
+        return typeof number === "string" ? number : { kind: kinds.value, value: number };
+      };
+    }
     if (question.choices) {
       const group = make("div", { role: "radiogroup", "aria-label": box.querySelector("p").textContent });
       question.choices.forEach(([text], place) => {
@@ -100,8 +129,9 @@
     check.addEventListener("click", () => {
       const given = read();
       if (typeof given === "string") return say(told, "told", given);
-      const before = tried.has(given);
-      tried.add(given);
+      const key = JSON.stringify(given);
+      const before = tried.has(key);
+      tried.add(key);
       const found = judge(question, given);
       const open = tried.size >= HONEST;
       reveal.disabled = !open || found.right;
@@ -151,11 +181,14 @@
     const panel = make("div", { class: "mlsys-panel" });
     frames.controls.forEach((control, at) => {
       const last = control.labels.length - 1;
-      const input = make("input", { type: "range", min: 0, max: last, step: 1, value: control.start });
+      const input = control.list
+        ? make("select", {}, ...control.labels.map((label, index) => make("option", { value: index }, label)))
+        : make("input", { type: "range", min: 0, max: last, step: 1 });
+      input.value = control.start;
       const out = make("output", {}, control.labels[control.start]);
       const name = () => {
         out.textContent = control.labels[chosen[at]];
-        input.setAttribute("aria-valuetext", control.labels[chosen[at]]);
+        if (!control.list) input.setAttribute("aria-valuetext", control.labels[chosen[at]]);
       };
       name();
       input.addEventListener("input", () => {
@@ -163,7 +196,7 @@
         name();
         show();
       });
-      panel.append(make("label", {}, `${control.name} `, input, " ", out));
+      panel.append(make("label", {}, `${control.name} `, input, ...(control.list ? [] : [" ", out])));
     });
     figure.querySelector("img").alt = "";
     figure.prepend(panel);

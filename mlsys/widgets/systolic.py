@@ -40,6 +40,7 @@ class SystolicLab(Lab):
         "side": (32, 72, 144),
     }
     scene = SystolicScene
+    predicts = ("m", "n", "k", "side", "dataflow", "overlap")
 
     def _controls(self) -> tuple[Control, ...]:
         sizes = [(f"{size:,}", size) for size in _SIZES]
@@ -59,6 +60,10 @@ class SystolicLab(Lab):
             slider("side", "Hardware", "Rows and columns of the array", sides, 128, "PEs"),
             choice("along", "View", "Draw utilisation over", ["M", "N", "K"], "N", "Which size the picture runs along"),
         )  # fmt: skip
+
+    def _guessed(self, given: Any) -> tuple[float, ...]:
+        """Return the range of utilisation, in percent, that an answer means."""
+        return systolic.RANGES[given]
 
     def _arguments(self) -> dict[str, Any]:
         values = super()._arguments()

@@ -1,5 +1,7 @@
 """The lab on tiling. Every number in a question or an answer is computed or simulated here."""
 
+from typing import Any
+
 from mlsys.labs import tiling
 from mlsys.viz.lru import CAPACITIES, EDGES, LINES, SIZES
 from mlsys.viz.views.tiling import TilingScene
@@ -32,6 +34,10 @@ class TilingLab(Lab):
         "line_words": (1, 16),
     }
     scene = TilingScene
+    predicts = ("size", "words", "line_words")
+
+    def _guessed(self, given: Any) -> tuple[float, ...]:
+        return (float(given.split()[-1]),)
 
     def _controls(self) -> tuple[Control, ...]:
         return (

@@ -12,6 +12,7 @@ from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from bookplace import BOOK, TEST_BOOK, BookError
 from mlsys import widgets
+from mlsys.labs.claimed import ClaimQuestion
 from mlsys.labs.questions import ChoiceQuestion, NumberQuestion, Question
 from mlsys.widgets.static import INVITATION, TO_ANSWER
 from pages import ROOT
@@ -47,6 +48,11 @@ def give(box: Locator, question: Question) -> None:
         place = next(index for index, choice in enumerate(question.choices) if choice.right)
         assert box.locator("label.mlsys-choice").count() == len(texts)
         box.locator("label.mlsys-choice input").nth(place).check()
+    elif isinstance(question, ClaimQuestion):
+        kind, value = question.shown(question.expected)
+        box.locator("select").select_option(label=kind)
+        if value:
+            box.locator("input[type=text]").fill(value)
     else:
         assert isinstance(question, NumberQuestion)
         box.locator("input[type=text]").fill(f"{question.answer:.8g}")
@@ -71,10 +77,13 @@ def test_a_lab_works_without_a_kernel(address: str, context: BrowserContext, nam
     box.locator(".mlsys-lock").click()
     expect(box.locator(".mlsys-predicted [role=status]")).to_contain_text("You predicted")
 
-    slider, layer = box.locator("input[type=range]").first, box.locator("img.mlsys-layer")
+    control, layer = box.locator(".mlsys-panel :is(input, select)").first, box.locator("img.mlsys-layer")
     before = layer.get_attribute("src")
-    at_the_end = slider.input_value() == slider.get_attribute("max")
-    slider.press("ArrowLeft" if at_the_end else "ArrowRight")
+    if control.get_attribute("type") == "range":
+        at_the_end = control.input_value() == control.get_attribute("max")
+        control.press("ArrowLeft" if at_the_end else "ArrowRight")
+    else:
+        control.select_option(index=0 if control.input_value() != "0" else 1)
     expect(layer).not_to_have_attribute("src", before or "")
 
     first = box.locator(".mlsys-asked").first

@@ -84,3 +84,45 @@ def test_a_design_that_breaks_a_limit_scores_nothing():
     )
     assert [task.score({"x": x}).score for x in (1, 2, 4)] == [0, 1, 0.5]
     assert task.score({"x": 1}).feedback == "So. No." and not task.score({"x": True}).meets
+
+
+def test_no_kernel_holds_less_than_rate_times_latency():
+    from mlsys import Hardware
+
+    for student in CLASS:
+        [task] = labs.designs("03-memory-wall", student)
+        rate = int(task.text.split("It needs ")[1].split()[0])
+        for device in ("V100", "A100", "H100"):
+            least = (Hardware.Cloud[device].level().latency.m_as("ns")) * rate / 1e3  # ns x GB/s is bytes
+            held = [
+                task.build(**choice).cost
+                for choice in task.choices()
+                if choice["device"] == device and task.score(choice).meets
+            ]
+            assert all(each >= least * (1 - 1e-9) for each in held), (student, device)
+
+
+def test_a_day_costs_its_calls_and_its_compiling():
+    from mlsys.bench import stored_compile_results
+
+    stored = {(f"{r.model}, batch {r.batch}", r.frozen): r for r in stored_compile_results()}
+    [task] = labs.designs("07-compiler", CLASS[0])
+    cases = [knob.label for knob in task.knobs]
+    calls = [int(task.text.split(f"{case}, ")[1].split()[0].replace(",", "")) for case in cases]
+    updates = int(re.search(r"change (\d+) times", task.text)[1])
+    a, b, c, d = (stored[case, frozen] for case, frozen in zip(cases, (True, True, False, False), strict=True))
+    seconds = calls[0] * a.compiled.median.m_as("s") + updates * a.compile_seconds
+    seconds += calls[1] * b.compiled.median.m_as("s") + b.compile_seconds
+    seconds += calls[2] * c.compiled.median.m_as("s") + c.compile_seconds + calls[3] * d.eager.median.m_as("s")
+    built = task.build(first="frozen", second="frozen", third="plain", fourth="eager")
+    assert built.cost == pytest.approx(seconds)
+
+
+def test_weeks_gain_what_amdahls_law_allows():
+    from mlsys.viz.views.explain import measured
+
+    [task] = labs.designs("10-explain", CLASS[0])
+    run = measured("litert, FP32")
+    one = task.build(run="litert, FP32", compute=2.0, memory=1.0, launch=1.0, residual=1.0)
+    assert one.cost == pytest.approx(run.total * (1 - run.shares["compute"] / 200))
+    assert task.build(run="litert, FP32", compute=4.0, memory=8.0, launch=5.0, residual=2.5).fault

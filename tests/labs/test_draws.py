@@ -18,6 +18,7 @@ CHAPTERS = {
     **{"05-tiling": "tiling", "06-dataflow": "dataflow", "07-compiler": "compiler", "08-placement": "placement"},
     **{"09-shrink": "edge", "10-explain": "explain", "11-real-network": "network explain compiler"},
     "12-size-a-service": "serving feasibility economics carbon",
+    "13-find-the-error": "numbers_everyone_repeats",
 }
 NUMBER = re.compile(r"(?<![\w.])\d[\d,_]*(?:\.\d+)?(?:e-?\d+)?")
 CLASS = [f"s{number:04}" for number in range(1001, 1013)]

@@ -139,3 +139,27 @@ def test_the_sentence_names_both_machines() -> None:
     words = told_beside(json.loads(json.dumps(mine.record())))
     assert words.startswith("Here small-cnn, batch 64, its weights frozen, runs")
     assert "In the picture the same network runs" in words
+
+
+def test_the_gap_is_asked_drawn_tested_and_handed_in() -> None:
+    lab = CompilerLab(student="Ada")
+    lab.predict(lab.prediction.listed()[2])
+    assert not lab.gap.view.children and not lab._scene.here.visible
+    mine = result("small-cnn", 64, True)
+    lab._show_measured(json.loads(json.dumps(mine.record())))
+    assert lab._scene.here.visible and lab.alt.endswith("Your measurement is marked.")
+    bar = lab._scene._time_bars[2]  # compiled, measured: the very same record
+    assert lab._measured_at() == pytest.approx(bar.get_x() + bar.get_width(), rel=0.02)
+    lab.gap.button.click()
+    assert "choose an explanation" in lab.gap.feedback.value and "gap" not in lab.work().measurements
+    lab.gap.field.value = next(each.text for each in lab.gap.gap.explanations if each.holds)
+    lab.gap.button.click()
+    kept = lab.work().measurements["gap"]
+    assert (
+        kept["holds"]
+        and kept["measured"] == pytest.approx(mine.speedup.value)
+        and "supports it" in lab.gap.feedback.value
+    )
+    again = CompilerLab()
+    again.restore(json.loads(json.dumps(lab.state())))
+    assert again.gap.feedback.value == lab.gap.feedback.value and again._scene.here.visible

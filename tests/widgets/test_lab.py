@@ -138,7 +138,7 @@ def test_moving_a_control_changes_picture_and_words(opened):
 
 
 def test_picture_and_summary_speak(opened):
-    assert f'alt="{html.escape(opened.view.alt)}"' in opened.picture.value
+    assert f'alt="{html.escape(opened.alt)}"' in opened.picture.value and opened.view.alt in opened.alt
     assert 'role="status" aria-live="polite"' in opened.summary.value
     assert said(opened.summary) == opened.view.summary
 

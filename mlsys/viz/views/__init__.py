@@ -8,6 +8,7 @@ from mlsys.viz.views.network import NetworkScene
 from mlsys.viz.views.placement import PlacementScene
 from mlsys.viz.views.roofline import KINDS, RooflineScene, layer
 from mlsys.viz.views.service import ServiceScene
+from mlsys.viz.views.slips import SlipsScene
 from mlsys.viz.views.systolic import SystolicScene
 from mlsys.viz.views.tiling import TilingScene
 from mlsys.viz.views.view import Scene, View
@@ -23,6 +24,7 @@ __all__ = [
     "RooflineScene",
     "Scene",
     "ServiceScene",
+    "SlipsScene",
     "SystolicScene",
     "TilingScene",
     "View",

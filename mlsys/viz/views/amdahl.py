@@ -12,7 +12,7 @@ from mlsys.formulas import amdahl_ceiling, amdahl_speedup, device_bound_fraction
 from mlsys.unit_checks import at_least, checked_number, fraction
 from mlsys.viz.amdahl import SpeedupCurve, TimeBars
 from mlsys.viz.style import COLORS, HALO, decades
-from mlsys.viz.views.view import Scene, View, new_figure
+from mlsys.viz.views.view import Guess, Scene, View, new_figure
 from mlsys.viz.words import percent, times
 
 COMPARED_FRACTIONS = (0.5, 0.9, 0.99, 0.999)
@@ -42,12 +42,14 @@ class AmdahlScene(Scene):
     def __init__(self) -> None:
         with matplotlib.style.context("default"):
             self.figure = new_figure(8.4, 3.9)
-            self._draw_curve_axes(self.figure.add_axes((0.085, 0.135, 0.565, 0.775)))
+            curves = self.figure.add_axes((0.085, 0.135, 0.565, 0.775))
+            self._draw_curve_axes(curves)
+            self.guess = Guess(curves, "y", place=0.99)
             self._draw_time_axes(self.figure.add_axes((0.735, 0.135, 0.25, 0.775)))
         self.moving = (
             *(artist for _, *pair in self._others for artist in pair),
             *self._law.artists, self._balance, self._balance_label, self._point, self._point_label,
-            *self._time.artists,
+            *self._time.artists, *self.guess.artists,
         )  # fmt: skip
 
     def _draw_curve_axes(self, ax: Axes) -> None:

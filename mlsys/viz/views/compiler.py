@@ -12,7 +12,7 @@ from mlsys.bench.stored import stored_compile_results, stored_pass_results
 from mlsys.unit_checks import checked_choice
 from mlsys.viz.compiler import LOOKS, Waterfall, dress, time_text
 from mlsys.viz.style import COLORS, apply_style
-from mlsys.viz.views.view import Scene, View, new_figure
+from mlsys.viz.views.view import Guess, Scene, View, new_figure
 from mlsys.viz.words import number, times
 
 _TIMES = ("eager, measured", "eager, predicted", "compiled, measured", "compiled, predicted")
@@ -21,10 +21,11 @@ _NO_PASSES = "Of this network the passes were not measured one by one.\nChoose a
 
 
 class CompilerValues(TypedDict):
-    """Values of :class:`CompilerScene`: a measurement, and its passes if they were measured too."""
+    """Values of :class:`CompilerScene`: a measurement, its passes if measured too, and the drawn length of eager."""
 
     result: CompileResult
     passes: PassResult | None
+    eager: float
 
 
 def cases() -> dict[str, tuple[str, int]]:
@@ -79,6 +80,9 @@ class CompilerScene(Scene):
             self._none = self.figure.text(
                 0.57, 0.265, "", ha="center", va="center", fontsize=9.5, color=COLORS["primary"]
             )
+            times_axes = self._time_bars[0].axes
+            self.guess = Guess(times_axes, "x", place=-0.02)
+            self.here = Guess(times_axes, "x", place=-0.02, label="compiled here", color=COLORS["RedLine"])
             for bar, name in zip(self._time_bars, _TIMES, strict=True):
                 dress(bar, name.rpartition(" ")[2])
             for bar in self._kernel_bars:
@@ -92,7 +96,7 @@ class CompilerScene(Scene):
             )
         self.moving = (
             *self._time_bars, *self._kernel_bars, *self._time_texts, *self._kernel_texts, *self._passes.artists,
-            self._none,
+            self._none, *self.guess.artists, *self.here.artists,
         )  # fmt: skip
 
     def _panel(self, rect: tuple[float, float, float, float], names: tuple[str, ...], title: str) -> Any:
@@ -159,7 +163,7 @@ class CompilerScene(Scene):
             summary=summary,
             alt="Bars of measured and predicted times, of kernels before and after compilation, and a waterfall of "
             f"the passes. {summary}",
-            values={"result": result, "passes": ladder},
+            values={"result": result, "passes": ladder, "eager": eager / max(values)},
         )
 
 

@@ -15,7 +15,7 @@ from mlsys.explain.whatif import amdahl
 from mlsys.unit_checks import checked_choice
 from mlsys.viz.explain import LOOKS
 from mlsys.viz.style import COLORS, apply_style
-from mlsys.viz.views.view import Scene, View, new_figure, number, percent, times
+from mlsys.viz.views.view import Guess, Scene, View, new_figure, number, percent, times
 
 FACTORS = (1.0, 2.0, 3.0, 4.0, 7.0, 10.0, 14.0, 22.0, 100.0)
 """Speedup factors offered for a cause."""
@@ -90,12 +90,15 @@ class ExplainScene(Scene):
             style: dict[str, Any] = {"va": "center", "fontsize": 9, "color": COLORS["primary"]}
             self._texts = {name: right.text(0, row, "", **style) for row, name in enumerate(_ROWS)}
             self._limit = right.axvline(0, color=COLORS["RedLine"], linestyle="--", linewidth=1.2, visible=False)
+            self.guess = Guess(right, "x", place=-0.03, label="LiteRT: your prediction")
+            self.here = Guess(right, "x", place=-0.03, label="measured here", color=COLORS["BlueLine"])
             handles: list[Any] = [Patch(label=words, **self._dress(cause)) for cause, (_, _, words) in LOOKS.items()]
             handles.append(Line2D([], [], color=COLORS["RedLine"], linestyle="--", linewidth=1.2, label="without it"))
             self.figure.legend(
                 handles=handles, loc="lower center", bbox_to_anchor=(0.53, -0.005), ncols=5, fontsize=8.5, frameon=False
             )
-        self.moving = (*self._layers.values(), *self._wholes.values(), *self._texts.values(), self._limit)
+        self.moving = (*self._layers.values(), *self._wholes.values(), *self._texts.values(), self._limit,
+                       *self.guess.artists, *self.here.artists)  # fmt: skip
 
     def _panel(self, rect: tuple[float, float, float, float], names: tuple[str, ...], title: str) -> Axes:
         ax: Axes = self.figure.add_axes(rect)

@@ -16,7 +16,7 @@ from mlsys.unit_checks import checked_count
 from mlsys.units import Quantity
 from mlsys.viz.memory import InFlight
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, decades
-from mlsys.viz.views.view import Scene, View, new_figure
+from mlsys.viz.views.view import Guess, Scene, View, new_figure
 from mlsys.viz.words import device_name, number, percent, times
 
 _LEFT, _RIGHT = 1.0, 1e5  # edges of the picture, kB
@@ -85,7 +85,8 @@ class MemoryScene(Scene):
             ax.set_title("Bandwidth from main memory (GB/s): moved, and dotted what is used of it", loc="left",
                          fontsize=11, weight="bold", color=COLORS["primary"])  # fmt: skip
             self._back, self._front = _Machine(ax, 1), _Machine(ax, 0)
-        self.moving = (*self._back.artists, *self._front.artists)
+            self.guess = Guess(ax, "x", place=0.2)
+        self.moving = (*self._back.artists, *self._front.artists, *self.guess.artists)
 
     def update(
         self,

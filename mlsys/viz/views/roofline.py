@@ -13,7 +13,7 @@ from mlsys.unit_checks import checked_choice, plain_arguments
 from mlsys.units import Q_, Quantity
 from mlsys.viz.roofline import Roof
 from mlsys.viz.style import COLORS, CYCLE, HALO, MARKERS, decades
-from mlsys.viz.views.view import Scene, View, new_figure
+from mlsys.viz.views.view import Guess, Scene, View, new_figure
 from mlsys.viz.words import device_name, number, percent, times
 from mlsys.workloads import Operator, conv2d, decode_step, dense, layer_norm
 
@@ -123,7 +123,8 @@ class RooflineScene(Scene):
             self._label = ax.text(
                 1, 1, "", fontsize=11, weight="bold", color=COLORS["BlueLine"], bbox=HALO, va="top", zorder=8
             )
-        self.moving = (*self._back.artists, *self._front.artists, self._label)
+            self.guess = Guess(ax, "x", place=0.2)
+        self.moving = (*self._back.artists, *self._front.artists, self._label, *self.guess.artists)
 
     def update(
         self,

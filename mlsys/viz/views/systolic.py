@@ -11,7 +11,7 @@ from mlsys.models.systolic import DATAFLOWS, ArrayCounts, count_systolic
 from mlsys.unit_checks import checked_choice
 from mlsys.viz.style import COLORS, HALO, apply_style
 from mlsys.viz.systolic import over_size, teeth_axes
-from mlsys.viz.views.view import Scene, View, new_figure
+from mlsys.viz.views.view import Guess, Scene, View, new_figure
 from mlsys.viz.words import number, percent
 
 Size = Literal["M", "N", "K"]
@@ -57,6 +57,7 @@ class SystolicScene(Scene):
             self.figure = new_figure(8.4, 4.8)
             ax = self.figure.add_axes((0.08, 0.4, 0.88, 0.52))
             self._sizes = teeth_axes(ax, 128, SIZES)
+            self.guess = Guess(ax, "y", place=0.6)
             ax.tick_params(labelsize=9, colors=COLORS["primary"])
             ax.set_title("Utilisation (%)", loc="left", fontsize=11, weight="bold", color=COLORS["primary"])
             (self._mapped,) = ax.plot([0], [0], "--", color=COLORS["OrangeLine"], linewidth=1.4)
@@ -88,7 +89,8 @@ class SystolicScene(Scene):
                     bar.text(0, 0.5, "", ha="center", va="center", fontsize=9, color=COLORS[line], bbox=plate)
                 )
         self.moving = (
-            self._mapped, self._used, self._drop, self._point, self._label, self._axis, *self._blocks, *self._names
+            self._mapped, self._used, self._drop, self._point, self._label, self._axis, *self._blocks, *self._names,
+            *self.guess.artists,
         )  # fmt: skip
 
     def update(

@@ -11,7 +11,7 @@ from mlsys.unit_checks import checked_count
 from mlsys.viz.lru import lru_cliff, lru_words
 from mlsys.viz.style import COLORS, HALO, decades
 from mlsys.viz.tiling import TILES, TileTraffic
-from mlsys.viz.views.view import Scene, View, new_figure
+from mlsys.viz.views.view import Guess, Scene, View, new_figure
 from mlsys.viz.words import times
 
 
@@ -47,7 +47,8 @@ class TilingScene(Scene):
                 self._labels.append(
                     ax.text(1, 1, "", color=COLORS[color], fontsize=9, weight="bold", bbox=HALO, zorder=8)
                 )
-        self.moving = (*self._traffic.artists, *self._points, *self._labels)
+            self.guess = Guess(ax, "x", place=0.1)
+        self.moving = (*self._traffic.artists, *self._points, *self._labels, *self.guess.artists)
 
     def update(
         self, size: int = 64, tile: int = 16, buffers: int = 1, words: int = 1024, line_words: int = 1
