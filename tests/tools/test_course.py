@@ -1,7 +1,10 @@
 """The course file describes the book that stands: every chapter and lab, in its order, and plans that can be taught."""
 
+import re
+
 import yaml
 
+from course import COURSE as COURSE_FILE
 from course import chapter_rows, lab_rows, plan_lines, read_course, times_of
 from pages import ROOT
 
@@ -18,6 +21,11 @@ def listed(numbered: bool, folder: str) -> list[str]:
 def test_it_lists_every_chapter_and_lab_in_the_order_of_the_book() -> None:
     assert list(COURSE["chapters"]) == listed(True, "book"), "add or move the chapter in book/course.yaml"
     assert list(COURSE["labs"]) == listed(False, "labs"), "add or move the lab in book/course.yaml"
+
+
+def test_no_chapter_or_lab_stands_twice_where_the_last_would_win() -> None:
+    keys = re.findall(r"^  ([\w-]+):$", COURSE_FILE.read_text("utf-8"), re.MULTILINE)
+    assert len(keys) == len(set(keys))
 
 
 def test_what_a_chapter_needs_comes_before_it_and_each_has_outcomes_that_can_be_examined() -> None:
