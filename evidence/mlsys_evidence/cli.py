@@ -119,12 +119,12 @@ def validate(
 def _widen_for_sources() -> None:
     """Find how much wider ranges are for unknown sources, and write it."""
     from mlsys.files import together
-    from mlsys.models.estimate.ranges import source_factors_told
+    from mlsys.models.estimate.ranges import unknown_source_factors
     from mlsys_evidence.fit.sources import save_source_factors
 
     with together() as files:
         save_source_factors(files)
-    source_factors_told.cache_clear()
+    unknown_source_factors.cache_clear()
 
 
 def _refit_powers() -> None:

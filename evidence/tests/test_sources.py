@@ -12,7 +12,7 @@ from mlsys.calibration.case import Case
 from mlsys.models.estimate import CaseBatch, calibrated_times
 from mlsys.models.estimate.library import fitted
 from mlsys.models.estimate.ranges import ALL_SOURCES, Range, fitted_ranges, range_of, unknown_source_interval
-from mlsys_evidence.evaluate.blind_evaluation import first_answers, reached_again, strangers_missed
+from mlsys_evidence.evaluate.blind_evaluation import first_answers, reached_again, unseen_shares_outside
 from mlsys_evidence.evaluate.report import Prediction, score, validate
 from mlsys_evidence.fit.substitutes import stand_ins
 from mlsys_evidence.questions import interpret
@@ -81,7 +81,7 @@ def test_the_range_says_in_words_why_it_is_wide() -> None:
 
 def test_who_was_examined_blindly_says_how_far_strangers_reach() -> None:
     """Told by the second and third examination, tested on the fourth, each answered with the laws of its hour."""
-    assert all(0.01 < missed < 0.13 for missed in strangers_missed((2, 3)))
+    assert all(0.01 < missed < 0.13 for missed in unseen_shares_outside((2, 3)))
     first, again = score(first_answers(4)), score(reached_again(4))
     assert first.source_coverage is not None and again.source_coverage is not None
     assert first.source_coverage < 70 and 78 < again.source_coverage < 88
@@ -95,7 +95,7 @@ def test_the_ranges_of_strangers_tell_more_than_ends_that_ask_nothing() -> None:
     told, fourth = (_logarithms([each for number in numbers for each in reached_again(number)]) for numbers in _APART)
     off, weights = told[:, 0], told[:, 3] / told[:, 3].sum()
     order = np.argsort(off)
-    faster, slower = strangers_missed((2, 3))
+    faster, slower = unseen_shares_outside((2, 3))
     ends = np.interp([faster, 1 - slower], np.cumsum(weights[order]), off[order])
     blunt = np.column_stack([fourth[:, 0], np.tile(ends, (len(fourth), 1)), fourth[:, 3]])
     assert _score(fourth) < 0.98 * _score(blunt)

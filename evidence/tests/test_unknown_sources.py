@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mlsys.models.estimate.ranges import ALL_SOURCES, range_of, source_factors_told
-from mlsys_evidence.fit.sources import Told, source_factors, told_blindly, wanted_factor
+from mlsys.models.estimate.ranges import ALL_SOURCES, range_of, unknown_source_factors
+from mlsys_evidence.fit.sources import BlindScore, blind_scores, source_factors, wanted_factor
 
 
 @pytest.mark.parametrize("sources", [6, 20, 80])
@@ -23,28 +23,28 @@ def test_four_rows_in_five_of_a_source_that_comes_next_are_held(sources: int) ->
 
 def test_work_of_few_sources_is_drawn_towards_what_most_work_needs() -> None:
     told = [
-        Told(f"s{index}", kind, f"{kind} on GPU", score)
+        BlindScore(f"s{index}", kind, f"{kind} on GPU", score)
         for kind, score in (("a", 1.5), ("b", 2.0))
         for index in range(40)
     ]
-    told += [Told("s0", "c", "c on GPU", 0.5)] * 100
+    told += [BlindScore("s0", "c", "c on GPU", 0.5)] * 100
     factors = source_factors(told)
     assert 1.5 <= factors["a"][0] < 1.6 and factors["b"][0] == pytest.approx(2.0, abs=0.05)
     assert 1.4 < factors["c"][0] < 2.0, "a hundred rows of one source are one opinion"
     assert factors["c"][1] == 1
 
 
-def test_no_range_is_narrower_than_for_a_known_source_and_little_told_work_says_so() -> None:
-    factors = source_factors_told()
+def test_no_range_is_narrower_than_for_a_known_source_and_few_sources_are_said() -> None:
+    factors = unknown_source_factors()
     assert all(entry["factor"] >= 1 for entry in factors.values())
     few = range_of("library recurrent layer, vector units on GPU", "V100", source="a reader", work="recurrent layer")
     known = range_of("library recurrent layer, vector units on GPU", "V100", source=ALL_SOURCES, work="recurrent layer")
     assert few.low < known.low < known.high < few.high
-    assert "few unseen sources" in few.why and "few unseen" not in known.why
+    assert "few sources outside" in few.why and "few unseen" not in known.why
 
 
 def test_stored_factors_are_those_that_the_blind_evaluations_tell() -> None:
-    told = source_factors(told_blindly())
-    for name, entry in source_factors_told().items():
+    told = source_factors(blind_scores())
+    for name, entry in unknown_source_factors().items():
         assert entry["factor"] == pytest.approx(told[name][0], rel=0.02), name
         assert entry["sources"] == told[name][1]

@@ -135,14 +135,14 @@ def reached_again(number: int) -> tuple[Prediction, ...]:
     return tuple(answers)
 
 
-def strangers_missed(numbers: Sequence[int]) -> tuple[float, float]:
+def unseen_shares_outside(numbers: Sequence[int]) -> tuple[float, float]:
     """Return which part of the first answers to some examinations lies below today's ranges, and which above, in time.
 
     Each source counts as the root of its rows: a hundred rows of it are no hundred opinions, nor one.
 
     Examples
     --------
-    >>> faster, slower = strangers_missed((2, 3))
+    >>> faster, slower = unseen_shares_outside((2, 3))
     >>> 0.05 < faster < 0.15, 0.05 < slower < 0.15
     (True, True)
     """

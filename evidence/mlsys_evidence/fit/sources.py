@@ -5,7 +5,7 @@ a blind evaluation is how many times as wide its range, in logarithms, would hav
 weighs 1/(S + 1), shared among its rows, and the source that comes next weighs as much, beyond them all: the quantile
 of these scores holds four rows in five of that source (conformal prediction with hierarchical data: Y. Lee, R. Barber
 and R. Willett, arXiv:2306.06342). A kind of work of few sources is drawn towards what most kinds need, and a kind of
-work on one class of machine towards that kind on all: where little was told, the range is wider.
+work on one class of machine towards that kind on all: with few sources, the range is wider.
 """
 
 import math
@@ -19,18 +19,18 @@ from mlsys.models.estimate.ranges import ALL_KINDS, COVERAGE, ENOUGH_SOURCES, ra
 from mlsys_evidence.evaluate.blind_evaluation import examination_rows, first_answers, held_examinations
 from mlsys_evidence.evaluate.report import Prediction, validate
 
-# Sources that what is known of other work counts for.
+# Number of sources that the factor of other work counts for.
 PRIOR_SOURCES = 5.0
 
 
 @dataclass(frozen=True)
-class Told:
+class BlindScore:
     """A row that was answered blindly.
 
     Attributes
     ----------
     source
-        Who measured it.
+        Source of the measurement.
     kind, work
         Its kind of work, and that with its class of machine.
     score
@@ -61,18 +61,18 @@ def wanted_factor(sources: Iterable[Sequence[float]]) -> float:
     return float(values[order][min(at, len(values) - 1)])
 
 
-def told_blindly(numbers: Sequence[int] = ()) -> list[Told]:
+def blind_scores(numbers: Sequence[int] = ()) -> list[BlindScore]:
     """Return the first answers to the blind evaluations, scored by the ranges of today without their factors."""
-    told = []
+    scores = []
     for number in numbers or held_examinations():
         now = validate(examination_rows(number)).predictions
         for first, today in zip(first_answers(number), now, strict=True):
             if today.case is not None and first.answered:
-                told.append(_told(first, today))
-    return told
+                scores.append(_blind_score(first, today))
+    return scores
 
 
-def _told(first: Prediction, today: Prediction) -> Told:
+def _blind_score(first: Prediction, today: Prediction) -> BlindScore:
     case = today.case
     assert case is not None
     seconds = max(first.ratio * case.seconds, today.bound)
@@ -87,45 +87,47 @@ def _told(first: Prediction, today: Prediction) -> Told:
     reach = replace(known, factor=1.0).at(seconds, today.bound or None)
     off = math.log(case.seconds / seconds)
     score = off / math.log(reach.high if off > 0 else reach.low)
-    return Told(first.row.measured_by, case.kind, work_on(case.kind, case.setting, case.twin), score)
+    return BlindScore(first.row.measured_by, case.kind, work_on(case.kind, case.setting, case.twin), score)
 
 
-def source_factors(told: Sequence[Told]) -> dict[str, tuple[float, int]]:
+def source_factors(rows: Sequence[BlindScore]) -> dict[str, tuple[float, int]]:
     """Return, by kind of work and by kind on a class of machine, the factor of a range's logarithms, and the sources.
 
-    Under :data:`~mlsys.models.estimate.ranges.ALL_KINDS`, that of a kind of which nothing was told.
+    Under :data:`~mlsys.models.estimate.ranges.ALL_KINDS`, the factor of a kind without blind answers.
     """
-    kinds = {kind: _by_source(each for each in told if each.kind == kind) for kind in {each.kind for each in told}}
+    kinds = {kind: _by_source(each for each in rows if each.kind == kind) for kind in {each.kind for each in rows}}
     own = [wanted_factor(known.values()) for known in kinds.values() if len(known) >= ENOUGH_SOURCES]
     most = max(float(np.quantile(own, COVERAGE)), 1.0)
     factors = {ALL_KINDS: (most, 0)}
     for kind, known in sorted(kinds.items()):
         factors[kind] = (_drawn(known, most), len(known))
-        for work in sorted({each.work for each in told if each.kind == kind}):
-            here = _by_source(each for each in told if each.work == work)
+        for work in sorted({each.work for each in rows if each.kind == kind}):
+            here = _by_source(each for each in rows if each.work == work)
             factors[work] = (_drawn(here, factors[kind][0]), len(here))
     return factors
 
 
-def held_left_out(told: Sequence[Told]) -> list[bool]:
-    """Return whether each row lies in its range, widened by what all other sources tell."""
-    factors = {own: source_factors([each for each in told if each.source != own]) for own in {r.source for r in told}}
+def held_left_out(rows: Sequence[BlindScore]) -> list[bool]:
+    """Return whether each row lies in its range, widened by the factors of all other sources."""
+    factors = {
+        own: source_factors([each for each in rows if each.source != own]) for own in {row.source for row in rows}
+    }
     held = []
-    for each in told:
+    for each in rows:
         known = factors[each.source]
-        name = next(name for name in (each.work, each.kind, ALL_KINDS) if name in known)
-        held.append(each.score <= known[name][0])
+        kind = next(kind for kind in (each.work, each.kind, ALL_KINDS) if kind in known)
+        held.append(each.score <= known[kind][0])
     return held
 
 
 def save_source_factors(files: Drafts) -> None:
-    """Draft the factors that the blind evaluations tell."""
-    save_sources(source_factors(told_blindly()), files)
+    """Draft the factors from the blind evaluations."""
+    save_sources(source_factors(blind_scores()), files)
 
 
-def _by_source(told: Iterable[Told]) -> dict[str, list[float]]:
+def _by_source(rows: Iterable[BlindScore]) -> dict[str, list[float]]:
     scores: dict[str, list[float]] = {}
-    for each in told:
+    for each in rows:
         scores.setdefault(each.source, []).append(each.score)
     return scores
 

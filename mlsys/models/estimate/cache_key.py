@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from mlsys.frozen import IdentityKey
 from mlsys.models.estimate.effects import fitted_effects
 from mlsys.models.estimate.library import fitted, machines
-from mlsys.models.estimate.ranges import fitted_ranges, source_factors_told
+from mlsys.models.estimate.ranges import fitted_ranges, unknown_source_factors
 from mlsys.models.estimate.user_calibration import chosen_calibration
 
 
@@ -18,5 +18,5 @@ def calibration_version() -> Hashable:
     True
     """
     return chosen_calibration(), IdentityKey(
-        (fitted(), machines(), fitted_ranges(), source_factors_told(), fitted_effects())
+        (fitted(), machines(), fitted_ranges(), unknown_source_factors(), fitted_effects())
     )

@@ -31,8 +31,8 @@ UNKNOWN = (0.4, 2.5)
 ALL_SOURCES = "*"
 # For a source that was not in the fit, whose measuring habits, and whose program's, are unknown. Set from the first
 # predictions for the second and third held-out evaluation, each source weighted by the root of its rows, so that a
-# tenth of them lies beyond each end (``strangers_missed`` of the evidence); checked in sight on the fourth and blind on
-# the fifth.
+# tenth of them lies beyond each end (``unseen_shares_outside`` of the evidence); checked in sight on the fourth and
+# blind on the fifth.
 # Downwards, in logarithms: this fraction of the gap to the lower bound, of at most this gap, in addition to the spread
 # between sweeps; and never more than half of the gap.
 LEFT_BELOW, MOST_LEFT, AT_MOST = 1 / 3, 2.0, 0.5
@@ -87,7 +87,7 @@ def fitted_ranges() -> Mapping[str, _Entry]:
 
 
 @lru_cache(maxsize=1)
-def source_factors_told() -> Mapping[str, _Entry]:
+def unknown_source_factors() -> Mapping[str, _Entry]:
     """Return the factors for unknown sources, by kind of work and by kind of work on a class of machine."""
     return EntriesByLine(_SOURCES, FrozenDict)
 
@@ -185,7 +185,7 @@ class RangeWithoutTime:
     spread
         As for :func:`unknown_source_interval`; None where the interval holds for any source.
     factor, sources
-        Of the logarithms of an interval for unknown sources, and the sources that told it.
+        Of the logarithms of an interval for unknown sources, and the number of sources that it rests on.
     """
 
     known: Range
@@ -201,7 +201,7 @@ class RangeWithoutTime:
         low, high = reach.low**self.factor, reach.high**self.factor
         if seconds and bound:
             low = min(max(low, bound / seconds), 1.0)
-        few = "; few unseen sources were ever told of such work, so that it is as wide as most work needs"
+        few = "; few sources outside the fit have such work, so the range is as wide as most kinds of work need"
         return Range(low, high, reach.why + (few if self.sources < ENOUGH_SOURCES else ""))
 
 
@@ -228,9 +228,9 @@ def range_without_time(
     on_record = measured or source in (ALL_SOURCES, *_entry(setting, device)[1].get("sources", ()))
     if on_record:
         return RangeWithoutTime(reach, None)
-    told = source_factors_told()
+    known = unknown_source_factors()
     names = (work_on(work, setting, device), work, ALL_KINDS)
-    entry = next((told[name] for name in names if name in told), FrozenDict({}))
+    entry = next((known[name] for name in names if name in known), FrozenDict({}))
     return RangeWithoutTime(reach, spread, float(entry.get("factor", 1.0)), int(entry.get("sources", 0)))
 
 
@@ -389,11 +389,11 @@ def save_ranges(ranges: dict[str, dict[str, Any]], files: Drafts, path: Path = _
 
 
 def save_sources(factors: Mapping[str, tuple[float, int]], files: Drafts) -> None:
-    """Draft the factors for unknown sources, each with the number of sources that told it."""
+    """Draft the factors for unknown sources, each with the number of sources that it rests on."""
     lines = [
         "# How many times as wide, in logarithms, a range is for a source that is not in the fit, by kind of work and",
-        "# by kind of work on a class of machine; and the sources, answered blindly, that told it.",
+        "# by kind of work on a class of machine; and the number of sources in blind evaluations.",
         "# Fitted by `mlsys validate --refit`, not edited by hand.",
     ]
-    lines += [f"{name}: {{factor: {factor:.3g}, sources: {told}}}" for name, (factor, told) in factors.items()]
+    lines += [f"{name}: {{factor: {factor:.3g}, sources: {number}}}" for name, (factor, number) in factors.items()]
     files.text(_SOURCES, "\n".join(lines) + "\n")
