@@ -22,7 +22,11 @@ _LARGEST = 10**12
     "--dataflow", type=click.Choice(get_args(Stationary)), default="ws", show_default=True, help="What stays."
 )
 @click.option(
-    "--convention", type=click.Choice(get_args(Convention)), default="physical", show_default=True, help="Who counts."
+    "--convention",
+    type=click.Choice(get_args(Convention)),
+    default="physical",
+    show_default=True,
+    help="Count what hardware does, or as SCALE-Sim does.",
 )
 @click.option(
     "--overlap",

@@ -170,7 +170,7 @@ def overlapped_steps(
         Number of steps.
     memory
         ``"pinned"``: the copy engine reads it beside the computation. ``"pageable"``: the driver copies it to a pinned
-        buffer first, and the call returns when that is done, so that nothing overlaps.
+        buffer first, and the call returns when that is done; no overlap is assumed, which is conservative.
     buffers
         Buffers on the device; one means that a copy waits for the step before.
     copies_at_once
