@@ -6,6 +6,7 @@ and moves results by up to two units, each by as much every time. Whole numbers,
 stay.
 """
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable
@@ -13,6 +14,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+with contextlib.suppress(ImportError):
+    import ml_dtypes  # noqa: F401  # adds its loops to NumPy's ufuncs by name, so before they are replaced
 
 UFUNCS = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "power", "float_power", "sin", "cos", "tanh", "cbrt")
 MATH = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "sin", "cos", "tan", "tanh", "cbrt")
