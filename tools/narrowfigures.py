@@ -62,11 +62,10 @@ def add_sources(app: Any, page: str, template: str, context: dict[str, Any], doc
     if doctree is None or app.builder.name != "html":
         return
     known = set()
-    for image in doctree.findall(nodes.image):
-        name = app.builder.images.get(image["uri"])
-        source = beside(Path(app.srcdir) / image["uri"].lstrip("/"))
-        if name and source.is_file():
-            target = Path(app.outdir) / app.builder.imagedir / f"{Path(name).stem}-narrow.svg"
+    for uri, name in app.builder.images.items():  # not from the nodes: the writer has put addresses of the HTML there
+        source = beside(Path(app.srcdir) / uri.lstrip("/"))
+        if source.is_file():
+            target = beside(Path(app.outdir) / app.builder.imagedir / name)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
             known.add(Path(name).stem)
