@@ -143,7 +143,7 @@ def unseen_shares_outside(numbers: Sequence[int]) -> tuple[float, float]:
     Examples
     --------
     >>> faster, slower = unseen_shares_outside((2, 3))
-    >>> 0.05 < faster < 0.15, 0.05 < slower < 0.15
+    >>> 0.01 < faster < 0.13, 0.01 < slower < 0.13
     (True, True)
     """
     answers = [each for number in numbers for each in reached_again(number) if each.answered and each.why]
