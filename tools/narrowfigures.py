@@ -6,13 +6,12 @@ and the PDF have the wide one.
 """
 
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes  # type: ignore[import-untyped]
 
-from mlsys.files import write_text
+from mlsys.files import write_bytes, write_text
 from mlsys.viz.narrow import split_narrow
 
 __all__ = ["NARROW", "beside", "setup", "with_narrow"]
@@ -66,8 +65,7 @@ def add_sources(app: Any, page: str, template: str, context: dict[str, Any], doc
         source = beside(Path(app.srcdir) / uri.lstrip("/"))
         if source.is_file():
             target = beside(Path(app.outdir) / app.builder.imagedir / name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+            write_bytes(target, source.read_bytes(), folders=True)
             known.add(Path(name).stem)
     context["body"] = with_narrow(context["body"], known)
 

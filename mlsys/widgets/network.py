@@ -8,6 +8,7 @@ from typing import Any
 import ipywidgets
 
 from mlsys import analyze
+from mlsys.files import write_text
 from mlsys.hardware import Hardware
 from mlsys.models.analysis import Analysis
 from mlsys.viz.views.network import BATCHES, NETWORKS, SOFTWARE, NetworkScene, gpus
@@ -119,6 +120,5 @@ class RealNetworkLab(Lab):
         if not text.startswith("{"):
             return analyze(device, text, batch=batch)
         with tempfile.TemporaryDirectory(prefix="mlsys-own-") as folder:
-            path = Path(folder) / "config.json"
-            path.write_text(text, encoding="utf-8")
+            path = write_text(Path(folder) / "config.json", text)
             return analyze(device, path, batch=batch)
