@@ -40,6 +40,7 @@ COMMANDS = {
     "compile-bench": ("compile-bench net:make --output OUT", ".py"),
     "size": ("size IN --on T4 --html OUT", ".json"),
     "size --calibration": ("size llama-3-8b --on T4 --calibration IN --html OUT", ".yaml"),
+    "train": ("train IN --on DGX_H100 --html OUT", ".json"),
     "serve-sim": ("serve-sim llama-3-8b --on H100 --trace IN --html OUT", ".csv"),
 }
 
