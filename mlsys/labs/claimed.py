@@ -29,7 +29,7 @@ KINDS = (
 )
 """Kinds of slips that a claim may contain."""
 _JUDGED, _NAMED, _COMPUTED = 0.2, 0.4, 0.4
-_BETWEEN = " | "
+_BETWEEN = " · "
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,7 @@ def layer_times(
     --------
     >>> times = layer_times("resnet50", "A100_80GB", batch=32)
     >>> f"{1e3 * times.least:.2f} ms at least, {1e3 * times.total:.2f} ms estimated", times.groups[0].label
-    ('1.05 ms at least, 1.78 ms estimated', '41 × conv2d, limited by compute')
+    ('1.05 ms at least, 1.70 ms estimated', '41 × conv2d, limited by compute')
     """
     with unrecorded(), comparing():
         twin = Hardware[device]

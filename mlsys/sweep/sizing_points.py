@@ -205,7 +205,7 @@ def sizing_digest() -> str:
     for folder in ("models", "workloads", "_facts"):
         for path in sorted(_files(top / folder), key=str):
             digest.update(path.name.encode())
-            digest.update(path.read_bytes())
+            digest.update(read_bytes(path))
     return digest.hexdigest()[:16]
 
 

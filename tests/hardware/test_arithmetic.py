@@ -146,7 +146,8 @@ def test_fp32_is_units_times_lanes_times_clock(device: Device) -> None:
     if re.match(VECTORS_AT_A_HIGHER_CLOCK, device.architecture):
         assert 1.05 < ratio < 1.16
     else:
-        assert isclose(ratio, 1, rel_tol=0.01)
+        near = 0.03 if device.id == "GB300" else 0.01  # its review rounds FP32 to 0.08 PFLOP/s
+        assert isclose(ratio, 1, rel_tol=near)
 
 
 @pytest.mark.parametrize("device", NVIDIA, ids=lambda device: device.id)
@@ -155,7 +156,7 @@ def test_tensor_cores_accumulate_in_fp32(device: Device) -> None:
     up in FP32 (getianao's notes on NVIDIA SMs, which the twins cite). A peak with FP16 accumulation would stand apart
     from its siblings, as those of three cards did."""
     rates = {key[0]: rate for key, rate in device._peaks.items() if key[1:] == ("matrix", "dense")}
-    if {"fp16", "int8"} <= set(rates):
+    if {"fp16", "int8"} <= set(rates) and device.id != "GB300":  # Blackwell Ultra has few units for INT8
         want = 4 if "GeForce" in device.name else 2
         near = 0.03 if device.id == "L40S" else 0.01  # its datasheet has dense FP16 at another clock
         assert isclose((rates["int8"] / rates["fp16"]).m_as(""), want, rel_tol=near)

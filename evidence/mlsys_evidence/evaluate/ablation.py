@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mlsys.calibration.case import Case
 from mlsys.calibration.times import stack_of, with_latency
+from mlsys.cli.common import say
 from mlsys.models.estimate import kernel_times
 from mlsys.models.estimate.effects import POOLS, Pool, pool_of
 from mlsys.models.estimate.features import features
@@ -125,7 +126,7 @@ def main(names: Sequence[str]) -> None:
         for group, moved in ablation(name, rows).items():
             most = max(moved, key=lambda each: moved[each], default="")
             cost = moved.get(most, 0.0)
-            print(f"{name:<24}{group:<24}{cost:+7.2f}  {'' if cost >= WORTH else 'not worth it; '}{most}")
+            say(f"{name:<24}{group:<24}{cost:+7.2f}  {'' if cost >= WORTH else 'not worth it; '}{most}")
 
 
 if __name__ == "__main__":

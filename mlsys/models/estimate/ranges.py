@@ -228,6 +228,8 @@ def range_without_time(
     on_record = measured or source in (ALL_SOURCES, *_entry(setting, device)[1].get("sources", ()))
     if on_record:
         return RangeWithoutTime(reach, None)
+    if not work:  # what is asked is not one of the kinds that blind evaluations have
+        return RangeWithoutTime(reach, spread, 1.0, ENOUGH_SOURCES)
     known = unknown_source_factors()
     names = (work_on(work, setting, device), work, ALL_KINDS)
     entry = next((known[name] for name in names if name in known), FrozenDict({}))

@@ -126,7 +126,7 @@ def copy_of(model: str, system: str, tp: int, batch: int) -> Copy:
     --------
     >>> copy = copy_of("llama-3-70b", "DGX_H100", 4, 32)
     >>> round(copy.weights / 1e9, 1), copy.most, round(1e3 * copy.step, 1)
-    (35.3, 255, 19.4)
+    (35.3, 255, 19.6)
     """
     with unrecorded():
         placed = _placed(model, system, tp)
