@@ -45,7 +45,7 @@ class Verdict:
         Examples
         --------
         >>> Verdict(KINDS[4], 450.0).text()
-        'Both directions of a link added | 450'
+        'Both directions of a link added · 450'
         """
         return self.kind if self.kind == NOTHING else f"{self.kind}{_BETWEEN}{self.value:.10g}"
 
@@ -104,6 +104,8 @@ class ClaimQuestion(Question):
     hint: str = ""
 
     def __post_init__(self) -> None:
+        for name in ("stated", "answer"):  # NumPy's small integers wrap around
+            object.__setattr__(self, name, float(getattr(self, name)))
         if self.slip and self.slip not in KINDS:
             raise ValueError(f"claim {self.id!r}: {self.slip!r} is no kind of slip")
         if bool(self.slip) != (abs(self.stated - self.answer) > self.tolerance * abs(self.answer)):

@@ -128,6 +128,7 @@ def copy_of(model: str, system: str, tp: int, batch: int) -> Copy:
     >>> round(copy.weights / 1e9, 1), copy.most, round(1e3 * copy.step, 1)
     (35.3, 255, 19.6)
     """
+    tp, batch = int(tp), int(batch)
     with unrecorded():
         placed = _placed(model, system, tp)
         parts = placed.memory_model
@@ -209,6 +210,7 @@ def service_of(
     >>> service.chips, round(service.load, 2), service.fault
     (16, 0.69, '')
     """
+    tp, replicas, batch = int(tp), int(replicas), int(batch)
     if replicas < 1 or not rate > 0:
         raise ArgumentError(f"service_of(): `replicas` and `rate` must be above zero, got {replicas} and {rate}")
     copy, hour = copy_of(model, system, tp, batch), _hour(system, region)
