@@ -27,9 +27,7 @@ def test_every_everyday_call_and_every_public_formula_has_an_entry() -> None:
 
 def test_an_object_has_one_entry_under_its_shortest_path() -> None:
     described = [id(value) for module in MODULES for value in members(module).values() if inspect.isroutine(value)]
-    described.remove(
-        id(located("mlsys.testing.assert_leans_on")[0])
-    )  # an old name, for one release
+    described.remove(id(located("mlsys.testing.assert_leans_on")[0]))  # an old name, for one release
     assert len(described) == len(set(described)) > 150
     for path in ("mlsys.plan_memory", "mlsys.planner.memory.plan_memory", "mlsys.planner.memory.plan.plan_memory"):
         found, exists = located(path)
