@@ -40,14 +40,7 @@ MODELS = [
 CHIPS = [("A100_80GB", "a100-sxm-80gb"), ("H100_SXM", "h100-sxm-80gb")]
 BATCHES = [1, 16]
 PROMPT, OUTPUT = 896, 128
-OURS = """
-import json, sys, time
-start = time.process_time()
-from mlsys import size
-def answer(model, chip, batch, prompt, output):
-    both = size(model, chip, tp=1, pp=1, ep=1, batch=batch, prompt=prompt, output=output)
-    return {"weights": both.weight_bytes, "cache": both.kv_cache_bytes, "decode": both.tpot_seconds,
-            "prefill": batch * both.ttft_seconds}
+ASKED = """
 questions = json.loads(sys.argv[1])
 rows, first = [], None
 for question in questions:
@@ -57,6 +50,16 @@ begin = time.process_time()
 for question in questions:
     answer(*question[:2], 1 + question[2], *question[3:])
 print(json.dumps({"rows": rows, "first": first, "further": (time.process_time() - begin) / len(questions)}))
+"""
+"""What both programs do with `answer`: time the first question, and others after it."""
+OURS = """
+import json, sys, time
+start = time.process_time()
+from mlsys import size
+def answer(model, chip, batch, prompt, output):
+    both = size(model, chip, tp=1, pp=1, ep=1, batch=batch, prompt=prompt, output=output)
+    return {"weights": both.weight_bytes, "cache": both.kv_cache_bytes, "decode": both.tpot_seconds,
+            "prefill": batch * both.ttft_seconds}
 """
 PEER = """
 import json, sys, time
@@ -69,15 +72,6 @@ def answer(model, chip, batch, prompt, output):
     return {"weights": told["weight_memory_per_gpu"], "cache": told["kv_cache_memory_per_gpu"],
             "decode": told["decode_latency"], "prefill": told["prefill_latency"],
             "peak_tflops": get_gpu_config_by_name(chip).peak_fp16_TFLOPS}
-questions = json.loads(sys.argv[1])
-rows, first = [], None
-for question in questions:
-    rows.append(answer(*question))
-    first = first or time.process_time() - start
-begin = time.process_time()
-for question in questions:
-    answer(*question[:2], 1 + question[2], *question[3:])
-print(json.dumps({"rows": rows, "first": first, "further": (time.process_time() - begin) / len(questions)}))
 """
 INFERSIM = "alibaba/InferSim@f2293dab, README.md, Simulation Result, and example/ (Apache-2.0), read 2026-11-29"
 CONFIGURATOR = "ai-dynamo/aiconfigurator@0253f8e2, README.md, example of Qwen3-32B (Apache-2.0), read 2026-11-29"
@@ -162,7 +156,7 @@ def main() -> None:
         venv.create(VENV, with_pip=True)
         subprocess.run([str(PYTHON), "-m", "pip", "install", "-q", *PACKAGES], check=True)
     rounds = 1 if quick else 3
-    ours, theirs = asked(sys.executable, OURS, 0, rounds), asked(str(PYTHON), PEER, 1, rounds)
+    ours, theirs = asked(sys.executable, OURS + ASKED, 0, rounds), asked(str(PYTHON), PEER + ASKED, 1, rounds)
     kinds = ("weights", "cache", "prefill", "decode")
     rows = [
         {

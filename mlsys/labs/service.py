@@ -7,20 +7,8 @@ from mlsys.labs.design import Built, Design, Knob
 from mlsys.labs.draw import Draw
 from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.labs.wrapup import Finding, WrapUp
-from mlsys.viz.views.service import (
-    BATCHES,
-    LOAD,
-    MODELS,
-    OUTPUT,
-    PROMPT,
-    REGIONS,
-    SYSTEMS,
-    TTFT,
-    Copy,
-    Service,
-    copy_of,
-    service_of,
-)  # fmt: skip
+from mlsys.models.serving.copies import LOAD, OUTPUT, PROMPT, TTFT, Copy, Service, copy_of, service_of
+from mlsys.viz.views.service import BATCHES, MODELS, REGIONS, SYSTEMS
 from mlsys.viz.views.view import number, percent, times
 
 RATES = (9, 23, 26, 34, 43, 46)
@@ -108,7 +96,7 @@ def wrap_up(draw: Draw) -> WrapUp:
     service = _served(draw)
     world = service_of(model, system, tp, needed, batch, rate)
     code = (
-        "from mlsys.viz.views.service import copy_of, service_of\n"
+        "from mlsys.models.serving import service_of\n"
         f"service_of({model!r}, {system!r}, {tp}, {needed}, {batch}, {rate}).dollars"
     )
     return WrapUp(

@@ -139,7 +139,7 @@ def _convolution(draw: Draw) -> _Made:
 def _sparse_ridge(draw: Draw) -> _Made:
     name, kind = draw.pick("ridge device", ("A100", "H200", "MI300X")), draw.pick("ridge format", ("bf16", "int8"))
     chip = Hardware.Cloud[name]
-    dense, sparse = (ridge_point(chip.peak(kind, how), chip.memory_bw).magnitude for how in (None, "2:4"))
+    dense, sparse = (ridge_point(chip.peak(kind, how), chip.memory_bw).m_as("FLOP/byte") for how in (None, "2:4"))
     return _Made(
         f"On {_a(name)}, a dense layer in {kind.upper()} needs {{}} to be bound by arithmetic.", dense, sparse,
         "FLOP/byte", SPARSE,
@@ -236,7 +236,7 @@ def _one_user(draw: Draw) -> _Made:
     users = draw.pick("users", (12, 24, 48))
     size = Q_(2 * billions, "GB")
     right, wrong = (
-        float(decode_rate_ceiling(size, Hardware.Cloud[name].memory_bw, batch=n).magnitude) for n in (1, users)
+        float(decode_rate_ceiling(size, Hardware.Cloud[name].memory_bw, batch=n).m_as("token/s")) for n in (1, users)
     )
     return _Made(
         f"The {name} serves {users} users of a model with {billions:g} billion parameters in BF16 at once. Weights "

@@ -17,7 +17,7 @@ from mlsys.models.estimate.eager import of_network
 from mlsys.models.estimate.library import parameters_of
 from mlsys.models.estimate.likeness import shape_of_products
 from mlsys.models.estimate.model import KernelTimes, kernel_times
-from mlsys.models.estimate.ranges import RangeWithoutTime, range_without_time
+from mlsys.models.estimate.ranges import RangeWithoutTime, range_without_time, work_of_network
 from mlsys.models.estimate.thread_scaling import as_used
 from mlsys.models.estimate.user_calibration import calibrated_device
 from mlsys.models.estimate.weight_residency import resident
@@ -172,7 +172,8 @@ class _Timer:
             assert target.setting is not None
             setting = of_network(target.setting, network.convolutions)
             parameters, _ = parameters_of(setting, target.device, network.name, precision=target.precision, shape=shape)
-            reach = range_without_time(setting, target.device, network.name)
+            work = work_of_network(target.network_kind, setting)
+            reach = range_without_time(setting, target.device, network.name, work=work)
             self._known[key] = _Known(parameters.vectorised(), reach)
         return self._known[key]
 

@@ -63,6 +63,8 @@ class TimedDevice:
         Bytes of the main memory, design power in W, USD; None where unknown.
     reason
         Why the device cannot run this; empty if it can.
+    network_kind
+        Kind of the networks that it is timed for, as :attr:`mlsys.workloads.Network.kind`.
     facts
         Facts that were read for it.
     """
@@ -78,6 +80,7 @@ class TimedDevice:
     power: float | None = None
     price: float | None = None
     reason: str = ""
+    network_kind: str = NETWORK
     facts: tuple[Fact, ...] = field(default=(), compare=False, repr=False)
 
     @functools.cached_property
@@ -228,7 +231,7 @@ def _target(name: str, precision: str, setting: str | None, kind: str) -> TimedD
         # A single device sends no messages.
         timing = replace(timing, engine=timing.engine.changed(link=0.0, link_of_many=0.0))
     except (UnknownNameError, ValueError) as error:
-        return TimedDevice(*who, setting=setting, reason=str(error))
+        return TimedDevice(*who, setting=setting, reason=str(error), network_kind=kind)
     machine = view(device, precision)
     return TimedDevice(
         *who,
@@ -238,6 +241,7 @@ def _target(name: str, precision: str, setting: str | None, kind: str) -> TimedD
         capacity=machine.main.capacity,
         power=machine.tdp,
         price=machine.price,
+        network_kind=kind,
     )
 
 

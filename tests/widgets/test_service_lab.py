@@ -11,7 +11,8 @@ from mlsys import Q_
 from mlsys.labs import service as content
 from mlsys.models.carbon import grid_intensity
 from mlsys.models.cost import rent
-from mlsys.viz.views.service import OUTPUT, PROMPT, ServiceScene, copy_of, service_of
+from mlsys.models.serving.copies import OUTPUT, PROMPT, copy_of, service_of
+from mlsys.viz.views.service import ServiceScene
 from mlsys.widgets import ServiceLab
 
 

@@ -18,9 +18,8 @@ from mlsys.calibration.rows import Row
 from mlsys.files import csv_text, write_bytes
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import csv_records, read_text, yaml_of
-from mlsys.models.estimate.ranges import range_of
 from mlsys.provenance import remembered, traced
-from mlsys_evidence.evaluate.report import Prediction, validate
+from mlsys_evidence.evaluate.report import Prediction, range_of_case, validate
 from mlsys_evidence.questions import kind_of
 from mlsys_evidence.rows import DATA, cited
 
@@ -120,16 +119,7 @@ def reached_again(number: int) -> tuple[Prediction, ...]:
             answers.append(first)
             continue
         seconds = max(first.ratio * case.seconds, now.bound)
-        about = range_of(
-            case.setting,
-            case.twin,
-            case.network,
-            version=case.version,
-            source=first.row.measured_by,
-            work=case.kind,
-            seconds=seconds,
-            bound=now.bound or None,
-        )
+        about = range_of_case(case, first.row.measured_by, seconds, now.bound)
         low, high = (first.value * factor for factor in about.of_value(case.inverse))
         answers.append(replace(first, low=low, high=high, why=about.why))
     return tuple(answers)

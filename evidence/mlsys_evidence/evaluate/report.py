@@ -14,7 +14,7 @@ from mlsys.calibration.times import stack_of
 from mlsys.frozen import FrozenDict, IdentityKey
 from mlsys.gc_pause import gc_paused
 from mlsys.models.estimate.cache_key import calibration_version
-from mlsys.models.estimate.ranges import range_of
+from mlsys.models.estimate.ranges import Range, range_of
 from mlsys.provenance import remembered, traced, unrecorded
 from mlsys_evidence.questions import interpret, kind_of
 
@@ -311,16 +311,7 @@ def predictions_on(machine: str, rows: tuple[Row, ...]) -> tuple[Prediction, ...
         ratio = float(seconds[index]) / answer.seconds
         value = row.value / ratio if answer.inverse else row.value * ratio
         bound = 0.0 if answer.power else float(max(arithmetic[index], traffic[index]))
-        about = range_of(
-            answer.setting,
-            answer.twin,
-            answer.network,
-            version=answer.version,
-            source=row.measured_by,
-            work=answer.kind,
-            seconds=float(seconds[index]),
-            bound=bound or None,
-        )
+        about = range_of_case(answer, row.measured_by, float(seconds[index]), bound)
         low, high = (value * factor for factor in about.of_value(answer.inverse))
         predictions.append(
             Prediction(
@@ -339,3 +330,17 @@ def predictions_on(machine: str, rows: tuple[Row, ...]) -> tuple[Prediction, ...
         )
         index += 1
     return tuple(predictions)
+
+
+def range_of_case(case: Case, source: str, seconds: float, bound: float) -> Range:
+    """Return the range of an estimate in seconds for what a source measures; a bound of 0 is none."""
+    return range_of(
+        case.setting,
+        case.twin,
+        case.network,
+        version=case.version,
+        source=source,
+        work=case.kind,
+        seconds=seconds,
+        bound=bound or None,
+    )

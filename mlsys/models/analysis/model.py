@@ -33,7 +33,7 @@ from mlsys.models.estimate.library import parameters_of
 from mlsys.models.estimate.machine import Snapshot, snapshot
 from mlsys.models.estimate.parameters import Parameters
 from mlsys.models.estimate.processors import widened
-from mlsys.models.estimate.ranges import Range, range_of
+from mlsys.models.estimate.ranges import Range, range_of, work_of_network
 from mlsys.models.estimate.running import as_counted, kernels_run, usual_running
 from mlsys.models.estimate.user_calibration import shape_if_calibrated
 from mlsys.models.estimate.weight_residency import Residence, held_on, resident, sent_bytes
@@ -197,7 +197,15 @@ def _interval(setting: str, device: Device, network: Network, source: str, estim
     """Return the interval of an estimate, limited by its bound without depending on it."""
     with comparing():
         bound = number_in(result.time, _S)
-        return range_of(setting, device.id, network.name, source=source, seconds=max(estimate, bound), bound=bound)
+        return range_of(
+            setting,
+            device.id,
+            network.name,
+            source=source,
+            work=work_of_network(network.kind, setting),
+            seconds=max(estimate, bound),
+            bound=bound,
+        )
 
 
 def timing_of(

@@ -19,6 +19,7 @@ from mlsys.frozen import FrozenDict
 from mlsys.models.estimate.effects import USUAL, spread_of
 from mlsys.models.estimate.library import calibrated, fallback_stack, machines
 from mlsys.models.estimate.user_calibration import calibrated_spread
+from mlsys.workloads.operator import NETWORK
 
 _PLACE = Path(__file__).parent / "ranges.yaml"
 _SOURCES = Path(__file__).parent / "unknown_sources.yaml"
@@ -92,6 +93,30 @@ def unknown_source_factors() -> Mapping[str, _Entry]:
     return EntriesByLine(_SOURCES, FrozenDict)
 
 
+def work_of_network(kind: str, setting: str) -> str:
+    """Return the kind of work of one pass of a network, as measurements are grouped by it.
+
+    Parameters
+    ----------
+    kind
+        As :attr:`mlsys.workloads.Network.kind`.
+    setting
+        Software that runs it.
+
+    Examples
+    --------
+    >>> work_of_network("llm decode", "compiled llm decode on GPU"), work_of_network("network", "ncnn network on CPU")
+    ('llm decode', 'network inference')
+    >>> work_of_network("network", "microcontroller runtime on MCU")
+    'mcu inference'
+    """
+    if kind != NETWORK:
+        return kind
+    if "microcontroller" in setting or setting.endswith(" on MCU"):
+        return "mcu inference"
+    return "transformer" if " transformer on " in setting else "network inference"
+
+
 def work_on(work: str, setting: str, device: str) -> str:
     """Return the key of the factor for unknown sources, of a kind of work on a class of machine.
 
@@ -159,7 +184,8 @@ def range_of(
         Who measures. Sources differ in what they time, how warm the machine is and in which power mode it runs. For a
         source in the fit the interval covers its habits; for any other it is :func:`unknown_source_interval`.
     work
-        Kind of work, such as ``"layer norm"``; a setting may run several, each with its own accuracy.
+        Kind of work, such as ``"layer norm"`` (:func:`work_of_network` for a network); a setting may run several, each
+        with its own accuracy. Without it, a range for unknown sources is as wide as most kinds of work need.
     seconds, bound
         The estimate and its lower bound, if it has one.
 
@@ -228,8 +254,6 @@ def range_without_time(
     on_record = measured or source in (ALL_SOURCES, *_entry(setting, device)[1].get("sources", ()))
     if on_record:
         return RangeWithoutTime(reach, None)
-    if not work:  # what is asked is not one of the kinds that blind evaluations have
-        return RangeWithoutTime(reach, spread, 1.0, ENOUGH_SOURCES)
     known = unknown_source_factors()
     names = (work_on(work, setting, device), work, ALL_KINDS)
     entry = next((known[name] for name in names if name in known), FrozenDict({}))

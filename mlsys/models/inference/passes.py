@@ -14,7 +14,7 @@ from mlsys.models.analysis.model import engine_used, timing_of
 from mlsys.models.estimate.cache_key import calibration_version
 from mlsys.models.estimate.eager import of_network, run_as
 from mlsys.models.estimate.library import parameters_of
-from mlsys.models.estimate.ranges import RangeWithoutTime, range_without_time
+from mlsys.models.estimate.ranges import RangeWithoutTime, range_without_time, work_of_network
 from mlsys.models.estimate.running import Running, as_counted, kernels_run, usual_running
 from mlsys.models.estimate.weight_residency import resident
 from mlsys.models.software import software_of
@@ -125,16 +125,17 @@ def timer_of(device: Device, network: Network, precision: str, software: str | N
     True
     """
     setting = of_network(str(software_of(device, software, network.kind, precision)), has_convolutions(network))
-    return _timer(device, precision, setting, network.name.partition(",")[0], calibration_version())
+    name, work = network.name.partition(",")[0], work_of_network(network.kind, setting)
+    return _timer(device, precision, setting, name, work, calibration_version())
 
 
 @remembered
-def _timer(device: Device, precision: str, setting: str, name: str, _calibration: Hashable) -> Timer:
+def _timer(device: Device, precision: str, setting: str, name: str, work: str, _calibration: Hashable) -> Timer:
     device.peak(precision)  # raises where there is none
     with comparing():
         running = usual_running(setting, device, engine_used(device, precision, setting))
     parameters, _ = parameters_of(setting, device.id, name, precision=precision)
     timing = timing_of(device, precision, parameters, True, setting)
     with comparing():
-        reach = range_without_time(setting, device.id, name)
+        reach = range_without_time(setting, device.id, name, work=work)
     return Timer(device, precision, setting, timing, running, reach)

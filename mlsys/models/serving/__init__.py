@@ -1,6 +1,7 @@
 """Serving of language models: an event simulator of continuous batching, and static batching beside it."""
 
 from mlsys.models.serving.answer import ServingResult
+from mlsys.models.serving.copies import Copy, Service, copy_of, service_of
 from mlsys.models.serving.objectives import Objectives
 from mlsys.models.serving.requests import OutputLengths, Requests, offline_requests, poisson_requests
 from mlsys.models.serving.settings import ServerSettings
@@ -10,18 +11,22 @@ from mlsys.models.serving.steps import TabulatedSteps
 from mlsys.models.serving.traces import read_trace
 
 __all__ = [
+    "Copy",
     "Objectives",
     "OutputLengths",
     "Requests",
     "ServerSettings",
+    "Service",
     "ServingResult",
     "ServingRun",
     "StaticRun",
     "TabulatedSteps",
     "batch_means",
+    "copy_of",
     "offline_requests",
     "poisson_requests",
     "read_trace",
+    "service_of",
     "simulate",
     "static_batching",
 ]
