@@ -39,7 +39,7 @@ SPHINX_LONG = 30
 """Rows beyond which Sphinx sets a table in an environment that breaks, and has other names for its columns."""
 
 LONG_LINE = 90
-"""Letters, in the widest cells of all columns together, that fit beside each other on a page."""
+"""Sum over the columns of the letters in their widest cells that a page has room for."""
 
 
 class Printed(SphinxPostTransform):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Colours of the book, in the order of its figures.
 _COLORS = ("#006395", "#008f59", "#cc5500", "#8b5fbf", "#c0392b", "#5f6f7f", "#b8860b", "#2a9d8f")
-_WIDTH, _LEFT, _RIGHT, _LAYOUTS = 720, 190, 90, 40
+_WIDTH, _LEFT, _RIGHT, _LAYOUTS = 500, 100, 80, 40
 
 
 def train_page(plan: TrainingPlan, overrides: Sequence[str] = ()) -> str:
@@ -81,7 +81,7 @@ def _summary(plan: TrainingPlan) -> list[tuple[str, str]]:
     if plan.tokens is not None:
         duration, hours = step.duration(plan.tokens), step.chip_hours(plan.tokens)
         days, spent = f"{duration.m_as('day'):,.4g} days", f"{hours.m_as('hour'):,.0f} chip-hours"
-        rows.append(("run", f"{natural(plan.tokens)} tokens, {days}, {spent}"))
+        rows.append(("run", f"{plan.tokens / 1e9:,.4g} billion tokens, {days}, {spent}"))
         cost = "rent unknown: --rent gives one" if plan.cost is None else f"{plan.cost.m_as('USD'):,.0f} USD"
         rows.append(("cost", cost))
         if plan.energy is not None:

@@ -129,7 +129,7 @@ class PointTable(Generic[Row]):
         return tuple(dict.fromkeys(self.columns["model"]))
 
     def csv(self) -> str:
-        """Return the rows as CSV; an empty cell is no value."""
+        """Return the rows as CSV; the cell of a missing value is empty."""
         names = tuple(self.columns)
         rows = (dict(zip(names, row, strict=True)) for row in zip(*self.columns.values(), strict=True))
         own = self.provenance.get("user_overrides", "")

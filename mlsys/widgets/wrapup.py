@@ -20,7 +20,7 @@ def wrap_up_page(wrap: WrapUp) -> str:
                 f'<pre class="mlsys-code">{html.escape(finding.code.strip())}</pre></details>'
             )
     lessons = "".join(f"<li>{html.escape(lesson)}</li>" for lesson in wrap.lessons)
-    return f"{''.join(parts)}<p>What to take along:</p><ul>{lessons}</ul>"
+    return f"{''.join(parts)}<p>Lessons:</p><ul>{lessons}</ul>"
 
 
 class WrapUpBox:

@@ -1,4 +1,4 @@
-"""Times by kernel, fast: the same as an analysis gives, which goes operator by operator."""
+"""Times by kernel, computed on arrays, equal those of an analysis, which works operator by operator."""
 
 import pytest
 
