@@ -80,6 +80,7 @@ def narrowed(figure: Figure) -> Iterator[Figure]:
 
         fresh = Fresh(figsize=chosen or (PHONE_FIGURE, height), layout="constrained")
         draw(fresh.add_subplot())
+        _fit(fresh, [])
         yield fresh
         return
     undo: list[Callable[[], Any]] = []
@@ -100,7 +101,6 @@ def _fit(figure: Figure, undo: list[Callable[[], Any]]) -> None:
         for text in ax.texts:
             if float(text.get_fontsize()) > _LETTERS:
                 _change(text, "fontsize", _LETTERS, undo)
-        _lift_legend(ax, undo)
     figure.draw_without_rendering()
     for ax in figure.axes:
         for title in _titles(ax):
@@ -108,6 +108,7 @@ def _fit(figure: Figure, undo: list[Callable[[], Any]]) -> None:
             if title.get_text() and box.x1 > room > box.x0:
                 letters = int(len(title.get_text()) * (room - box.x0) / box.width)
                 _change(title, "text", textwrap.fill(title.get_text(), max(12, letters)), undo)
+        _lift_legend(ax, undo)
         _turn_repeated(ax, undo)
         _break_boxed(ax, undo)
         if ax.axison and ax.xaxis.get_visible():
@@ -129,8 +130,8 @@ def _lift_legend(ax: Axes, undo: list[Callable[[], Any]]) -> None:
     from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
     undo.append(lambda: setattr(ax, "legend_", old))
-    titled = any(title.get_text() for title in _titles(ax))
-    above = ScaledTranslation(0, (20 if titled else 3) / 72, ax.figure.dpi_scale_trans)
+    lines = max(title.get_text().count("\n") + 1 if title.get_text() else 0 for title in _titles(ax))
+    above = ScaledTranslation(0, (3 + 17 * lines) / 72, ax.figure.dpi_scale_trans)
     place = blended_transform_factory(ax.figure.transSubfigure, ax.transAxes + above)
     handles = [handle for handle in old.legend_handles if handle is not None]
     for columns in range(min(3, len(handles)), 0, -1):

@@ -7,7 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
+from mlsys import viz
 from mlsys.viz.narrow import PHONE_FIGURE, narrowed, split_narrow, svg_with_narrow
 from mlsys.viz.shown import figure_digest
 
@@ -84,3 +86,31 @@ def test_an_error_leaves_the_figure_as_it_was() -> None:
     with pytest.raises(RuntimeError), narrowed(figure):
         raise RuntimeError
     assert figure.get_size_inches().tolist() == [8, 3] and figure.axes[1].get_subplotspec().get_geometry()[:2] == (1, 2)
+
+
+def test_a_strip_of_elements_is_broken_into_lines_whose_digits_stand_apart() -> None:
+    figure, ax, _, plt = viz.setup_plot(figsize=(9.4, 3.2))
+    viz.layout_strip(ax)
+    with narrowed(figure) as narrow:
+        narrow.draw_without_rendering()
+        texts = narrow.axes[0].texts
+        lines: dict[float, list[Bbox]] = {}
+        for text in texts:
+            lines.setdefault(text.get_position()[1], []).append(text.get_window_extent())
+        assert len(texts) == len(ax.texts) and len(lines) == 9
+        for boxes in lines.values():
+            boxes.sort(key=lambda box: box.x0)
+            assert all(later.x0 > box.x1 for box, later in pairwise(boxes))
+    plt.close(figure)
+
+
+def test_a_legend_stands_above_a_title_of_two_lines() -> None:
+    figure, ax, _, plt = viz.setup_plot(figsize=(8, 3))
+    ax.plot([0, 1], [0, 1], label="p50")
+    ax.set_title("A title that is much too long for the column of a phone and therefore has two lines", loc="left")
+    ax.legend()
+    with narrowed(figure) as narrow:
+        narrow.draw_without_rendering()
+        assert "\n" in ax.get_title(loc="left")
+        assert ax.get_legend().get_window_extent().y0 >= ax._left_title.get_window_extent().y1 - 1
+    plt.close(figure)
