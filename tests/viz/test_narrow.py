@@ -89,7 +89,7 @@ def test_an_error_leaves_the_figure_as_it_was() -> None:
 
 
 def test_a_strip_of_elements_is_broken_into_lines_whose_digits_stand_apart() -> None:
-    figure, ax, _, plt = viz.setup_plot(figsize=(9.4, 3.2))
+    figure, ax, _, plt = viz.setup_plot(figsize=(8.3, 2.6))
     viz.layout_strip(ax)
     with narrowed(figure) as narrow:
         narrow.draw_without_rendering()
