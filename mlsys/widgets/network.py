@@ -45,7 +45,7 @@ class RealNetworkLab(Lab):
     scene = NetworkScene
     frames = {  # noqa: RUF012
         "batch": (1, 22, 44, 72),
-        "network": ("resnet50", "mobilenet_v2", "yolov8n"),
+        "network": ("resnet50", "mobilenet_v2"),
         "device": ("T4", "A100_80GB", "H100_SXM"),
         "precision": ("fp16", "int8"),
         "software": ("compiled", "eager"),
