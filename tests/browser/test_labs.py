@@ -154,22 +154,44 @@ def settled(lab: Page, picture: Locator) -> str:
     return shown
 
 
-def is_closed(lab: Page, handle: Locator, picture: Locator) -> None:
-    """Run All has run every cell by now: the picture is empty, the wrap-up is closed, and no slider moves it."""
+def first_control(lab: Page) -> tuple[Locator, bool]:
+    """Return the handle of the first slider, or the first list of a lab without sliders, and whether it is a list."""
+    expect(lab.locator(".mlsys-lab .mlsys-control").first).to_be_attached()
+    sliders, lists = (lab.locator(f".mlsys-lab {kind}") for kind in (".noUi-handle", ".mlsys-control select"))
+    return (sliders.first, False) if sliders.count() else (lists.first, True)
+
+
+def move(control: Locator, listed: bool) -> None:
+    """Move a slider by three steps, or choose another entry of a list."""
+    if listed:
+        chosen = control.evaluate("select => select.selectedIndex")
+        control.select_option(index=1 if chosen == 0 else 0)
+        return
+    at_the_end = control.get_attribute("aria-valuenow") == control.get_attribute("aria-valuemax")
+    control.focus()
+    for _ in range(3):
+        control.press("ArrowLeft" if at_the_end else "ArrowRight")
+
+
+def is_closed(lab: Page, control: Locator, listed: bool, picture: Locator) -> None:
+    """Run All has run every cell by now: the picture is empty, the wrap-up is closed, and no control moves it."""
     expect(lab.locator(".mlsys-lab .mlsys-summary").first).to_have_text("")
     expect(lab.locator(".mlsys-wrap-up")).to_contain_text("opens here when your prediction is locked")
     assert lab.locator(".mlsys-lab .noUi-target:not([disabled])").count() == 0
+    if listed:
+        expect(control).to_be_disabled()
+        return
     before = settled(lab, picture)
-    handle.press("ArrowRight")
+    control.press("ArrowRight")
     assert settled(lab, picture) == before
 
 
 def test_closed_until_predicted_then_explored_and_checked(lab: Page) -> None:
-    handle = lab.locator(".mlsys-lab .noUi-handle").first
+    control, listed = first_control(lab)
     picture = lab.locator(".mlsys-picture img").first
     summary = lab.locator(".mlsys-summary").first
     expect(picture).to_be_visible()
-    is_closed(lab, handle, picture)
+    is_closed(lab, control, listed, picture)
     assert (picture.get_attribute("alt") or "").strip()
 
     button = lab.locator(".mlsys-lock").first
@@ -178,13 +200,11 @@ def test_closed_until_predicted_then_explored_and_checked(lab: Page) -> None:
     button.click()
     expect(button).to_be_disabled()
 
-    expect(lab.locator(".mlsys-lab .noUi-target").first).not_to_have_attribute("disabled", re.compile(""))
+    opened = control if listed else lab.locator(".mlsys-lab .noUi-target").first
+    expect(opened).not_to_have_attribute("disabled", re.compile(""))
     lab.wait_for_function(IDLE)  # the sliders open, at values of their own; a first run compiles its loops before
     before, told = settled(lab, picture), summary.inner_text()
-    at_the_end = handle.get_attribute("aria-valuenow") == handle.get_attribute("aria-valuemax")
-    handle.focus()
-    for _ in range(3):
-        handle.press("ArrowLeft" if at_the_end else "ArrowRight")
+    move(control, listed)
     expect(picture).not_to_have_attribute("src", before, timeout=PATIENCE)
     expect(summary).not_to_have_text(told, timeout=PATIENCE)
 
