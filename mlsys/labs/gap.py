@@ -33,7 +33,7 @@ class Gap:
     explanations: tuple[Explanation, ...]
 
     @property
-    def told(self) -> str:
+    def question(self) -> str:
         """The question in words."""
         gap = "" if self.unit == "×" else " "
         return (

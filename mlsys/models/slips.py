@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 from mlsys.errors import ArgumentError
 from mlsys.hardware import Device
+from mlsys.units import Q_
 
 __all__ = ["Step", "plan_slips"]
-
-OPERATIONS_PER_MAC = 2
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ def plan_slips(device: Device, kept: float) -> tuple[Step, ...]:
         raise ArgumentError(f"plan_slips(): `kept` must lie above 0 and up to 1, got {kept}. Write e.g. kept=0.4")
     sparse, dense, used = device.peak("fp8", "2:4"), device.peak("fp8"), device.peak("bf16")
     names = ("as planned", "FLOPs, not MACs", "dense, not sparse", "BF16, not FP8", "kept up, not peak")
-    ratios = (1.0, OPERATIONS_PER_MAC, (sparse / dense).m_as(""), (dense / used).m_as(""), 1 / kept)
+    ratios = (1.0, Q_(1, "MAC").m_as("FLOP"), (sparse / dense).m_as(""), (dense / used).m_as(""), 1 / kept)
     steps: list[Step] = []
     factor = 1.0
     for name, ratio in zip(names, ratios, strict=True):

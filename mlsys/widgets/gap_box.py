@@ -41,7 +41,7 @@ class GapBox:
         if gap is None:
             self.view.children = []
             return
-        self._prompt.value = f"<p>{html.escape(gap.told)}</p>"
+        self._prompt.value = f"<p>{html.escape(gap.question)}</p>"
         self.field.options = [each.text for each in gap.explanations]
         self.field.index = None
         self.view.children = [self._prompt, self.field, self.button, self.feedback]
