@@ -38,6 +38,8 @@ LONG_TABLE = 25
 SPHINX_LONG = 30
 """Rows beyond which Sphinx sets a table in an environment that breaks, and has other names for its columns."""
 
+ALIGN = {"l": ">{\\raggedright\\arraybackslash}", "r": ">{\\raggedleft\\arraybackslash}"}
+"""What aligns a column of a given width, by its side."""
 LONG_LINE = 90
 """Sum over the columns of the letters in their widest cells that a page has room for."""
 
@@ -132,13 +134,17 @@ class Printed(SphinxPostTransform):
         for table in list(self.document.findall(nodes.table)):
             lines = [[entry.astext() for entry in row] for row in table.findall(nodes.row)]
             at = table.parent.index(table)
-            if len(lines) <= SPHINX_LONG or isinstance(table.parent[at - 1], addnodes.tabular_col_spec):
-                continue
             longest = [max(map(len, column)) for column in zip(*lines, strict=True)]
-            if sum(longest) > LONG_LINE:
-                shares = [math.ceil(10 * math.sqrt(max(letters, 4))) for letters in longest]
-                spec = "".join(rf"\X{{{share}}}{{{sum(shares)}}}" for share in shares)
-                table.parent.insert(at, addnodes.tabular_col_spec(spec=spec))
+            if len(lines) <= SPHINX_LONG or sum(longest) <= LONG_LINE:
+                continue
+            before = table.parent[at - 1]
+            sides = before["spec"] if isinstance(before, addnodes.tabular_col_spec) else "l" * len(longest)
+            if isinstance(before, addnodes.tabular_col_spec):
+                table.parent.remove(before)
+            shares = [math.ceil(10 * math.sqrt(max(letters, 4))) for letters in longest]
+            columns = zip(sides, shares, strict=True)
+            spec = "".join(f"{ALIGN[side]}\\X{{{share}}}{{{sum(shares)}}}" for side, share in columns)
+            table.parent.insert(table.parent.index(table), addnodes.tabular_col_spec(spec=spec))
 
     def chapters(self) -> Iterator[tuple[nodes.Element, str]]:
         """Yield every chapter with its title."""

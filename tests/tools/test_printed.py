@@ -255,3 +255,15 @@ def test_a_long_table_of_long_lines_gets_widths_and_no_other(transform, rows, wo
             int(number) for number in (*re.findall(r"X{(\d+)}", specs[0]), specs[0].split("{")[-1][:-1])
         )
         assert first + last == whole and last > 3 * first
+
+
+def test_a_long_table_of_numbers_that_is_too_wide_keeps_its_sides(transform):
+    group = nodes.tgroup("", *(nodes.colspec() for _ in range(2)), cols=2)
+    row = nodes.row("", nodes.entry("", nodes.paragraph("", "x" * 90)), nodes.entry("", nodes.paragraph("", "12")))
+    group += nodes.tbody("", *(row.deepcopy() for _ in range(40)))
+    transform.document += [addnodes.tabular_col_spec(spec="lr"), nodes.table("", group)]
+    transform.fit_long_tables()
+    (spec,) = (node["spec"] for node in transform.document.findall(addnodes.tabular_col_spec))
+    assert re.fullmatch(
+        r">\{\\raggedright\\arraybackslash\}\\X\{\d+\}\{\d+\}>\{\\raggedleft\\arraybackslash\}\\X\{\d+\}\{\d+\}", spec
+    )
