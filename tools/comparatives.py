@@ -32,11 +32,12 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import yaml
 
+from pagelint import bare_count, number_word, typed_number
 from pageparse import Page, parse
 from pages import ROOT, page_files
 
@@ -67,7 +68,9 @@ _ASIDE = re.compile(
 )
 _ROLE = re.compile(r"\{[\w:]+\}`([^`<]*?)(?:\s*<[^`]*>)?`")
 _ASKS = re.compile(r"[-*] (?:for )?(?:what|which|where|how|whether)\b|You will predict|.*\?\W*$", re.IGNORECASE)
-_AMOUNT_AFTER = re.compile(r"(?: than)?(?: (?:only|about|some|nearly|almost|just|by|a|an|factor|of|another))* ?\W{0,2}§")
+_AMOUNT_AFTER = re.compile(
+    r"(?: than)?(?: (?:only|about|some|nearly|almost|just|by|a|an|factor|of|another))* ?\W{0,2}§"
+)
 _AMOUNT_BEFORE = re.compile(r"§\W{0,2}(?: (?!and|or|to|in|on|for|with|is|are)[\w-]+){0,2} (?:the )?$")
 _EXTREME = re.compile(r"\w+est|best|worst|half|twice|(?:doubl|halv|tripl)\w+|(?:a|one|two) \w+", re.IGNORECASE)
 
@@ -102,7 +105,10 @@ def values(node: ast.AST) -> frozenset[str]:
     return frozenset().union(*map(values, ast.iter_child_nodes(node)))
 
 
-def stated(page: Page) -> tuple[dict[str, frozenset[str]], list[Check]]:
+Stated = tuple[dict[str, frozenset[str]], list[Check]]
+
+
+def stated(page: Page) -> Stated:
     """Return the values behind each claim of a page, and its checks."""
     claims: dict[str, frozenset[str]] = {}
     checks = []
@@ -118,19 +124,24 @@ def stated(page: Page) -> tuple[dict[str, frozenset[str]], list[Check]]:
     return claims, checks
 
 
-@lru_cache(maxsize=None)
-def _stated_on(path: Path) -> tuple[dict[str, frozenset[str]], list[Check]]:
-    return stated(parse(path))
+@cache
+def _page(path: Path) -> Page:
+    return parse(path)
 
 
-@lru_cache(maxsize=None)
+@cache
+def _stated_on(path: Path) -> Stated:
+    return stated(_page(path))
+
+
+@cache
 def ties() -> dict[str, dict[str, str]]:
     """Return what ``tests/comparatives.yaml`` ties: by page, the holder of each piece of a sentence."""
     found: dict[str, dict[str, str]] = yaml.safe_load(TIES.read_text(encoding="utf-8"))
     return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def _tests() -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("test_*.py")))
 
@@ -140,7 +151,7 @@ def holder_exists(page: Path, holder: str) -> bool:
     kind, _, name = holder.partition(": ")
     if kind == "check":
         other, _, message = name.rpartition(".md: ")
-        where = page.with_name(f"{other}.md") if other else page
+        where = ROOT / "book" / f"{other}.md" if other else page
         return any(message in check.message for check in _stated_on(where)[1])
     if kind == "equation":
         return f"({name})" in page.read_text(encoding="utf-8")
@@ -156,7 +167,9 @@ def _section(lines: Sequence[str], number: int) -> tuple[int, int]:
     return starts[after - 1], starts[after] if after < len(starts) else len(lines) + 1
 
 
-def _holds(page: Page, sentence: str, said: str, words: list[re.Match[str]], near: tuple[int, int]) -> str:
+def _holds(
+    page: Page, here: Stated, sentence: str, said: str, words: list[re.Match[str]], near: tuple[int, int]
+) -> str:
     """Return what holds a sentence of a page, or nothing."""
     for piece, holder in ties().get(page.path.name, {}).items():
         if piece in sentence and holder_exists(page.path, holder):
@@ -165,7 +178,7 @@ def _holds(page: Page, sentence: str, said: str, words: list[re.Match[str]], nea
         return "citation"
     if all(_amount(said, word) for word in words):
         return "number"
-    claims, checks = stated(page)
+    claims, checks = here
     scope = [check for check in checks if near[0] <= check.line < near[1]]
     read: set[str] = set()
     for glue in _GLUE.finditer(sentence):
@@ -196,7 +209,7 @@ def _stems(text: str) -> set[str]:
 
 def comparisons(page: Page) -> Iterator[Comparison]:
     """Yield each sentence of the prose and the captions that compares."""
-    lines = page.text.splitlines()
+    lines, here = page.text.splitlines(), stated(page)
     asking = (each for each in page.directives if each.name in ("exercise", "list-table") or "Predict" in each.argument)
     asked = {line.number for directive in asking for line in directive.body}
     for line in [*page.prose, *page.captions]:
@@ -206,8 +219,14 @@ def comparisons(page: Page) -> Iterator[Comparison]:
             said = _ROLE.sub(r"\1", _ASIDE.sub("", _GLUE.sub("§", sentence)))
             found = list(_WORD.finditer(_IDIOM.sub(lambda idiom: "~" * len(idiom[0]), said)))
             if found and not _ASKS.match(sentence.lstrip()):
-                held = _holds(page, sentence, said, found, _section(lines, line.number))
+                held = _holds(page, here, sentence, said, found, _section(lines, line.number))
                 yield Comparison(line.number, tuple(word[0] for word in found), sentence, held)
+
+
+def numbers(page: Page) -> tuple[int, int]:
+    """Return how many numbers of the prose and captions are glued, and how many are typed."""
+    glued = sum(len(_GLUE.findall(line.text)) for line in [*page.prose, *page.captions])
+    return glued, sum(1 for rule in (typed_number, bare_count, number_word) for _ in rule(page))
 
 
 def share(found: Sequence[Comparison]) -> tuple[int, int]:
@@ -222,32 +241,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-v", "--verbose", action="store_true", help="print the sentences that are held as well")
     parser.add_argument("pages", nargs="*", type=Path, help="pages (all, when none is named)")
     options = parser.parse_args(arguments)
-    everything: list[Comparison] = []
-    for path in [each.resolve() for each in options.pages] or page_files():
-        found = list(comparisons(parse(path)))
-        everything += found
-        if found:
-            print(f"{path.name}: {share(found)[0]} of {share(found)[1]}")
-        for each in found if options.verbose else (each for each in found if not each.held):
+    paths = [each.resolve() for each in options.pages] or page_files()
+    found = {path: list(comparisons(_page(path))) for path in paths}
+    for path, sentences in found.items():
+        if sentences:
+            print(f"{path.name}: {share(sentences)[0]} of {share(sentences)[1]}")
+        for each in sentences if options.verbose else (each for each in sentences if not each.held):
             print(f"  {each.line}: {', '.join(each.words)} [{each.held}] {each.sentence}")
-    lost = [] if options.pages else broken_ties()
-    print("\n".join(f"tie to a sentence, check, equation or test that is gone: {tie}" for tie in lost))
+    lost = [text for path, sentences in found.items() for text in broken_ties(path, sentences)]
+    print("".join(f"{text}\n" for text in lost), end="")
+    everything = [each for sentences in found.values() for each in sentences]
+    glued, typed = map(sum, zip(*(numbers(_page(path)) for path in paths), strict=True))
+    print(f"Numbers: {glued} of {glued + typed} are glued from claims, {glued / max(glued + typed, 1):.1%}")
     held, total = share(everything)
     kinds = Counter(each.held.partition(":")[0] for each in everything)
     print(f"Comparisons: {held} of {total} held, {held / max(total, 1):.1%}; {dict(kinds.most_common())}")
     return 1 if lost or held < LEAST * total else 0
 
 
-def broken_ties() -> list[str]:
-    """Return the ties whose sentence or holder is gone."""
-    lost = []
-    for name, tied in ties().items():
-        path = next(path for path in page_files() if path.name == name)
-        sentences = [each.sentence for each in comparisons(parse(path))]
-        for piece, holder in tied.items():
-            if not holder_exists(path, holder) or not any(piece in sentence for sentence in sentences):
-                lost.append(f"{name}: {piece!r}: {holder}")
-    return lost
+def broken_ties(path: Path, found: Sequence[Comparison]) -> list[str]:
+    """Return the ties of a page whose sentence or holder is gone."""
+    return [
+        f"{path.name}: {piece!r} is in no sentence that compares, or nothing is {holder!r}"
+        for piece, holder in ties().get(path.name, {}).items()
+        if not holder_exists(path, holder) or not any(piece in each.sentence for each in found)
+    ]
 
 
 if __name__ == "__main__":
