@@ -305,7 +305,7 @@ def after_ten(usual: Range, spread: float) -> Range:
     Two sources inform it: sweeps of its software measured by others, and the leave-one-out errors of the machine's own
     rows. Neither is certain: the sweeps contain effects that the machine's own rows have since explained, and a few
     rows determine a spread only within a factor of two. Both may be too wide or too narrow by a factor, so their
-    geometric mean is used. A systematic lean to one side was a property of the machine, which calibration removes.
+    geometric mean is used. A systematic bias is a property of the machine, which calibration removes.
 
     Parameters
     ----------
