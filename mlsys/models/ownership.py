@@ -33,7 +33,7 @@ def running_cost(
     machine
         A device or a system.
     utilisation
-        Fraction of the time under load, 0 to 1; the machine is off in the rest.
+        Fraction of the time under load, 0 to 1; otherwise the machine is off.
     power
         Power of the whole machine under load; by default the most of its nodes, or the TDP of its chips.
     electricity
@@ -80,7 +80,7 @@ def total_cost_of_ownership(
     lifetime
         Time in service, by default four years.
     utilisation
-        Fraction of the time under load, 0 to 1; the machine is off in the rest.
+        Fraction of the time under load, 0 to 1; otherwise the machine is off.
     price
         Purchase price of the whole machine, instead of a recorded one.
     year

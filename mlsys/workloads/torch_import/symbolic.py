@@ -47,7 +47,7 @@ class Expressions:
     sources
         Expressions as Python writes them, such as ``"(s0 - 1)//2 + 1"``; see :attr:`sources`.
     symbols
-        Names of the sizes that they speak of.
+        Names of the sizes that they contain.
     """
 
     def __init__(self, sources: Sequence[str] = (), symbols: Sequence[str] = ()) -> None:
