@@ -265,7 +265,7 @@ def unknown_source_interval(
 ) -> Range:
     """Return the interval for measurements of a source that was not in the fit.
 
-    The sources in the fit are vendors and tuners; other sources tend to be slower. The bound limits how much faster they
+    The sources in the fit are vendors and tuners; others tend to be slower. The bound limits how much faster they
     can be: the nearer an estimate is to it, the less is left to gain. There is no upper limit; the interval extends
     further where more is unknown, and for short times, which depend on the start and the clock of each call.
 
