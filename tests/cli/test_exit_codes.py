@@ -69,7 +69,6 @@ def test_codes(words: list[str], code: int, tmp_path: Path, monkeypatch: pytest.
         ["mapper", "--rows"],
         ["validate", "--data"],
         ["memory", "--capacity", "8", "--buffers"],
-        ["plan", "--instance"],
         ["plan"],
         ["calibrate"],
         ["sweep"],

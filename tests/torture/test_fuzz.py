@@ -30,7 +30,6 @@ from mlsys.explain.summary import summary_text
 from mlsys.hardware import load_device
 from mlsys.planner.memory.fixed import FixedBuffers
 from mlsys.planner.placement import Scenario
-from mlsys.planner.placement.instances.instance import Instance
 from mlsys.sweep import SweepSpec, load_results, sweep
 from mlsys.sweep.store import Folder
 from mlsys.workloads import load as load_network
@@ -150,19 +149,6 @@ def test_configurations_of_the_edge_optimiser(tmp_path: Path, source: st.DataObj
         assert str(error)
     else:
         assert config.variants and config.active_bytes > 0
-
-
-@FUZZ
-@given(st.data())
-def test_instances_of_placement(tmp_path: Path, source: st.DataObject) -> None:
-    text = json.dumps(changed("instance.json", source))
-    (tmp_path / "x.json").write_text(text, encoding="utf-8", errors="surrogatepass")
-    try:
-        read = Instance.load(tmp_path / "x.json")
-    except ScenarioFileError as error:
-        assert str(error)
-    else:
-        assert all(0 <= value < float("inf") for value in (*read.cpu_ms, *read.acc_ms, *read.size, *read.transfer_ms))
 
 
 @FUZZ
