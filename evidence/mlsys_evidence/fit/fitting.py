@@ -273,7 +273,7 @@ def held_out(
     cases: Sequence[Case],
     part: Callable[[Case], str],
     start: Parameters | None = None,
-    told: Callable[[list[int], Fit], None] = lambda _places, _fit: None,
+    on_fit: Callable[[list[int], Fit], None] = lambda _places, _fit: None,
 ) -> Array:
     """Return each case's time as predicted from parameters fitted without its part.
 
@@ -285,7 +285,7 @@ def held_out(
         What is left out together: the device, or the sweep.
     start
         Where each fit starts; by default at the priors.
-    told
+    on_fit
         Called after each fit with the places of the cases left out, and the fit.
 
     Returns
@@ -301,5 +301,5 @@ def held_out(
         if len(rest) >= 3:
             fitted = fit(rest, start)
             times[here] = predicted([cases[index] for index in here], fitted)
-            told(here, fitted)
+            on_fit(here, fitted)
     return times

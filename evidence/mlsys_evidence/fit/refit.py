@@ -25,7 +25,6 @@ from mlsys.models.estimate.features import features
 from mlsys.models.estimate.library import fitted, machines, save, scaled
 from mlsys.models.estimate.ranges import fitted_ranges, range_at, save_ranges
 from mlsys.provenance import remembered, unrecorded
-from mlsys_evidence.evaluate.operators import operator_seconds, operators_apart, operators_left_out, save_operators
 from mlsys_evidence.evaluate.report import Prediction, Score, by_machine, score
 from mlsys_evidence.fit.fitting import Fit, fit, held_out, machines_of
 from mlsys_evidence.fit.intervals import Left, intervals
@@ -98,31 +97,20 @@ def jobs_of(chosen: dict[str, list[Case]]) -> dict[str, list[Case]]:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What one fit gives: the fit, and each case's time without its device and without its sweep.
-
-    And, by id of a row, seconds of its operators by kind without its device, where others publish these.
-    """
+    """What one fit gives: the fit, and each case's time without its device and without its sweep."""
 
     name: str
     fit: Fit
     without: NDArray[np.float64]
-    operators: dict[str, tuple[float, ...]]
 
 
 def _fitted(job: tuple[str, list[Case]]) -> _Answer:
     name, cases = job
     fitted = fit(cases)
     start = fitted.parameters
-    operators: dict[str, tuple[float, ...]] = {}
-
-    def parted(places: list[int], without: Fit) -> None:
-        known = [cases[index] for index in places if operators_apart(cases[index])]
-        for case, seconds in zip(known, operator_seconds(known, without).tolist(), strict=True):
-            operators[case.row.id] = tuple(seconds)
-
-    by_device = held_out(cases, lambda case: case.twin, start=start, told=parted)
+    by_device = held_out(cases, lambda case: case.twin, start=start)
     by_sweep = held_out(cases, lambda case: case.row.group or case.twin, start=start)
-    return _Answer(name, fitted, np.column_stack([by_device, by_sweep]), operators)
+    return _Answer(name, fitted, np.column_stack([by_device, by_sweep]))
 
 
 def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, Parameters]:
@@ -145,13 +133,11 @@ def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, P
     parameters = {name: kept for name, kept in fitted().items() if name in chosen and name not in anew}
     own = {name: dict(kept) for name, kept in machines().items() if name in chosen and name not in anew}
     lines = parameters_alone() if only else {}
-    operators = operators_left_out() if only else {}
     with multiprocessing.Pool(processes) as pool:
         answers = pool.imap_unordered(_fitted, order)
         with progress([name for name, _ in order]) as names:
             for _ in names:
                 answer = next(answers)
-                operators |= answer.operators
                 alike = [name for name in chosen if fitted_with(name) == answer.name]
                 for name in alike:
                     parameters[name] = answer.fit.parameters
@@ -161,7 +147,6 @@ def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, P
                     lines[case.row.id] = tuple(without)
     with together() as files:
         save(parameters, own, files)
-        save_operators(operators, files)
         pooled(chosen, lines, parameters, own, files)
     for kept in (fitted, machines, fitted_ranges, fitted_effects):
         kept.cache_clear()
