@@ -127,10 +127,10 @@ class SerialDevice(Backend):
             If it does not know the command.
         """
         try:
-            told = self.command("rates").rates
+            measured = self.command("rates").rates
         except BackendMissingError as error:
             raise Unmeasured(str(error)) from error
-        speed = {name: amount * self._told.clock / max(ticks, 1) for name, (amount, ticks) in told.items()}
+        speed = {name: amount * self._told.clock / max(ticks, 1) for name, (amount, ticks) in measured.items()}
         if set(speed) != {"macs", "bytes", "launches"}:
             raise Unmeasured("the board reported no rates")
         return {

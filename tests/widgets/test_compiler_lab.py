@@ -12,7 +12,7 @@ from mlsys.bench import stored_compile_results, stored_pass_results
 from mlsys.labs.questions import NumberQuestion
 from mlsys.viz.views.compiler import CompilerScene, cases
 from mlsys.widgets import CompilerLab
-from mlsys.widgets.compiler import told_beside
+from mlsys.widgets.compiler import measured_comparison
 from mlsys.widgets.measure import MeasureHere
 
 
@@ -136,7 +136,7 @@ def test_a_command_that_is_not_there_is_said() -> None:
 
 def test_the_sentence_names_both_machines() -> None:
     mine = result("small-cnn", 64, True)
-    words = told_beside(json.loads(json.dumps(mine.record())))
+    words = measured_comparison(json.loads(json.dumps(mine.record())))
     assert words.startswith("Here small-cnn, batch 64, its weights frozen, runs")
     assert "In the picture the same network runs" in words
 

@@ -295,8 +295,8 @@ def effect_of(setting: str, device: str = "", network: str = "", *, machine: boo
 
 def _told(fitted: Mapping[str, Any], group: str, level: str) -> tuple[float, int]:
     """Return the effect of a level, and the sweeps that it was measured in; an effect too small to keep is zero."""
-    told = fitted["groups"][group]["levels"].get(level, 0)
-    return (0.0, told) if isinstance(told, int) else (told[0], told[1])
+    level_effect = fitted["groups"][group]["levels"].get(level, 0)
+    return (0.0, level_effect) if isinstance(level_effect, int) else (level_effect[0], level_effect[1])
 
 
 def curves_of(setting: str) -> Mapping[str, list[float]]:
