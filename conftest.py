@@ -66,8 +66,8 @@ os.environ.setdefault("MLSYS_SEED", str(random.randrange(1, 1_000_000)))
 
 
 def pytest_addoption(parser) -> None:
-    told = "go on where a run of this very tree was interrupted, and say how far it is (tools/resumed.py)"
-    parser.addoption("--resume", action="store_true", help=told)
+    result = "go on where a run of this very tree was interrupted, and say how far it is (tools/resumed.py)"
+    parser.addoption("--resume", action="store_true", help=result)
 
 
 def pytest_configure(config) -> None:

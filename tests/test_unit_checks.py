@@ -266,8 +266,8 @@ def refused(name: str, argument: str, value: object) -> str:
     text = str(caught.value)
     assert text.startswith(f"{name}(): `{argument}` must be "), "names function, argument, what is wanted"
     assert ", got " in text, "and what was given"
-    told, works = line_to_type(caught.value)
-    assert told == argument
+    result, works = line_to_type(caught.value)
+    assert result == argument
     ALL[name](**good | {argument: works})  # the line that it tells one to type works
     return text
 
@@ -392,8 +392,8 @@ def test_models_speak_like_formulas() -> None:
     for argument, bad in {"compute_efficiency": 1.01, "bandwidth_efficiency": 0, "launch_overhead": 5}.items():
         with pytest.raises(ArgumentError, match=rf"^roofline\(\): `{argument}` must be ") as caught:
             roofline(chip, work, **{argument: bad})
-        told, works = line_to_type(caught.value)
-        roofline(chip, work, **{told: works})
+        result, works = line_to_type(caught.value)
+        roofline(chip, work, **{result: works})
 
 
 # --- what comes out ---------------------------------------------------------------------
@@ -434,9 +434,9 @@ def test_bare_broadcasts(name: str) -> None:
 
 
 def test_units_of_arguments_do_not_change_the_answer() -> None:
-    said = formulas.ridge_point(Q_(312e6, "MFLOP/s"), Q_(2.039, "TB/s"))
-    assert_quantity_close(said, formulas.ridge_point(Q_(156, "TMAC/s"), Q_(16312, "Gbps")))
-    assert f"{said.units}" == "FLOP/B"
+    reported = formulas.ridge_point(Q_(312e6, "MFLOP/s"), Q_(2.039, "TB/s"))
+    assert_quantity_close(reported, formulas.ridge_point(Q_(156, "TMAC/s"), Q_(16312, "Gbps")))
+    assert f"{reported.units}" == "FLOP/B"
 
 
 def test_positions_names_and_defaults_are_one_call() -> None:

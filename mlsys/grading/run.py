@@ -100,17 +100,17 @@ def _row(found: Found, due: datetime | None, lab: str | None, policy: Policy, ke
         items, notes = _items(submission, key, marker)
         score = scored(submission, items, due, policy)
     except Refused as error:
-        said = printable(str(error))
+        message = printable(str(error))
     except MemoryError:
-        said = "it needs more memory than there is"
+        message = "it needs more memory than there is"
     except Exception as error:  # one file never stops the run
-        said = f"it could not be graded ({printable(first_line(error))}). Please report this file"
+        message = f"it could not be graded ({printable(first_line(error))}). Please report this file"
     else:
         late = submission.handed_in - due if due and submission.handed_in and submission.handed_in > due else None
         remarks = (*submission.notes, *notes, *score.notes, *_odd_times(submission))
         return Row(found.name, "scored", submission.student, submission.lab, submission, score, late, remarks)
     student, of_lab = (submission.student, submission.lab) if submission else ("", "")
-    return Row(found.name, "refused", student, of_lab, notes=(said,))
+    return Row(found.name, "refused", student, of_lab, notes=(message,))
 
 
 def _items(submission: Submission, key: Key, marker: Marker) -> tuple[tuple[Item, ...], list[str]]:

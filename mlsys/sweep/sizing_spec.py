@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsys.errors import SweepFileError
 from mlsys.faults import Place, json_schema, schema_file
-from mlsys.sweep.schema import entries_of, listed, repeated, faults_of
+from mlsys.sweep.schema import entries_of, faults_of, listed, repeated
 from mlsys.sweep.spec import MOST_POINTS
 
 if TYPE_CHECKING:

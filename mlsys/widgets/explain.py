@@ -15,7 +15,7 @@ from mlsys.widgets.lab import Lab
 from mlsys.widgets.measure import MeasureHere, this_python
 from mlsys.widgets.parts import Control, choice, slider
 
-_BEGUN = "Started. Four runtimes, three times each, take some tens of seconds."
+_START_MESSAGE = "Started. Four runtimes, three times each, take some tens of seconds."
 _CAUSES = (("Arithmetic", "compute"), ("Bytes", "memory"), ("Entering kernels", "launch"), ("The rest", "residual"))
 
 
@@ -73,7 +73,7 @@ class ExplainLab(Lab):
             self._command,
             measured_summary,
             then=self._keep_measured,
-            begun=_BEGUN,
+            start_message=_START_MESSAGE,
         )
         words = (
             "<p>The picture was measured on one machine. The button runs the same network on the machine of this "

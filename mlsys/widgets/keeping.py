@@ -171,11 +171,15 @@ class KeepsWork(ABC):
             progress = Progress(self.id, "file")
             progress.take_over()
         try:
-            said, kind = progress.keep(self.state(), by_hand=by_hand), "note"
+            reported, kind = progress.keep(self.state(), by_hand=by_hand), "note"
         except (OSError, LabStateError) as error:
-            said, kind = f"Not saved: {getattr(error, 'strerror', None) or error}.", "wrong"
-        shown = parts.spoken_note(kind, said) if by_hand or kind == "wrong" or progress.conflict else f"<p>{said}</p>"
-        if said and self.message.value != shown:
+            reported, kind = f"Not saved: {getattr(error, 'strerror', None) or error}.", "wrong"
+        shown = (
+            parts.spoken_note(kind, reported)
+            if by_hand or kind == "wrong" or progress.conflict
+            else f"<p>{reported}</p>"
+        )
+        if reported and self.message.value != shown:
             self.message.value = shown
 
     def _restore_clicked(self) -> None:

@@ -301,12 +301,12 @@ class Lab(KeepsWork):
         touched = self.touched
         self.student_field.disabled = self.student_button.disabled = touched
         if self.student:
-            said = f"The numbers below are those of {self.student}."
+            reported = f"The numbers below are those of {self.student}."
         else:
-            said = "With a name or an id the questions get numbers of your own; without, they are the printed ones."
+            reported = "With a name or an id the questions get numbers of your own; without, they are the printed ones."
         if touched:
-            said += " Start afresh, under Keep your work, to change the name."
-        self.student_message.value = f"<p>{html.escape(said)}</p>"
+            reported += " Start afresh, under Keep your work, to change the name."
+        self.student_message.value = f"<p>{html.escape(reported)}</p>"
 
     def _answered(self) -> None:
         self.started = self.started or now()

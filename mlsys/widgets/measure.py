@@ -41,7 +41,13 @@ class MeasureHere:
         then: Callable[[dict[str, Any]], None] = lambda record: None,
         start_message: str = "Started. A compiler and two timings take some tens of seconds.",
     ) -> None:
-        self._command, self._summarize, self._limit, self._then, self._start_message = command, summarize, limit, then, start_message
+        self._command, self._summarize, self._limit, self._then, self._start_message = (
+            command,
+            summarize,
+            limit,
+            then,
+            start_message,
+        )
         self._process: subprocess.Popen[str] | None = None
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -90,13 +96,13 @@ class MeasureHere:
         self.start_button.disabled, self.stop_button.disabled = False, True
 
     def _outcome(self, command: list[str]) -> tuple[str, str]:
-        begun = time.monotonic()
+        started = time.monotonic()
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         while not self._stopped.is_set():
             try:
                 out, err = self._process.communicate(timeout=_LOOK_EVERY)
             except subprocess.TimeoutExpired:
-                taken = time.monotonic() - begun
+                taken = time.monotonic() - started
                 if taken > self._limit:
                     self._process.kill()
                     self._process.communicate()
@@ -109,9 +115,9 @@ class MeasureHere:
             if self._process.returncode:
                 return "wrong", _last_line(err)
             record = json.loads(out)
-            said = self._summarize(record)
+            reported = self._summarize(record)
             self._then(record)
-            return "right", said
+            return "right", reported
         self._process.kill()
         self._process.communicate()
         return "note", "Stopped. Nothing was kept."

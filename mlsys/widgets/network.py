@@ -97,8 +97,8 @@ class RealNetworkLab(Lab):
         try:
             answer = self._analysed(text)
         except (ValueError, LookupError, OSError, TypeError) as error:
-            told = str(error).strip().splitlines() or [type(error).__name__]
-            self.own_message.value = parts.spoken_note("wrong", told[0])
+            result = str(error).strip().splitlines() or [type(error).__name__]
+            self.own_message.value = parts.spoken_note("wrong", result[0])
             return
         self.own_message.value = (
             parts.spoken_note("note", answer.first)

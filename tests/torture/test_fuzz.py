@@ -242,9 +242,9 @@ assert CliRunner().invoke(main, ["devices", "--min-bandwidth", "1,5 TB/s"]).exit
 
 
 def test_a_locale_with_a_decimal_comma_changes_nothing() -> None:
-    def said(code: str) -> str:
+    def message(code: str) -> str:
         return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
     begin = COMMAS.index("from click")
-    assert said(COMMAS) == said(COMMAS[begin:])
+    assert message(COMMAS) == message(COMMAS[begin:])
     assert locale.localeconv()["decimal_point"] == "."

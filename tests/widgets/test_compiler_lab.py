@@ -57,13 +57,13 @@ def test_numbers_are_those_of_the_table(lab: CompilerLab) -> None:
 def test_the_controls_move_the_picture() -> None:
     lab = CompilerLab()
     lab.predict(lab.prediction.listed()[0])
-    before, told = lab.png, lab.view.summary
+    before, reported = lab.png, lab.view.summary
     lab.controls["case"].widget.value = "mlp, batch 1"
     assert lab.png != before
-    assert lab.view.summary != told
-    told = lab.view.summary
+    assert lab.view.summary != reported
+    reported = lab.view.summary
     lab.controls["how"].widget.value = "plain"
-    assert lab.view.summary != told
+    assert lab.view.summary != reported
     assert "weights as inputs" in lab.view.summary
 
 

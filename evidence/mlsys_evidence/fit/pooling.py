@@ -136,10 +136,10 @@ def _solved(blocks: _Blocks, y: Array, fixed: _Solved | None = None) -> _Solved:
             for name in blocks.names:
                 own = blocks.of(name)
                 count = own.stop - own.start
-                told = max(count - float(np.diag(covariance)[own].sum()) / variances[name], 1e-3)
-                heard += told
+                result = max(count - float(np.diag(covariance)[own].sum()) / variances[name], 1e-3)
+                heard += result
                 square = float(u[own] @ u[own]) + PRIOR_LEVELS * PRIOR_VARIANCE
-                variances[name] = float(np.clip(square / (told + PRIOR_LEVELS), 1e-6, 2.0))
+                variances[name] = float(np.clip(square / (result + PRIOR_LEVELS), 1e-6, 2.0))
             rest = max(1e-4, float((weights * apart**2).sum()) / max(len(y) - heard, 1.0))
         weights = _weights(apart, rest)
     return _Solved(variances, rest, weights, _covariance(blocks, variances, rest, weights))
@@ -168,16 +168,16 @@ def _without(
     apart = y - z @ u
     bars = np.repeat([least if name in groups else 0.0 for name in blocks.names], np.diff(blocks.ends))
     reach = z @ solved.covariance
-    said = np.zeros(len(y))
+    predictions = np.zeros(len(y))
     names = np.array(parts, dtype=object)
     for part in dict.fromkeys(parts):
         own = np.flatnonzero(names == part)
         leverage = reach[own] @ z[own].T * (solved.weights[own] / solved.rest)[None, :]
         pulled = np.linalg.solve(np.eye(len(own)) - leverage, apart[own])
         without = u - reach[own].T @ (solved.weights[own] / solved.rest * pulled)
-        said[own] = z[own] @ np.where(np.abs(without) >= bars, without, 0.0)
+        predictions[own] = z[own] @ np.where(np.abs(without) >= bars, without, 0.0)
     limit = np.log(MOST)
-    clipped: Array = np.clip(said, -limit, limit)
+    clipped: Array = np.clip(predictions, -limit, limit)
     return clipped
 
 

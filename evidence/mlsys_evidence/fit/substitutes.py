@@ -43,8 +43,8 @@ def stand_ins(chosen: Mapping[str, Sequence[Case]], parameters: Mapping[str, Par
         other = fallback_stack(name, [known for known in parameters if known != name])
         if other:
             asked = cases[:: -(-len(cases) // MOST_ASKED)]
-            told = case_times(asked, np.array([parameters[other].vectorised()] * len(asked)))
-            errors = np.abs(np.log([case.seconds for case in asked]) - np.log(told))
+            result = case_times(asked, np.array([parameters[other].vectorised()] * len(asked)))
+            errors = np.abs(np.log([case.seconds for case in asked]) - np.log(result))
             apart.setdefault(cases[0].kind, []).append(np.quantile(errors, _PARTS))
     every = float(np.quantile(np.concatenate([errors for own in apart.values() for errors in own]), COVERAGE))
     return {

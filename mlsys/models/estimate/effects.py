@@ -284,7 +284,7 @@ def effect_of(setting: str, device: str = "", network: str = "", *, machine: boo
     for group in fitted["groups"]:
         if group not in levels or not (machine or group not in _ABOUT_THE_MACHINE):
             continue
-        value = _told(fitted, group, levels[group])[0]
+        value = _level_effect(fitted, group, levels[group])[0]
         if group == "host":
             starting = min(max(math.exp(value), 1 / MOST), MOST)
         elif value:
@@ -293,7 +293,7 @@ def effect_of(setting: str, device: str = "", network: str = "", *, machine: boo
     return Effect(whole, tuple(parts), starting)
 
 
-def _told(fitted: Mapping[str, Any], group: str, level: str) -> tuple[float, int]:
+def _level_effect(fitted: Mapping[str, Any], group: str, level: str) -> tuple[float, int]:
     """Return the effect of a level, and the sweeps that it was measured in; an effect too small to keep is zero."""
     level_effect = fitted["groups"][group]["levels"].get(level, 0)
     return (0.0, level_effect) if isinstance(level_effect, int) else (level_effect[0], level_effect[1])
@@ -337,7 +337,7 @@ def spread_of(setting: str, device: str = "", network: str = "", version: str = 
     levels = levels_of(setting, device, network, version)
     counts = []
     for group in fitted["groups"]:
-        counts.append((group, _told(fitted, group, levels.get(group, ""))[1]))
+        counts.append((group, _level_effect(fitted, group, levels.get(group, ""))[1]))
     unseen = tuple(group for group, number in counts if not number)
     return spread(fitted["groups"], fitted["rest"], counts), unseen
 
