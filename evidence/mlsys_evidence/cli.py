@@ -130,8 +130,9 @@ def _widen_for_sources() -> None:
 def _refit_powers() -> None:
     """Fit what cards and classes of boards draw under load, and write it."""
     from mlsys.files import together
-    from mlsys.models.energy.boards import fitted_powers, save_powers
+    from mlsys.models.energy.boards import fitted_powers
     from mlsys_evidence.fit.cards import fit_laws, save_laws_left_out, stored_laws
+    from mlsys_evidence.fit.fitted_files import save_powers
     from mlsys_evidence.fit.power import fit_powers
 
     laws = fit_laws()

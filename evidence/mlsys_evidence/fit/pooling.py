@@ -43,7 +43,7 @@ class Pooled:
     Attributes
     ----------
     effects
-        As :func:`mlsys.models.estimate.effects.save_effects` writes them.
+        As :func:`mlsys_evidence.fit.fitted_files.save_effects` writes them.
     without_device, without_sweep
         Logarithm of time that the effects add to each case's prediction, fitted without its machine, or its sweep.
     spread_device, spread_sweep

@@ -20,12 +20,13 @@ from mlsys.files import Drafts, together
 from mlsys.frozen import FrozenDict
 from mlsys.models.estimate import Parameters, kernel_times
 from mlsys.models.estimate.cache_key import calibration_version
-from mlsys.models.estimate.effects import POOLS, USUAL, fitted_effects, pool_of, save_effects
+from mlsys.models.estimate.effects import POOLS, USUAL, fitted_effects, pool_of
 from mlsys.models.estimate.features import features
-from mlsys.models.estimate.library import fitted, machines, save, scaled
-from mlsys.models.estimate.ranges import fitted_ranges, range_at, save_ranges
+from mlsys.models.estimate.library import fitted, machines, scaled
+from mlsys.models.estimate.ranges import fitted_ranges, range_at
 from mlsys.provenance import remembered, unrecorded
 from mlsys_evidence.evaluate.report import Prediction, Score, by_machine, score
+from mlsys_evidence.fit.fitted_files import save_effects, save_parameters, save_ranges
 from mlsys_evidence.fit.fitting import Fit, fit, held_out, machines_of
 from mlsys_evidence.fit.intervals import Left, intervals
 from mlsys_evidence.fit.pooling import fit_pool
@@ -146,7 +147,7 @@ def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, P
                 for case, without in zip(jobs[answer.name], answer.without.tolist(), strict=True):
                     lines[case.row.id] = tuple(without)
     with together() as files:
-        save(parameters, own, files)
+        save_parameters(parameters, own, files)
         pooled(chosen, lines, parameters, own, files)
     for kept in (fitted, machines, fitted_ranges, fitted_effects):
         kept.cache_clear()

@@ -17,7 +17,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
 
 _PLACE = Path(__file__).parent / "effects.json"
@@ -340,21 +339,3 @@ def spread_of(setting: str, device: str = "", network: str = "", version: str = 
         counts.append((group, _level_effect(fitted, group, levels.get(group, ""))[1]))
     unseen = tuple(group for group, number in counts if not number)
     return spread(fitted["groups"], fitted["rest"], counts), unseen
-
-
-def save_effects(effects: Mapping[str, Any], files: Drafts) -> None:
-    """Draft the file of the effects of every pool, one line per group.
-
-    A level has its effect and the sweeps it was measured in; only these, if its effect was too small to keep.
-    """
-    lines = []
-    for name in sorted(effects):
-        parts = {key: ",\n".join(_lines(effects[name][key])) for key in ("groups", "curves")}
-        rest = f'"rest": {effects[name]["rest"]:.4g}'
-        inner = f'{rest},\n  "groups": {{\n{parts["groups"]}}},\n  "curves": {{\n{parts["curves"]}}}'
-        lines.append(f" {json.dumps(name)}: {{{inner}}}")
-    files.text(_PLACE, "{\n" + ",\n".join(lines) + "\n}\n")
-
-
-def _lines(entries: Mapping[str, Any]) -> Iterable[str]:
-    return (f"   {json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}" for name, entry in entries.items())
