@@ -119,7 +119,7 @@ def test_a_folder_of_devices_that_is_none_is_refused_in_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "setting", "said"),
+    ("device", "setting", "message"),
     [
         ("A10O", "compiled network on GPU", "is not used: unknown device 'A10O'. Did you mean"),
         (

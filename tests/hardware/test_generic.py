@@ -37,7 +37,7 @@ def test_a_profile_with_another_memory_is_a_new_frozen_device(name: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("size", "error", "told"),
+    ("size", "error", "result"),
     [
         (2 * 2**20, ArgumentUnitError, "with_onchip(): `capacity` must be a quantity in byte, got the bare number"),
         ("2 MiB", ArgumentUnitError, "got '2 MiB'"),

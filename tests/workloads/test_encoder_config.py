@@ -105,7 +105,7 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("config", "given", "said"), WRONG, ids=[message for _, _, message in WRONG])
+@pytest.mark.parametrize(("config", "given", "message"), WRONG, ids=[message for _, _, message in WRONG])
 def test_what_cannot_be_is_refused(config: dict[str, Any], given: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config))

@@ -36,7 +36,7 @@ REFUSED: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "said"), REFUSED)
+@pytest.mark.parametrize(("name", "content", "message"), REFUSED)
 def test_other_files_are_named(name: str, content: Any, message: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(json.dumps(content))
     with pytest.raises(ArgumentError) as caught:
