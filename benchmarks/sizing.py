@@ -67,10 +67,10 @@ start = time.process_time()
 from llm_analysis.analysis import infer
 from llm_analysis.config import get_gpu_config_by_name
 def answer(model, chip, batch, prompt, output):
-    told = infer(model_name=model, gpu_name=chip, dtype_name="w16a16e16", log_level="ERROR", batch_size_per_gpu=batch,
+    result = infer(model_name=model, gpu_name=chip, dtype_name="w16a16e16", log_level="ERROR", batch_size_per_gpu=batch,
                  seq_len=prompt, num_tokens_to_generate=output)
-    return {"weights": told["weight_memory_per_gpu"], "cache": told["kv_cache_memory_per_gpu"],
-            "decode": told["decode_latency"], "prefill": told["prefill_latency"],
+    return {"weights": result["weight_memory_per_gpu"], "cache": result["kv_cache_memory_per_gpu"],
+            "decode": result["decode_latency"], "prefill": result["prefill_latency"],
             "peak_tflops": get_gpu_config_by_name(chip).peak_fp16_TFLOPS}
 """
 INFERSIM = "alibaba/InferSim@f2293dab, README.md, Simulation Result, and example/ (Apache-2.0), read 2026-11-29"

@@ -99,7 +99,7 @@ def hold(number: int) -> int:
 @remembered
 @traced
 def reached_again(number: int) -> tuple[Prediction, ...]:
-    """Return the first answers to an examination with the ranges that are told today about such answers.
+    """Return the first answers to an examination with the ranges that today's model gives such rows.
 
     Parameters
     ----------

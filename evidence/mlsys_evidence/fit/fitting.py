@@ -3,7 +3,7 @@
 One setting, a kind of software on a class of machine, is one least-squares problem: the
 logarithms of predicted over measured time, with a soft loss for outliers, and a prior for
 each parameter that keeps it near its physical value where the rows do not speak. What is
-left of a machine after that is told by effects (:mod:`mlsys_evidence.fit.pooling`); where these are fitted to
+left of a machine after that is described by effects (:mod:`mlsys_evidence.fit.pooling`); where these are fitted to
 what a factor of each machine leaves, it is the mean over its sweeps, drawn towards one.
 """
 
@@ -247,7 +247,7 @@ def _returned(point: Array, centres: Array, logarithms: Callable[[Array], Array]
 def machines_of(cases: Sequence[Case], parameters: Parameters) -> dict[str, float]:
     """Return each machine's factor of time: the mean over its sweeps of their median, drawn towards one.
 
-    One for those of settings whose machines are told apart by effects.
+    One for those of settings whose machines are distinguished by effects.
     """
     if tells_machines(cases[0].setting):
         return {case.twin: 1.0 for case in cases}

@@ -4,8 +4,8 @@ What the parameters of the settings leave unexplained, y (logarithms of measured
 ``y = Z u + e``. Columns of Z say which machine, family, network, ... a row has, and where its shape lies between
 the knots of the curves; each group's u are drawn from a normal distribution of its own variance, and so are
 sweeps, whose effects are fitted and thrown away: rows of one sweep share an error, and a hundred rows of it are
-no hundred opinions. What a network takes on one machine, or under one software, is told where two sweeps say it; and
-an effect smaller than its pool's ``least`` is not kept. Variances are those of restricted maximum likelihood
+no hundred opinions. What a network takes on one machine, or under one software, is fitted where two sweeps measure it;
+and an effect smaller than its pool's ``least`` is not kept. Variances are those of restricted maximum likelihood
 (fixed-point iteration); rows far off count less, as under Student's t distribution with four degrees of freedom.
 Predictions of rows whose whole sweep or machine is left out follow in closed form from the one fit.
 

@@ -59,12 +59,12 @@ def settings() -> dict[str, list[Case]]:
 def fitted_with(setting: str) -> str:
     """Return the setting whose parameters one has.
 
-    A microcontroller draws one power while it works, so that energy and time of a network are told by the same ones.
-    PyTorch's operators on vector units are the same in prompts, encoders and training; of Megatron's steps launches and
-    what lies between products are the same whichever units multiply.
-    PyTorch calls cuBLAS and cuDNN for products and convolutions whether it compiles what lies between them or not.
-    ncnn's kernels are the same on one thread as on many, of which
-    :mod:`mlsys.models.estimate.thread_scaling` says what they lose; what is left of either is an effect.
+    A microcontroller draws one power while it works, so that the same parameters predict the energy and the time of a
+    network. PyTorch's operators on vector units are the same in prompts, encoders and training; of Megatron's steps
+    launches and what lies between products are the same whichever units multiply. PyTorch calls cuBLAS and cuDNN for
+    products and convolutions whether it compiles what lies between them or not. ncnn's kernels are the same on one
+    thread as on many, of which :mod:`mlsys.models.estimate.thread_scaling` says what they lose; what is left of either
+    is an effect.
 
     Examples
     --------

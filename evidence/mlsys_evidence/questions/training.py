@@ -203,7 +203,9 @@ def _language(row: TypedRow, fmt: Format, twin: Device, engine: Snapshot, forwar
     length = int(row.get("tokens", USUAL_LENGTH))
     setting = f"{_program(row, engine)} training on {twin.kind}"
     if row.has("encoder and decoder"):
-        raise Inexpressible("training with experts that Python calls one by one: what is beside products is not told")
+        raise Inexpressible(
+            "training with experts that Python calls one by one: the work besides matrix products is unknown"
+        )
     model = language_model_of(row)
     batch = _at_once(row, model, length, twin)
 

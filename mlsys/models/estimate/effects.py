@@ -57,13 +57,13 @@ class Pool:
 
 
 # The first pattern found decides. Groups and curves are those whose removal raised the error on sweeps or machines left
-# out, in some class of thirty rows, by 0.2 points (``mlsys_evidence.evaluate.ablation``). An energy is told with the
-# times of its kind: a network that is slow on a machine draws longer, and what a machine draws beside is an effect of
-# its own, of "energy of" that software on it. A pool without groups has no effects, and factors of machines neither.
+# out, in some class of thirty rows, by 0.2 points (``mlsys_evidence.evaluate.ablation``). An energy is predicted with
+# the times of its kind: a network that is slow on a machine draws longer, and what a machine draws beside is an effect
+# of its own, of "energy of" that software on it. A pool without groups has no effects, and factors of machines neither.
 _VERSION = "version"
 _CROSSED = ("network and software", "network", "machine and network", _VERSION)
 POOLS: dict[str, Pool] = {
-    # One sweep a machine: nothing is told of it.
+    # One sweep per machine: no effect can be fitted.
     "networks of RKNN": Pool(r"^RKNN .*network on NPU$", (), factors=True),
     # Few networks on few machines, each far from the other: small effects tell more than elsewhere.
     "networks on NPU": Pool(
@@ -89,7 +89,7 @@ POOLS: dict[str, Pool] = {
     # Called from Python, where the call and cuBLAS's choice for FP32 decide: no curve of a captured graph's tells them.
     "eager products": Pool(r"^eager( ROCm)?( batched)? gemm on ", ()),
     "products": Pool(r" gemm(, \w+ units)? on ", (), ("rows", "columns", "depth", "intensity", "launch", "cached")),
-    # What is left of convolutions after their algorithms is told by no curve of a shape, nor by a card or its kin.
+    # Once the algorithm is known, neither shape nor card explains the rest of a convolution's error.
     "convolutions": Pool(r" convolution(, \w+ units)? on ", ()),
     "recurrent": Pool(r" recurrent layer(, \w+ units)? on ", (), ("launch",), factors=True),
     "decode attention": Pool(
@@ -154,7 +154,7 @@ def pool_of(setting: str) -> str:
 
 
 # Twins of phones. Their neural processors run at the highest clock for the second that a measurement takes; the same
-# cores in a board, a car or a laptop at one that they keep, 1.5 to 2 times slower beside what is told of their peaks.
+# cores in a board, a car or a laptop at one that they keep, 1.5 to 2 times slower relative to their stated peaks.
 _PHONES = r"Snapdragon\d|Apple_A\d|Kirin|Dimensity"
 
 
