@@ -96,11 +96,11 @@ def validate(
         check_classes(rows, str(data))
     comparison = compare(rows)
     if data:
-        told = questioned(comparison.predictions, str(data))
-        for sentence in told[:MOST_DOUBTS]:
+        result = questioned(comparison.predictions, str(data))
+        for sentence in result[:MOST_DOUBTS]:
             say(sentence, err=True)
-        if len(told) > MOST_DOUBTS:
-            say(f"and {len(told) - MOST_DOUBTS} more rows alike", err=True)
+        if len(result) > MOST_DOUBTS:
+            say(f"and {len(result) - MOST_DOUBTS} more rows alike", err=True)
     own = user_overrides(estimates=True)
     if csv_path is not None:
         write_text(csv_path, csv_text(with_user_overrides(_records(comparison, exams), own)))
@@ -130,8 +130,9 @@ def _widen_for_sources() -> None:
 def _refit_powers() -> None:
     """Fit what cards and classes of boards draw under load, and write it."""
     from mlsys.files import together
-    from mlsys.models.energy.boards import fitted_powers, save_powers
+    from mlsys.models.energy.boards import fitted_powers
     from mlsys_evidence.fit.cards import fit_laws, save_laws_left_out, stored_laws
+    from mlsys_evidence.fit.fitted_files import save_powers
     from mlsys_evidence.fit.power import fit_powers
 
     laws = fit_laws()
@@ -214,12 +215,12 @@ def _lines(validation: Validation, reason: str) -> str:
 
 def _first(validation: Validation, exams: Exams) -> dict[str, object]:
     """Return what was answered at first, and both scores of each examination, in the words of the report."""
-    (_, first), *parts = ((asdict(now), _told(first)) for now, first in _both(validation, exams).values())
-    each = {str(number): now | {"first_answers": told} for number, (now, told) in zip(exams, parts, strict=True)}
+    (_, first), *parts = ((asdict(now), _level(first)) for now, first in _both(validation, exams).values())
+    each = {str(number): now | {"first_answers": result} for number, (now, result) in zip(exams, parts, strict=True)}
     return {"first_answers": first, "examinations": each}
 
 
-def _told(first: Score) -> dict[str, object]:
+def _level(first: Score) -> dict[str, object]:
     """Return a score of first answers: bounds were not kept with them."""
     return {name: value for name, value in asdict(first).items() if "violations" not in name}
 

@@ -92,9 +92,9 @@ def _spent(weeks: int, run: str, **factors: float) -> Built:
     shares = attribution.shares
     left = sum(share / 100 / factors.get(cause, 1.0) for cause, share in shares.items())
     time = attribution.total * left
-    told = f"{cost} weeks bring a run of {number(1e3 * attribution.total)} µs to {number(1e3 * time)} µs, "
+    summary = f"{cost} weeks bring a run of {number(1e3 * attribution.total)} µs to {number(1e3 * time)} µs, "
     f"{times(1 / left)} as fast."
-    return Built(time, told, f"There are only {weeks} weeks." if cost > weeks else "")
+    return Built(time, summary, f"There are only {weeks} weeks." if cost > weeks else "")
 
 
 def wrap_up(draw: Draw) -> WrapUp:

@@ -35,8 +35,8 @@ def prediction(draw: Draw) -> Question:
         "NPU, neck and box filter go back to the GPU. Moving data twice more costs less than the NPU saves on the "
         "detection head.",
         choices=tuple(
-            Choice(said, right=changes == right)
-            for changes, said in ((0, "Never"), (1, "Once"), (2, "Twice"), (4, "Four times"))
+            Choice(message, right=changes == right)
+            for changes, message in ((0, "Never"), (1, "Once"), (2, "Twice"), (4, "Four times"))
         ),
     )
 

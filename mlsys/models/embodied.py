@@ -189,7 +189,7 @@ def embodied(
         (low_node, low_abated, areas[1], 1),
         (high_node, high_abated, areas[2], 2),
     )
-    capacity, technology, told = _memory(device, memory)
+    capacity, technology, memory_assumptions = _memory(device, memory)
     ends = []
     for each, abated, area, end in cases:
         node_name = computed(float(each), _NODE)
@@ -211,7 +211,7 @@ def embodied(
         (
             f"ACT at {central} nm" + ("" if node == central else f" for {node:g} nm, which it does not have"),
             words,
-            *told,
+            *memory_assumptions,
             "chips alone: no board, heat sink, host, transport or disposal",
         ),
     )

@@ -105,10 +105,10 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("config", "given", "said"), WRONG, ids=[said for _, _, said in WRONG])
-def test_what_cannot_be_is_refused(config: dict[str, Any], given: dict[str, Any], said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("config", "given", "message"), WRONG, ids=[message for _, _, message in WRONG])
+def test_what_cannot_be_is_refused(config: dict[str, Any], given: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config))
     with pytest.raises(ArgumentError) as caught:
         load(path, **given)
-    assert said in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(caught.value) and "\n" not in str(caught.value)

@@ -101,16 +101,6 @@ class MemoryModel:
         """Return the bytes of the states of recurrent layers."""
         return batch * self._state
 
-    def of_model(self, tokens: int, batch: int = 1, prompt: int | None = None) -> MemoryParts:
-        """Return what one copy of the model needs on a single chip that is large enough."""
-        rows = self.rows(batch, tokens if prompt is None else prompt)
-        return MemoryParts(
-            float(self.model.weight_bytes(self.weight_format).m_as("byte")),
-            self.kv_cache(tokens, batch),
-            self.states(batch),
-            MemoryModel(self.model)._activations(rows, batch),
-        )
-
     def rows(self, batch: int, prompt: int) -> int:
         """Return the most tokens that one pass processes: a chunk of a prompt, or a token of each sequence."""
         return max(min(prompt, self.chunk), batch)

@@ -189,7 +189,7 @@ def _advance(  # type: ignore[no-untyped-def]
                 swapped += _preempt(state, rows, ring, phases, prompts, outputs, preempted, size, how)
             state[USED] += phases[-state[CLOCK_TICKS] % size]
         batch = state[BATCH] if decodes else 0
-        # 2. Prompts: the one begun before, then those that wait, in order.
+        # 2. Prompts: the one already started, then those that wait, in order.
         room = budget - batch if chunked else budget
         tokens, pairs, ended = 0, 0.0, NONE
         r = state[PARTIAL]

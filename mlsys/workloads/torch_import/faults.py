@@ -73,7 +73,7 @@ def _words(error: Exception, last: _LastCall, given: str) -> str:
             "`with torch.enable_grad():`, with a weight or an input that requires a gradient"
         )
     if not _raised_by_torch(error):
-        return f"its code raises {type(error).__name__}{_said(error)}. Check that it takes inputs of {given}"
+        return f"its code raises {type(error).__name__}{_message(error)}. Check that it takes inputs of {given}"
     if last.name and len(last.devices) > 1:
         return (
             f"the operator {last.name} gets tensors of two devices. Make tensors in forward() on the device of an "
@@ -122,7 +122,7 @@ def _line_of(error: BaseException) -> list[str]:
     return []
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     text = " ".join(str(error).split())
     shown = text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
     return f": {shown.rstrip('.')}" if shown else ""

@@ -1,6 +1,6 @@
 """Read the nodes of a captured graph as calls: names, arguments, shapes, which memory is shared.
 
-Memory is told apart by its storage, which views share. Each storage has a wire, the tensor that lies in it; a node that
+Memory is identified by its storage, which views share. Each storage has a wire, the tensor that lies in it; a node that
 writes in place puts a new wire there.
 """
 
