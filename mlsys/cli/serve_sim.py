@@ -58,6 +58,8 @@ _STEPS = 1000  # of the progress bar
 )  # fmt: skip
 @click.option("--shared-prefix", type=Whole(min=0), default=0, show_default=True,
               help="Tokens with which every prompt begins: their blocks are cached once.")  # fmt: skip
+@click.option("--prefix-store", type=Whole(min=0), metavar="TOKENS",
+              help="Of a trace with hash_ids: prefixes that are kept for later prompts; by default all.")  # fmt: skip
 @click.option("--weight-format", help="Weights are stored so: fp16, fp8, int4, …; by default the model's own.")
 @click.option("--kv-format", help="The cache is stored so: fp16, fp8, …; by default the model's own, or 16 bits.")
 @click.option(
