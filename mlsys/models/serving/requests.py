@@ -142,7 +142,7 @@ class Requests:
         >>> known = Prefixes(((7, 8), (7, 9), (9,)), 512)
         >>> requests = Requests([0.0, 1.0, 2.0], [1000, 900, 100], [3, 8, 5], prefixes=known)
         >>> requests.with_store().found.tolist(), requests.with_store(tokens=512).found.tolist()
-        ([0, 512, 100], [0, 0, 100])
+        ([0, 512, 100], [0, 512, 0])
         """
         if self.prefixes is None:
             raise ArgumentError(
