@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mlsys.choices import Preemption, Routing
 from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
+from mlsys.models.inference.arguments import named
 from mlsys.models.serving.answer import ServingResult
 from mlsys.models.serving.decoder_steps import SERVER_EFFICIENCY, ServedModel, served_model
 from mlsys.models.serving.objectives import Objectives
@@ -58,6 +59,7 @@ def serve_sim(
     preemption: Preemption = "recompute",
     watermark: float = 0.01,
     shared_prefix: int = 0,
+    prefix_store: int | None = None,
     weight_format: str | None = None,
     kv_format: str | None = None,
     precision: str | None = None,
@@ -91,6 +93,10 @@ def serve_sim(
         Number of replicas, by default as many as the system holds, and how requests are assigned to them.
     max_batch, token_budget, block_size, blocks, chunked_prefill, preemption, watermark, shared_prefix
         As of :class:`mlsys.models.serving.ServerSettings`; ``blocks`` by default what fits in memory.
+    prefix_store
+        Tokens that the store of prefixes holds, for a trace that states the blocks of its prompts (``hash_ids``); by
+        default all. What it holds of a prompt is loaded and not computed. See
+        :meth:`mlsys.models.serving.Requests.with_store`.
     weight_format, kv_format, precision, usable, software
         As of :func:`mlsys.size`.
     efficiency
@@ -127,6 +133,7 @@ def serve_sim(
     from mlsys.hardware import as_system
 
     requests = _requests(rate, prompt, output, seconds, count, trace, columns, seed, option)
+    requests = _with_store(requests, prefix_store, shared_prefix, option)
     objectives = Objectives.parse(slo) if isinstance(slo, str) else slo
     system = as_system(on, nodes)
     decoder = load_decoder(model)
@@ -163,9 +170,9 @@ def serve_sim(
     run = simulate(requests, steps, settings, progress=progress)
     ends = [simulate(requests, _scaled(steps, factor), settings) for factor in (low, high)]
     static = None
-    if buckets is not None and shared_prefix:
+    if buckets is not None and (shared_prefix or requests.found is not None):
         raise ArgumentError(
-            f"{option.format('buckets')} cannot be combined with a shared prefix: static batches compute whole prompts"
+            f"{option.format('buckets')} cannot be combined with shared prefixes: static batches compute whole prompts"
         )
     if buckets is not None:
         own = slice(None, None, copies)
@@ -226,6 +233,26 @@ def _requests(
     return requests.at_rate(float(checked_number("serve_sim", "rate", rate, positive("1/s"), {})))
 
 
+def _with_store(requests: Requests, store: int | None, shared: int, option: str) -> Requests:
+    """Return requests with what a store of prefixes holds of their prompts, if their trace states their blocks."""
+    name = named(option, "prefix_store")
+    if requests.prefixes is None:
+        if store is not None:
+            raise ArgumentError(
+                f"{name} is for traces that state the blocks of their prompts, such as Mooncake's hash_ids. "
+                f"Leave it out, or give {named(option, 'shared_prefix')}"
+            )
+        return requests
+    if shared:
+        raise ArgumentError(
+            f"{named(option, 'shared_prefix')} does not go with a trace that states the blocks of its prompts. "
+            "Leave it out"
+        )
+    if store is not None and (isinstance(store, bool) or not isinstance(store, int) or store < 0):
+        raise ArgumentError(f"serve_sim(): {name} must be a whole number of tokens from 0, got {store!r}")
+    return requests.with_store(store)
+
+
 def _replicas(served: ServedModel, replicas: int | None, option: str) -> int:
     most = served.system.chips // served.layout.chips
     if replicas is None:
@@ -271,6 +298,11 @@ def _assumptions(
         lines.append(
             f"every prompt begins with the same {settings.shared_prefix:,} tokens; each replica holds their "
             f"{settings.shared_blocks:,} full blocks from the start"
+        )
+    if requests.found is not None and requests.prefixes is not None:
+        lines.append(
+            f"prompts begin with what earlier ones of the trace left, in blocks of {requests.prefixes.block} tokens: "
+            "one store for all replicas, from which loading takes no time"
         )
     if chosen:
         lines.append(f"layout {served.layout}: the fewest chips that leave room for the cache")

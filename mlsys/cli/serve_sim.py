@@ -60,6 +60,8 @@ _STEPS = 1000  # of the progress bar
 )  # fmt: skip
 @click.option("--shared-prefix", type=Whole(min=0), default=0, show_default=True,
               help="Tokens of a prefix that all prompts share; its blocks are cached once.")  # fmt: skip
+@click.option("--prefix-store", type=Whole(min=0), metavar="TOKENS",
+              help="Tokens of earlier prompts kept for a trace with hash_ids; by default all.")  # fmt: skip
 @click.option("--weight-format", help="Format of the stored weights: fp16, fp8, int4, …; by default the model's own.")
 @click.option("--kv-format", help="Format of the stored cache: fp16, fp8, …; by default the model's own, or 16 bits.")
 @click.option(

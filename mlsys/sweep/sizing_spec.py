@@ -152,7 +152,7 @@ def _decoder(name: str, folder: Path) -> Decoder:
     from mlsys.workloads.transformer_config import load_decoder
 
     path = folder / name
-    return load_decoder(path if path.exists() else name)
+    return load_decoder(path if path.exists() else name, encoders=True)
 
 
 def _machines(data: Mapping[str, Any], folder: Path) -> Iterator[tuple[Place, System]]:

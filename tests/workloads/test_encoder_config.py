@@ -65,9 +65,8 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
     "t5-small": ({"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]}, 60_506_624),
     "flan-t5-xxl": (
         {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "d_model": 4096, "d_ff": 10240,
-         "num_layers": 24, "num_heads": 64, "feed_forward_proj": "gated-gelu"},
-        # The checkpoint has 11,135,332,352, with a classifier of its own, which transformers 5 ties.
-        11_135_332_352 - 32_128 * 4096,
+         "num_layers": 24, "num_heads": 64, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
+        11_135_332_352,  # with a classifier of its own, which transformers 5 ties when it builds the module anew
     ),
     "whisper-tiny": ({"model_type": "whisper", "architectures": ["WhisperForConditionalGeneration"]}, 37_760_640),
 }  # fmt: skip

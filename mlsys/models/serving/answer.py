@@ -251,6 +251,8 @@ class ServingResult:
             f"{run.block_share:.0%} on average and {run.most_blocks / run.settings.blocks:.0%} at most, "
             f"{int(run.preemptions.sum()):,} preemptions"
         )
+        if run.requests.found is not None:
+            lines.append(f"prefixes: {run.prefix_hit_share:.1%} of the prompts' tokens are found in the store")
         if run.settings.shared_prefix:
             lines.append(
                 f"shared prefix: {run.prefix_hit_share:.1%} of the prompts' tokens are found in the cache, "
