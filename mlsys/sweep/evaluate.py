@@ -1,7 +1,6 @@
 """Batched evaluation of points, with the same numbers as ``analyze`` for each of them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -101,9 +100,7 @@ class _Timer:
         self._engines: dict[tuple[int, int], Snapshot] = {}
         self._calibrated = calibrated_device()[0]
 
-    def fill(
-        self, rows: list[tuple[Any, ...]], points: Sequence[Point], held: Sequence[tuple[int, CaseWork]]
-    ) -> None:
+    def fill(self, rows: list[tuple[Any, ...]], points: Sequence[Point], held: Sequence[tuple[int, CaseWork]]) -> None:
         """Insert the rows of some points at their indices."""
         if held:
             able = [(network, points[place]) for place, network in held]
