@@ -118,4 +118,5 @@ def counts_by_hand(operator: Operator) -> Counts:
 
 def _whole(quantity: Quantity, unit: Unit) -> int:
     """Return the magnitude in a unit as a whole number; the conversion, of which most need none, is skipped if so."""
-    return round(quantity.magnitude if quantity._units == unit._units else quantity.m_as(unit))
+    number: int = round(quantity.magnitude if quantity._units == unit._units else quantity.m_as(unit))
+    return number
