@@ -106,17 +106,17 @@ def _at_best_tile(numbers: bytes) -> tuple[Array, NDArray[np.bool_], NDArray[np.
     here = np.nonzero(allowed & (2 * blocks <= units) & ~own_blocks & (products["splits"] > 1))
     if len(here[0]):
         some = {name: products[name][here[1]] for name in _OF_SPLITS}
-        sizes = [np.broadcast_to(size, blocks.shape)[here] for size in (rows, columns, apart, blocks)]
-        fill = np.clip(np.ldexp(1.0, np.frexp(some["units"] / sizes[-1])[1] - 1), 1.0, some["splits"])
+        tall, wide = (np.broadcast_to(size, blocks.shape)[here] for size in (rows, columns))
+        fill = np.clip(np.ldexp(1.0, np.frexp(some["units"] / blocks[here])[1] - 1), 1.0, some["splits"])
         split, filled = np.full(blocks.shape, np.inf), np.ones(blocks.shape)
-        split[here], filled[here] = _spent(some, *sizes, fill), fill
+        split[here], filled[here] = _spent(some, tall, wide, apart[here], blocks[here], fill), fill
         tile, seconds = _fastest(split)
         # The first of the fastest is chosen: for each tile, whole blocks precede split ones.
         quicker = (seconds < best[1]) | ((seconds == best[1]) & (tile < best[0]))
         best = np.where(quicker, tile, best[0]), np.where(quicker, seconds, best[1])
         parts = np.where(quicker, filled[tile, each], parts)
-    chosen = (np.broadcast_to(size, blocks.shape)[best[0], each] for size in (rows, columns, blocks))
-    arithmetic, feeding, linked = _phases(products, *chosen, parts)
+    tall, wide = (np.broadcast_to(size, blocks.shape)[best[0], each] for size in (rows, columns))
+    arithmetic, feeding, linked = _phases(products, tall, wide, blocks[best[0], each], parts)
     finite = best[1] < np.inf
     waits = finite & (feeding > arithmetic) & (feeding >= linked)
     return best[1], waits, finite & (linked > np.maximum(arithmetic, feeding))
