@@ -25,6 +25,8 @@ import venv
 from pathlib import Path
 from typing import Any
 
+import run  # the neighbour, which makes our environment
+
 from mlsys.files import write_text
 
 HERE = Path(__file__).resolve().parent
@@ -156,7 +158,8 @@ def main() -> None:
         venv.create(VENV, with_pip=True)
         subprocess.run([str(PYTHON), "-m", "pip", "install", "-q", *PACKAGES], check=True)
     rounds = 1 if quick else 3
-    ours, theirs = asked(sys.executable, OURS + ASKED, 0, rounds), asked(str(PYTHON), PEER + ASKED, 1, rounds)
+    run.prepare()  # each in an environment of its own, without extras such as Dask, which pint would import
+    ours, theirs = asked(str(run.PYTHON), OURS + ASKED, 0, rounds), asked(str(PYTHON), PEER + ASKED, 1, rounds)
     kinds = ("weights", "cache", "prefill", "decode")
     rows = [
         {

@@ -1,7 +1,6 @@
 """Batched evaluation of points, with the same numbers as ``analyze`` for each of them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from mlsys.models.estimate.eager import of_network
 from mlsys.models.estimate.library import parameters_of
 from mlsys.models.estimate.likeness import shape_of_products
 from mlsys.models.estimate.model import KernelTimes, kernel_times
-from mlsys.models.estimate.ranges import RangeWithoutTime, range_without_time, work_of_network
+from mlsys.models.estimate.ranges import RangeWithoutTime, ends_of_ranges, range_without_time, work_of_network
 from mlsys.models.estimate.thread_scaling import as_used
 from mlsys.models.estimate.user_calibration import calibrated_device
 from mlsys.models.estimate.weight_residency import resident
@@ -29,7 +28,7 @@ from mlsys.sweep.table import SweepRow
 
 Array = NDArray[np.float64]
 # Kernels times devices per batch, limited so that the columns stay in the CPU's cache.
-ROWS = 4096
+ROWS = 16384
 _CAUSES = ("compute", "memory", "launch")
 
 
@@ -59,7 +58,7 @@ def evaluate_points(points: Sequence[Point], code: str | None = None) -> dict[st
     for place, point in enumerate(points):
         batches.setdefault(point.case.variant, set()).add(point.case.batch)
         cases.setdefault(id(point.case), []).append(place)  # points of one case share the object
-    rows: list[SweepRow | None] = [None] * len(points)
+    rows: list[tuple[Any, ...]] = [()] * len(points)
     timer = _Timer()
     held: list[tuple[int, CaseWork]] = []
     size = 0
@@ -67,11 +66,12 @@ def evaluate_points(points: Sequence[Point], code: str | None = None) -> dict[st
         case = points[own[0]].case
         able = [place for place in own if points[place].target.timing]
         network, reason = _made(case, batches[case.variant]) if able else (None, "")
+        heads = {source: _of_case(case, source) for source in (case.variant.source, source_of(case))}
         for place in own:
             if reason:
-                rows[place] = _without(points[place], reason)
+                rows[place] = _without(points[place], heads[case.variant.source], reason)
             elif not points[place].target.timing:
-                rows[place] = _without(points[place], points[place].target.reason, source_of(case))
+                rows[place] = _without(points[place], heads[source_of(case)], points[place].target.reason)
         if network is not None:
             held += [(place, network) for place in able]
             size += network.work.columns.shape[1] * len(able)
@@ -91,71 +91,54 @@ def _made(case: SweepCase, batches: Iterable[int]) -> tuple[CaseWork | None, str
         return None, (text[0] if text and plain else f"{type(error).__name__}: {text[0] if text else ''}".rstrip(": "))
 
 
-@dataclass(frozen=True)
-class _Known:
-    """Known effects for a device and a network, at any batch."""
-
-    parameters: Array
-    reach: RangeWithoutTime
-
-
 class _Timer:
     """Batched timing of points, with caches for shared parts."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Any, ...], _Known] = {}
+        self._parameters: dict[tuple[Any, ...], Array] = {}
+        self._reach: dict[tuple[Any, ...], RangeWithoutTime] = {}
         self._engines: dict[tuple[int, int], Snapshot] = {}
         self._calibrated = calibrated_device()[0]
 
-    def fill(self, rows: list[SweepRow | None], points: Sequence[Point], held: Sequence[tuple[int, CaseWork]]) -> None:
+    def fill(self, rows: list[tuple[Any, ...]], points: Sequence[Point], held: Sequence[tuple[int, CaseWork]]) -> None:
         """Insert the rows of some points at their indices."""
         if held:
             able = [(network, points[place]) for place, network in held]
             for (place, _), row in zip(held, self._answers(able), strict=True):
                 rows[place] = row
 
-    def _answers(self, able: Sequence[tuple[CaseWork, Point]]) -> list[SweepRow]:
-        known = [self._of(point.target, network) for network, point in able]
+    def _answers(self, able: Sequence[tuple[CaseWork, Point]]) -> list[tuple[Any, ...]]:
+        """Return the rows of points, all of whose kernels are timed at once."""
         timings = [_timing(point.target) for _, point in able]
         engines = [self._engine(point.target, point.case.batch) for _, point in able]
         stack = CaseBatch.of([(engine, work, True) for engine, work in zip(engines, _works(able), strict=True)])
         kernels, case = stack.kernels, stack.case
-        peaks, bandwidths = (np.array([getattr(timing, name) for timing in timings]) for name in ("peak", "bandwidth"))
+        peaks, bandwidths = np.array([(timing.peak, timing.bandwidth) for timing in timings]).T
         computing, moving = kernels["flops"] / peaks[case], kernels["moved"] / bandwidths[case]
-        times = kernel_times(stack, np.array([each.parameters for each in known]))
+        known = [self._of(point.target, network) for network, point in able]
+        times = kernel_times(stack, np.array([parameters for parameters, _ in known]))
         times = times.at_least(kernels["flops"], kernels["moved"], peaks[case], bandwidths[case])
-        seconds = times.seconds
-        least = np.maximum(computing, moving)
-        bound_by = _largest(stack, least, np.where(computing >= moving, 0, 1)).tolist()
-        limited_by = _largest(stack, seconds, _held(times)).tolist()
-        bound, estimate = stack.total(least).tolist(), stack.total(seconds).tolist()
-        flops, moved, weights = (stack.total(kernels[name]).tolist() for name in ("flops", "moved", "weights"))
-        rows = []
-        for index, (network, point) in enumerate(able):
-            target, time, least_time = point.target, estimate[index], bound[index]
-            reach = known[index].reach.at(max(time, least_time), least_time)
-            rows.append(
-                _row(
-                    point,
-                    network.source,
-                    bound_seconds=least_time,
-                    bound_by=_CAUSES[bound_by[index]],
-                    estimate_seconds=time,
-                    low_seconds=max(reach.low * time, least_time),
-                    high_seconds=max(reach.high * time, least_time),
-                    limited_by=_CAUSES[limited_by[index]],
-                    samples_per_second=point.case.batch / time,
-                    flops=flops[index],
-                    bytes=moved[index],
-                    weight_bytes=weights[index],
-                    operators=network.operators,
-                    utilisation=flops[index] / time / timings[index].peak,
-                    needed_bytes=network.needed,
-                    fits=None if target.capacity is None else network.needed <= target.capacity,
-                    design_energy_joules=None if target.power is None else target.power * time,
-                )
-            )
-        return rows
+        seconds, least = times.seconds, np.maximum(computing, moving)
+        bound, estimate = stack.total(least), stack.total(seconds)
+        low, high = ends_of_ranges([reach for _, reach in known], np.maximum(estimate, bound), bound)
+        flops = stack.total(kernels["flops"])
+        batch = np.array([point.case.batch for _, point in able])
+        columns = (
+            bound,
+            np.array(_CAUSES, dtype=object)[_largest(stack, least, np.where(computing >= moving, 0, 1))],
+            estimate,
+            np.maximum(low * estimate, bound),
+            np.maximum(high * estimate, bound),
+            np.array(_CAUSES, dtype=object)[_largest(stack, seconds, _held(times))],
+            batch / estimate,
+            flops,
+            stack.total(kernels["moved"]),
+            stack.total(kernels["weights"]),
+            np.array([network.operators for network, _ in able]),
+            flops / estimate / peaks,
+        )
+        answers = zip(*(column.tolist() for column in columns), strict=True)
+        return [_row(point, network, answer) for (network, point), answer in zip(able, answers, strict=True)]
 
     def _engine(self, target: TimedDevice, batch: int) -> Snapshot:
         """Return the engine that ``analyze`` uses: on a CPU, threads share the batch."""
@@ -164,18 +147,23 @@ class _Timer:
             self._engines[key] = as_used(_timing(target).engine, target.setting or "", batch)
         return self._engines[key]
 
-    def _of(self, target: TimedDevice, network: CaseWork) -> _Known:
-        """Return the parameters of the target and the effects for the network, as used by ``analyze``."""
-        shape = shape_of_products(network.work) if target.device == self._calibrated else None
-        key = id(target), network.name, network.convolutions, shape
-        if key not in self._known:
+    def _of(self, target: TimedDevice, network: CaseWork) -> tuple[Array, RangeWithoutTime]:
+        """Return the parameters of the target, and the basis of the range, for the network as ``analyze`` has them."""
+        own = target.device == self._calibrated
+        further = (target.precision, shape_of_products(network.work)) if own else None
+        key = target.setting, target.device, network.name, network.convolutions, further
+        if key not in self._parameters:
             assert target.setting is not None
             setting = of_network(target.setting, network.convolutions)
-            parameters, _ = parameters_of(setting, target.device, network.name, precision=target.precision, shape=shape)
+            precision, shape = further or ("", None)
+            parameters, _ = parameters_of(setting, target.device, network.name, precision=precision, shape=shape)
+            self._parameters[key] = parameters.vectorised()
+        kind = target.setting, target.device, network.name, network.convolutions, target.network_kind
+        if kind not in self._reach:
+            setting = of_network(target.setting or "", network.convolutions)
             work = work_of_network(target.network_kind, setting)
-            reach = range_without_time(setting, target.device, network.name, work=work)
-            self._known[key] = _Known(parameters.vectorised(), reach)
-        return self._known[key]
+            self._reach[kind] = range_without_time(setting, target.device, network.name, work=work)
+        return self._parameters[key], self._reach[kind]
 
 
 def _timing(target: TimedDevice) -> TimingModel:
@@ -207,38 +195,33 @@ def _largest(stack: CaseBatch, seconds: Array, cause: NDArray[np.int64]) -> NDAr
     return largest
 
 
-def _without(point: Point, reason: str, source: str | None = None) -> SweepRow:
-    return _row(point, source or point.case.variant.source, error=reason)
+# Columns of a row, in the order of SweepRow: the point, the answer by arrays, and the answer that each device adds.
+_ANSWERED = 12
 
 
-def _row(point: Point, source: str, **answers: Any) -> SweepRow:
-    case, target = point.case, point.target
+def _of_case(case: SweepCase, source: str) -> tuple[Any, ...]:
+    """Return the columns from ``model`` to ``batch``."""
     variant = case.variant
-    return SweepRow(
-        id=point.id,
-        model=variant.model,
-        source=source,
-        sequence=variant.sequence,
-        image=variant.image,
-        phase=variant.phase,
-        fusion="on" if variant.fused else "off",
-        precision=case.precision,
-        batch=case.batch,
-        device=target.device,
-        device_class=target.device_class,
-        kind=target.kind,
-        setting=target.setting,
-        calibration=target.calibration,
-        capacity_bytes=target.capacity,
-        price_usd=target.price,
-        **{**_UNANSWERED, **answers},
-    )
+    sizes = (variant.sequence, variant.image, variant.phase)
+    return (variant.model, source, *sizes, "on" if variant.fused else "off", case.precision, case.batch)
 
 
-_UNANSWERED: dict[str, Any] = dict.fromkeys(
-    (
-        *("bound_seconds", "bound_by", "estimate_seconds", "low_seconds", "high_seconds", "limited_by"),
-        *("samples_per_second", "flops", "bytes", "weight_bytes", "operators", "utilisation", "needed_bytes", "fits"),
-        *("design_energy_joules", "error"),
-    )
-)
+def _of_target(target: TimedDevice) -> tuple[Any, ...]:
+    """Return the columns from ``device`` to ``calibration``."""
+    return target.device, target.device_class, target.kind, target.setting, target.calibration
+
+
+def _without(point: Point, case: tuple[Any, ...], reason: str) -> tuple[Any, ...]:
+    """Return the row of a point without an answer."""
+    target = point.target
+    unanswered = (None,) * (_ANSWERED + 1)
+    return (point.id, *case, *_of_target(target), *unanswered, target.capacity, None, None, target.price, reason)
+
+
+def _row(point: Point, network: CaseWork, answer: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the row of a point; ``answer`` has the columns from ``bound_seconds`` to ``utilisation``."""
+    target, needed = point.target, network.needed
+    memory = needed, target.capacity, None if target.capacity is None else needed <= target.capacity
+    energy = None if target.power is None else target.power * answer[2]
+    case = _of_case(point.case, network.source)
+    return (point.id, *case, *_of_target(target), *answer, *memory, energy, target.price, None)

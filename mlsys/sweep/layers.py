@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mlsys.gc_pause import gc_paused
 from mlsys.hardware import Hardware
 from mlsys.models.analysis.changes import AT_PEAK, NO_LAUNCH, TWICE_THE_BATCH, TimingModel, scaled_traffic
 from mlsys.models.analysis.model import engine_used, narrower_format, timing_of
@@ -122,6 +123,7 @@ class LayerTimes:
 
 
 @remembered
+@gc_paused()
 def layer_times(
     network: str,
     device: str,

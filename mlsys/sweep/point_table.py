@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -121,7 +122,9 @@ class PointTable(Generic[Row]):
     @property
     def answered(self) -> Self:
         """The rows that have an answer."""
-        return self.where(lambda row: getattr(row, "error", None) is None)
+        able = [error is None for error in self.columns.get("error", (None,) * len(self))]
+        columns = {name: tuple(itertools.compress(values, able)) for name, values in self.columns.items()}
+        return self.of(columns, self.provenance, self.facts)
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mlsys.precision import element_size
-from mlsys.units import Quantity, ureg
+from mlsys.units import Quantity, Unit, number_in, ureg
 from mlsys.workloads.operator import Operator, Products
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def counts_by_hand(operator: Operator) -> Counts:
     from mlsys.workloads.torch_import.rules.counts import Counts
 
     shape, lowered = operator.shape, operator.products
-    work, moved = round(operator.flops.m_as("FLOP")), round(operator.data.m_as("byte"))
+    work, moved = _whole(operator.flops, _FLOP), _whole(operator.data, _BYTE)
     macs = lowered.macs if lowered else work // 2 if operator.kind == "decode" else 0
     if operator.kind == "attention":
         made = float(shape["batch"] * shape["heads"] * shape["queries"] * shape["head_dim"])
@@ -101,16 +101,22 @@ def counts_by_hand(operator: Operator) -> Counts:
         made = lowered.m * lowered.n * lowered.copies
     else:
         made = shape.get("elements", 0)
-    written = min(round(made * element_size(operator.precision).m_as("byte")), moved)
+    written = min(round(made * number_in(element_size(operator.precision), _BYTE)), moved)
     return Counts(
         operator.kind,
         macs,
         work - 2 * macs,
         moved - written,
         written,
-        round(operator.weights.m_as("byte")),
+        _whole(operator.weights, _BYTE),
         written,
         operator.parameters,
         True,
         tuple(shape.items()),
     )
+
+
+def _whole(quantity: Quantity, unit: Unit) -> int:
+    """Return the magnitude in a unit as a whole number; the conversion, of which most need none, is skipped if so."""
+    number: int = round(quantity.magnitude if quantity._units == unit._units else quantity.m_as(unit))
+    return number

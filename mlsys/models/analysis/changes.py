@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -88,20 +89,20 @@ class TimingModel:
         """Return the model of a machine as a setting's programs use it for the given number of samples."""
         return replace(self, engine=as_used(self.engine, setting, samples))
 
-    def decisive(self, work: Work) -> tuple[str, ...]:
-        """Return the rates of the engine that determine the total time: a small change of them changes it."""
-        whole = self.seconds(work)
-        return tuple(name for name in CaseBatch.RECORDED if self._with_more(name).seconds(work) != whole)
+    def decisive_and_idle(self, work: Work) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the rates of the engine that determine the total time, and those that never do.
 
-    def idle(self, work: Work) -> tuple[str, ...]:
-        """Return the rates of the engine that never determine the time: even large changes leave it unchanged."""
-        whole = self.seconds(work)
-        names = (*CaseBatch.RECORDED, "cache")
-        return tuple(
-            name for name in names if all(self._with_more(name, far).seconds(work) == whole for far in (1e-3, 1e3))
-        )
+        A small change of the first changes it; even large changes of the others leave it unchanged.
+        """
+        tried = [(name, A_LITTLE) for name in CaseBatch.RECORDED]
+        tried += [(name, far) for name in (*CaseBatch.RECORDED, "cache") for far in (1e-3, 1e3)]
+        whole, *seconds = _seconds_of([self, *(self._with_more(*change) for change in tried)], work)
+        changed = {change: time != whole for change, time in zip(tried, seconds, strict=True)}
+        decisive = tuple(name for name in CaseBatch.RECORDED if changed[name, A_LITTLE])
+        idle = tuple(name for name, far in tried if far == 1e3 and not changed[name, far] and not changed[name, 1e-3])
+        return decisive, idle
 
-    def _with_more(self, name: str, times: float = A_LITTLE) -> TimingModel:
+    def _with_more(self, name: str, times: float) -> TimingModel:
         more = {name: float(getattr(self.engine, name)) * times}
         roof = {"matmul": "peak", "bandwidth": "bandwidth"}.get(name)
         bound = {roof: getattr(self, roof) * times} if roof else {}
@@ -115,6 +116,16 @@ class TimingModel:
     def seconds(self, work: Work) -> float:
         """Return the total time in seconds."""
         return float(self.times(work).seconds @ work["count"])
+
+
+def _seconds_of(models: Sequence[TimingModel], work: Work) -> list[float]:
+    """Return the total time of some work by models that share their parameters, in seconds."""
+    stack = CaseBatch.of([(model.engine, work, model.cached) for model in models])
+    peak, bandwidth = np.array([(model.peak, model.bandwidth) for model in models]).T[:, stack.case]
+    times = kernel_times(stack, models[0].parameters.vectorised())
+    least = times.at_least(stack.kernels["flops"], stack.kernels["moved"], peak, bandwidth)
+    seconds: list[float] = stack.total(least.seconds).tolist()
+    return seconds
 
 
 def changes_tried(

@@ -230,7 +230,7 @@ def engine_used(device: Device, precision: str, setting: str = "") -> Snapshot:
 def _origin(network: Network, timing: TimingModel, work: Work, read: Seen) -> Step:
     """Return the derivation of the estimate; facts read but not decisive are listed as compared."""
     with unrecorded():
-        names, idle = timing.decisive(work), timing.idle(work)
+        names, idle = timing.decisive_and_idle(work)
     with recording() as held:
         for name in names:
             getattr(timing.engine, name)

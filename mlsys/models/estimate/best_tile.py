@@ -30,7 +30,7 @@ SMALL_TILES = ((16, 16), (8, 8), (4, 8), (1, 8))
 NARROW_TILES = ((128, 32), (32, 128))
 ALL_TILES = np.array((*TILES, *SMALL_TILES, *NARROW_TILES), dtype=float)
 NARROW = np.arange(len(ALL_TILES))[:, None] >= len(TILES) + len(SMALL_TILES)
-AT_ONCE = 512  # products evaluated together: larger chunks would not fit in the CPU's cache
+AT_ONCE = 2048  # products evaluated together: larger chunks would not fit in the CPU's cache
 # Rows that stream past one set of weights in a systolic array before the next set is loaded.
 STREAMED = 512.0
 # Launch of the second kernel that sums a split reduction, in seconds.
@@ -40,6 +40,9 @@ _OF_PRODUCTS = (
     "m", "n", "k", "batch", "units", "array", "shared", "feed", "rate", "supply", "width", "tall", "chain", "splits",
     "ramp", "team", "threads", "block_rows", "block_columns", "alone",
 )  # fmt: skip
+
+# Of these the time of split blocks depends on; kernels with blocks of their own split no sum.
+_OF_SPLITS = tuple(name for name in _OF_PRODUCTS if name not in ("block_columns", "alone"))
 
 
 def at_best_tiles(columns: dict[str, Array]) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
@@ -52,11 +55,25 @@ def at_best_tiles(columns: dict[str, Array]) -> tuple[Array, NDArray[np.bool_], 
     """
     products = np.array([columns[name] for name in _OF_PRODUCTS])
     first, which = distinct_columns(products)  # half of the layers of a network, over several settings, are repeats
+    first, which = _by_kind(products, first, which)
     rows = products[:, first]
     pieces = [_at_best_tile(rows[:, at : at + AT_ONCE].tobytes()) for at in range(0, rows.shape[1], AT_ONCE)]
     none = np.zeros(0, dtype=bool)
     times, waits, chained = zip(*pieces, strict=True) if pieces else ([np.zeros(0)], [none], [none])
     return np.concatenate(times)[which], np.concatenate(waits)[which], np.concatenate(chained)[which]
+
+
+def _by_kind(
+    products: Array, first: NDArray[np.intp], which: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return distinct columns ordered by kind of machine, so that a chunk needs few of the laws."""
+    array, shared, team, threads, block = (
+        products[_OF_PRODUCTS.index(name), first] > 1 for name in ("array", "shared", "team", "threads", "block_rows")
+    )
+    order = np.argsort(16 * array + 8 * shared + 4 * (team | threads) + block, kind="stable")
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    return first[order], places[which]
 
 
 @lru_cache(maxsize=64)  # a fit changes one parameter at a time, and half of them leave the products unchanged
@@ -70,45 +87,64 @@ def _at_best_tile(numbers: bytes) -> tuple[Array, NDArray[np.bool_], NDArray[np.
     """
     products = dict(zip(_OF_PRODUCTS, np.frombuffer(numbers).reshape(len(_OF_PRODUCTS), -1), strict=True))
     m, n, units, array, shared = (products[name] for name in ("m", "n", "units", "array", "shared"))
-    fixed = array > 1
+    fixed, own_blocks = array > 1, products["block_rows"] > 0
     offered = np.full(len(ALL_TILES), (shared > 1).any()) | (ALL_TILES.prod(axis=1) <= LARGEST_ALONE)
-    tile_m, tile_n = ALL_TILES[offered].T[:, :, None]  # shape (tiles, 1); arrays below: (tiles, products)
-    rows = np.where(fixed, np.minimum(np.ceil(m / 8) * 8, STREAMED), tile_m)
-    columns = np.where(fixed, array, tile_n)
-    allowed = (shared > 1) | (tile_m * tile_n <= LARGEST_ALONE) | fixed
-    own_blocks = products["block_rows"] > 0
-    allowed &= (tile_m >= products["block_rows"]) & (tile_n >= products["block_columns"])
-    allowed &= own_blocks | ~NARROW[offered]
+    offered &= own_blocks.any() | ~NARROW[:, 0]
+    rows, columns = ALL_TILES[offered].T[:, :, None]  # shape (tiles, 1); arrays below: (tiles, products)
+    allowed = (shared > 1) | (rows * columns <= LARGEST_ALONE) | fixed
+    if own_blocks.any():
+        allowed &= (rows >= products["block_rows"]) & (columns >= products["block_columns"])
+        allowed &= own_blocks | ~NARROW[offered]
+    if fixed.any():
+        rows = np.where(fixed, np.minimum(np.ceil(m / 8) * 8, STREAMED), rows)
+        columns = np.where(fixed, array, columns)
     apart = np.ceil(m / rows) * products["batch"]
     blocks = apart * np.ceil(n / columns)
-    # Split-K is either off or as high as fills the units.
-    most = np.where(own_blocks, 1.0, products["splits"])
-    fill = np.clip(np.ldexp(1.0, np.frexp(np.maximum(units / blocks, 1.0))[1] - 1), 1.0, most)
-    whole = _spent(products, rows, columns, apart, blocks, None)
-    # Only tilings with few blocks leave units idle; for all others, split and whole blocks are the same.
-    tile, product = np.nonzero(allowed & (fill > 1))
-    here = tile, product
-    some = {name: values[product] for name, values in products.items()}
-    split = _spent(some, rows[here], columns[here], apart[here], blocks[here], fill[here])
-    times, waits, chained = np.full((2, *allowed.shape), np.inf), *np.zeros((2, 2, *allowed.shape), dtype=bool)
-    for kept, of_whole, of_split in zip((times, waits, chained), whole, split, strict=True):
-        kept[0], kept[1][here] = of_whole, of_split
-    times[0][~allowed] = np.inf
-    times[np.isnan(times)] = np.inf
-    # The first of the fastest is chosen: for each tile, whole blocks precede split ones.
-    each = np.arange(len(m))
-    flat = times.swapaxes(0, 1).reshape(-1, len(m))
-    first = flat.argmin(axis=0)
-    best = flat[first, each]
-    taken = first % 2, first // 2, each
-    finite = best < np.inf
-    return best, finite & waits[taken], finite & chained[taken]
+    whole = np.where(allowed, _spent(products, rows, columns, apart, blocks, None), np.inf)
+    each, best, parts = np.arange(len(m)), _fastest(whole), np.ones(len(m))
+    # Split-K is either off or as high as fills the units; only tilings with few blocks leave units idle.
+    here = np.nonzero(allowed & (2 * blocks <= units) & ~own_blocks & (products["splits"] > 1))
+    if len(here[0]):
+        some = {name: products[name][here[1]] for name in _OF_SPLITS}
+        tall, wide = (np.broadcast_to(size, blocks.shape)[here] for size in (rows, columns))
+        fill = np.clip(np.ldexp(1.0, np.frexp(some["units"] / blocks[here])[1] - 1), 1.0, some["splits"])
+        split, filled = np.full(blocks.shape, np.inf), np.ones(blocks.shape)
+        split[here], filled[here] = _spent(some, tall, wide, apart[here], blocks[here], fill), fill
+        tile, seconds = _fastest(split)
+        # The first of the fastest is chosen: for each tile, whole blocks precede split ones.
+        quicker = (seconds < best[1]) | ((seconds == best[1]) & (tile < best[0]))
+        best = np.where(quicker, tile, best[0]), np.where(quicker, seconds, best[1])
+        parts = np.where(quicker, filled[tile, each], parts)
+    tall, wide = (np.broadcast_to(size, blocks.shape)[best[0], each] for size in (rows, columns))
+    arithmetic, feeding, linked = _phases(products, tall, wide, blocks[best[0], each], parts)
+    finite = best[1] < np.inf
+    waits = finite & (feeding > arithmetic) & (feeding >= linked)
+    return best[1], waits, finite & (linked > np.maximum(arithmetic, feeding))
+
+
+def _fastest(seconds: Array) -> tuple[NDArray[np.intp], Array]:
+    """Return the first of the fastest tiles of each product, and its seconds."""
+    seconds[np.isnan(seconds)] = np.inf
+    tile = seconds.argmin(axis=0)
+    return tile, seconds[tile, np.arange(seconds.shape[1])]
+
+
+def _phases(
+    products: dict[str, Array], rows: Array, columns: Array, blocks: Array, parts: Array | float
+) -> tuple[Array, Array, Array]:
+    """Return the seconds of a block's arithmetic, of the delivery of its operands and of its chain of instructions."""
+    depth = products["tall"] / parts
+    arithmetic = rows * columns * (2 * (depth + products["ramp"]) / products["rate"])
+    own_blocks = products["block_rows"] > 0
+    if own_blocks.any():
+        arithmetic = arithmetic / np.where(own_blocks & (blocks <= products["units"]), products["alone"], 1.0)
+    return arithmetic, (rows + columns) * (depth * products["width"] / products["supply"]), products["chain"] * depth
 
 
 def _spent(
     products: dict[str, Array], rows: Array, columns: Array, apart: Array, blocks: Array, split: Array | None
-) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return the seconds of products in blocks of a given size, and whether operands or instruction latency limit them.
+) -> Array:
+    """Return the seconds of products in blocks of a given size.
 
     Parameters
     ----------
@@ -121,14 +157,8 @@ def _spent(
     """
     m, n, units, array, shared = (products[name] for name in ("m", "n", "units", "array", "shared"))
     feed, fixed, parts = products["feed"], array > 1, 1.0 if split is None else split
-    own_blocks = products["block_rows"] > 0
-    part = np.where(own_blocks & (blocks <= units), products["alone"], 1.0) if own_blocks.any() else 1.0
-    depth = products["tall"] / parts
-    arithmetic = 2 * rows * columns * (depth + products["ramp"]) / (part * products["rate"])
-    feeding = (rows + columns) * depth * products["width"] / products["supply"]
-    linked = products["chain"] * depth
-    busy = np.maximum(arithmetic, feeding)
-    inner = np.maximum(busy, linked)
+    arithmetic, feeding, linked = _phases(products, rows, columns, blocks, parts)
+    inner = np.maximum(np.maximum(arithmetic, feeding), linked)
     waves = np.ceil(blocks * parts / units)
     time = waves * inner
     if (products["threads"] > 1).any() or (products["team"] > 1).any():
@@ -137,8 +167,8 @@ def _spent(
         # Threads without a block do not make the other threads of their sample wait.
         time = time * waiting(team * blocks * parts / (waves * units))
     if split is None and (shared > 1).any():
-        streamed = blocks / units * inner + 2 * units * rows * columns * 4 / feed
+        streamed = blocks / units * inner + rows * columns * (2 * units * 4 / feed)
         time = np.where((shared > 1) & ~fixed & (blocks > units), np.minimum(time, streamed), time)
     elif split is not None:
         time = time + 2 * split * m * n * products["batch"] * 4 / feed + np.where(fixed, 0.0, SECOND_KERNEL)
-    return time, (feeding > arithmetic) & (feeding >= linked), linked > busy
+    return time

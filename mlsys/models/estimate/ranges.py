@@ -6,11 +6,14 @@ and the interval wider, for a machine, a network or a software that was never me
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mlsys.by_line import EntriesByLine
 from mlsys.frozen import FrozenDict
@@ -18,6 +21,8 @@ from mlsys.models.estimate.effects import USUAL, spread_of
 from mlsys.models.estimate.library import calibrated, fallback_stack, machines
 from mlsys.models.estimate.user_calibration import calibrated_spread
 from mlsys.workloads.operator import NETWORK
+
+Array = NDArray[np.float64]
 
 _PLACE = Path(__file__).parent / "ranges.yaml"
 _SOURCES = Path(__file__).parent / "unknown_sources.yaml"
@@ -295,6 +300,34 @@ def unknown_source_interval(
     why += ", most of all for times this short" if seconds is not None and seconds < SHORT else ""
     why += "; faster by at most half of the gap to the bound" if near else ""
     return Range(math.exp(-down), math.exp(up), why)
+
+
+def ends_of_ranges(reaches: Sequence[RangeWithoutTime], seconds: Array, bound: Array) -> tuple[Array, Array]:
+    """Return the ends of many intervals, as factors of the estimates: :meth:`RangeWithoutTime.at` for arrays.
+
+    Parameters
+    ----------
+    reaches
+        Basis of each interval.
+    seconds, bound
+        The estimates and their lower bounds, above zero.
+
+    Examples
+    --------
+    >>> reach = RangeWithoutTime(Range(0.7, 1.4, "12 rows"), 0.25)
+    >>> low, high = ends_of_ranges([reach], np.array([1e-3]), np.array([5e-4]))
+    >>> reach.at(1e-3, 5e-4) == Range(float(low[0]), float(high[0]), reach.at(1e-3, 5e-4).why)
+    True
+    """
+    numbers = [(each.known.low, each.known.high, each.spread or math.nan, each.factor) for each in reaches]
+    low, high, spread, factor = np.array(numbers, dtype=np.float64).reshape(len(reaches), 4).T
+    left = np.maximum(np.log(seconds / bound), 0.0)
+    down = np.minimum(np.hypot(np.log(low), LEFT_BELOW * np.minimum(left, MOST_LEFT)), AT_MOST * left)
+    time = np.clip(seconds, SHORTEST, LONGEST)
+    up = np.hypot(np.log(high), SLOWER * np.sqrt(spread / USUAL) * (time / A_CALL) ** -LESS)
+    known = np.isnan(spread)
+    further = np.clip(np.exp(-down * factor), bound / seconds, 1.0), np.exp(up * factor)
+    return np.where(known, low, further[0]), np.where(known, high, further[1])
 
 
 def after_ten(usual: Range, spread: float) -> Range:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mlsys.errors import ArgumentError, UnknownNameError
+from mlsys.provenance import remembered
 from mlsys.units import Q_, Quantity
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Money:
         )
 
 
+@remembered
 def hour_of(system: System, rent: Quantity | None = None, grid: str | None = None) -> Money:
     """Return what an hour of one chip of a system costs in money, energy and emissions.
 

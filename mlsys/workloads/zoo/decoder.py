@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -184,9 +185,10 @@ class Decoder(ABC):
     def parameters(self, positions: int | None = None) -> Quantity:
         """Return the parameter count, param; ``positions`` overrides the rows of a learned position table."""
         more = 0 if positions is None else (positions - self.positions) * self.hidden
-        return Q_(
-            self.outside_parameters() + more + sum(layer.parameters(self.hidden) for layer in self.layer_list), "param"
-        )
+        kinds = {id(layer): layer for layer in self.layer_list}  # most layers of a model are one object
+        counts = Counter(map(id, self.layer_list))
+        layers = sum(count * kinds[key].parameters(self.hidden) for key, count in counts.items())
+        return Q_(self.outside_parameters() + more + layers, "param")
 
     def active_parameters(self) -> Quantity:
         """Return the parameters that one token uses, param: of the experts, only the active ones."""
