@@ -184,9 +184,12 @@ def setup_plot(
     return fig, ax, COLORS, plt
 
 
+_VECTORS = {"vector": ("png", "svg", "pdf"), "svg": ("svg",)}
+
+
 def wants_vectors() -> bool:
-    """Whether each figure of a notebook is kept as SVG and PDF beside its PNG (``MLSYS_FIGURES=vector``)."""
-    return os.environ.get("MLSYS_FIGURES") == "vector"
+    """Whether each figure of a notebook is kept as SVG: alone (``MLSYS_FIGURES=svg``) or with PNG and PDF (``vector``)."""
+    return os.environ.get("MLSYS_FIGURES") in _VECTORS
 
 
 def _keep_vectors() -> None:
@@ -197,7 +200,7 @@ def _keep_vectors() -> None:
     if get_ipython() is not None:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 
-        set_matplotlib_formats("png", "svg", "pdf")  # type: ignore[no-untyped-call]
+        set_matplotlib_formats(*_VECTORS[os.environ["MLSYS_FIGURES"]])  # type: ignore[no-untyped-call]
         _carry_narrow(get_ipython().display_formatter.formatters["image/svg+xml"])
 
 
