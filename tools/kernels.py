@@ -22,7 +22,15 @@ LIBRARIES = (
     "ipykernel.kernelapp", "ipykernel.ipkernel", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg",
     "matplotlib_inline.backend_inline", "ipywidgets", "numba", "pint", "scipy.optimize", "torch",
 )  # fmt: skip
-OURS = ("mlsys.registry", "mlsys.formulas", "mlsys.hardware", "mlsys.tables", "mlsys.viz", "mlsys.widgets", "mlsys.workloads")
+OURS = (
+    "mlsys.registry",
+    "mlsys.formulas",
+    "mlsys.hardware",
+    "mlsys.tables",
+    "mlsys.viz",
+    "mlsys.widgets",
+    "mlsys.workloads",
+)
 """Our modules that are imported before the fork. Their import reads no fact, which a page would record."""
 _SEEN_AT_IMPORT = ("MLSYS_", "MPL", "NPY_", "NUMBA_", "OMP_", "OPENBLAS_", "MKL_", "PYTHON", "ATEN_", "ONEDNN_")
 _starting = threading.Lock()
@@ -35,7 +43,7 @@ class Kernel(ForkServerProcess):
     stdin = stdout = stderr = None
 
     @staticmethod
-    def _Popen(process_obj: process.BaseProcess) -> Any:  # noqa: N802 - multiprocessing's name
+    def _Popen(process_obj: process.BaseProcess) -> Any:
         # The kernel would run the main program, such as tools/book.py, as a module of its own.
         main = sys.modules["__main__"]
         sys.modules["__main__"] = ModuleType("__main__")
