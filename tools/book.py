@@ -109,7 +109,7 @@ def run_new_pages(place: BookPlace, pages: Sequence[Path] | None = None) -> None
     cache = get_cache(str(place.cache))
     outdated = [path for path in (notebook_files() if pages is None else pages) if not _is_cached(cache, path)]
     failures: list[str] = []
-    with forked_kernels(), ThreadPoolExecutor(workers()) as pool:
+    with forked_kernels(len(outdated)), ThreadPoolExecutor(workers()) as pool:
         started = {pool.submit(_timed_run, path): path for path in outdated}
         for done, future in enumerate(as_completed(started), start=1):
             path = started[future]
@@ -272,7 +272,7 @@ def build_whatif(change: str) -> Path:
         WHATIF_BOOK.forget_stale_outputs(f"what if {shown} {fingerprint()}")
         take_committed_outputs(WHATIF_BOOK)
         cache = get_cache(str(WHATIF_BOOK.cache))
-        with changed_facts(factors), forked_kernels(), ThreadPoolExecutor(workers()) as pool:
+        with changed_facts(factors), forked_kernels(len(changed)), ThreadPoolExecutor(workers()) as pool:
             started = {pool.submit(_timed_run, path): path for path in changed}
             for done, future in enumerate(as_completed(started), start=1):
                 path = started[future]

@@ -130,10 +130,14 @@ def fork_from_now_on() -> None:
     multiprocessing.set_forkserver_preload([*LIBRARIES, *OURS])
 
 
+WORTHWHILE = 4
+"""Pages from which on forking saves more than the imports for it cost."""
+
+
 @contextmanager
-def forked_kernels() -> Iterator[None]:
-    """Fork kernels while the context is open, where the system can; the environment must not change in it."""
-    if os.name != "posix":
+def forked_kernels(pages: int) -> Iterator[None]:
+    """Fork kernels for so many pages while the context is open; the environment must not change in it."""
+    if pages < WORTHWHILE or os.name != "posix":
         yield
         return
     from jupyter_client.provisioning import local_provisioner

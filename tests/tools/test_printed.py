@@ -16,7 +16,6 @@ from sphinx import addnodes
 from sphinx_exercise.nodes import exercise_enumerable_node, solution_node
 
 from claimsinprint import claims_of_a_page, facts_and_sources
-from kernels import forked_kernels
 from mlsys.viz.narrow import split_narrow
 from mlsys.viz.style import WIDEST_FIGURE
 from pages import ROOT, notebook_files, run_page
@@ -244,8 +243,7 @@ def test_a_figure_of_a_page_is_kept_as_vectors_for_print_and_as_svg_alone_for_ht
     kept = {}
     for wanted in ("vector", "svg"):
         monkeypatch.setenv("MLSYS_FIGURES", wanted)
-        with forked_kernels():
-            notebook = run_page(v4.new_notebook(cells=[v4.new_code_cell(code)]), tmp_path)
+        notebook = run_page(v4.new_notebook(cells=[v4.new_code_cell(code)]), tmp_path)
         (kept[wanted],) = [output["data"] for output in notebook.cells[0].outputs if "data" in output]
     assert base64.b64decode(kept["vector"]["application/pdf"]).startswith(b"%PDF")
     assert set(kept["vector"]) - set(kept["svg"]) == {"application/pdf", "image/png"}
