@@ -289,7 +289,7 @@ def _room_of_first_cell(box: nodes.Element) -> str:
     if not isinstance(first, nodes.raw) or "\\keepcell" not in first.astext():
         return ""
     first.parent.remove(first)
-    return first.astext().strip()
+    return str(first.astext()).strip()
 
 
 def _raw(text: str) -> nodes.raw:
