@@ -23,8 +23,8 @@ LIBRARIES = (
     "matplotlib_inline.backend_inline", "ipywidgets", "numba", "pint", "scipy.optimize", "torch",
 )  # fmt: skip
 OURS = ("mlsys.formulas", "mlsys.hardware", "mlsys.tables", "mlsys.viz", "mlsys.widgets", "mlsys.workloads")
-"""Our modules that are imported before the fork. Their import reads no fact, which a page would record, nor does it bring
-in ``mlsys.claims``, which at its import begins to watch the cells of the kernel that it is in."""
+"""Our modules that are imported before the fork. Their import reads no fact, which a page would record. They do without
+``mlsys.claims``, which when imported begins to watch the cells of the kernel that it is in."""
 _SEEN_AT_IMPORT = ("MLSYS_", "MPL", "NPY_", "NUMBA_", "OMP_", "OPENBLAS_", "MKL_", "PYTHON", "ATEN_", "ONEDNN_")
 _starting = threading.Lock()
 _environment: dict[str, str] = {}
