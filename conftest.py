@@ -6,6 +6,7 @@ import random
 import tempfile
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 from fonts import own_font_list
@@ -37,6 +38,15 @@ def pytest_collection():
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path):
+    """Look for doctests only where there are any: else each object of a module is looked at, in every worker."""
+    collectors = yield
+    if any(isinstance(each, DoctestModule) for each in collectors) and ">>>" not in file_path.read_text("utf-8"):
+        return [each for each in collectors if not isinstance(each, DoctestModule)]
+    return collectors
 
 
 # Files whose tests take seconds each, or wait for processes of theirs. They come first: a worker that has nothing left

@@ -9,6 +9,7 @@ from mlsys import constants
 from mlsys.hardware import Hardware
 from mlsys.provenance import Fact, perturbed, recording
 from mlsys.units import DimensionalityError, Quantity, Unit, ureg
+from sampled import over_all
 
 ALL = constants.facts()
 
@@ -30,7 +31,7 @@ UNITS = """
     """
 
 
-@pytest.mark.parametrize("name", UNITS.split())
+@over_all(UNITS.split())
 def test_units_are_units_of_our_registry(name: str) -> None:
     unit = getattr(constants, name)
     assert isinstance(unit, Unit)
@@ -133,7 +134,7 @@ def test_every_listed_device_name_has_a_source() -> None:
 # --- facts: pedigree -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ALL)
+@over_all(ALL)
 def test_every_fact_has_a_birth_certificate(name: str) -> None:
     origin = ALL[name].origin
     assert isinstance(origin, Fact)

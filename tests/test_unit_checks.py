@@ -25,6 +25,7 @@ from mlsys.unit_checks import (
 )
 from mlsys.units import Q_
 from mlsys.workloads import gemm
+from sampled import over_all
 
 ALL = {name: getattr(formulas, name) for name in formulas.__all__ if isinstance(getattr(formulas, name), Formula)}
 
@@ -278,7 +279,7 @@ def test_every_formula_is_tried() -> None:
         assert set(arguments) == set(ALL[name].specs)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@over_all(CALLS)
 def test_a_correct_call_answers_in_the_unit_it_says(name: str) -> None:
     assert_same_dimension(ALL[name](**CALLS[name]), ALL[name].unit)
 
@@ -286,7 +287,7 @@ def test_a_correct_call_answers_in_the_unit_it_says(name: str) -> None:
 # --- each argument of each formula, wrong in every way ------------------------------------
 
 
-@pytest.mark.parametrize(("name", "argument"), WITH_UNIT)
+@over_all(WITH_UNIT, spread=True)
 def test_bare_numbers_are_refused_where_a_unit_is_wanted(name: str, argument: str) -> None:
     text = refused(name, argument, 3)
     assert "got the bare number 3" in text
@@ -295,7 +296,7 @@ def test_bare_numbers_are_refused_where_a_unit_is_wanted(name: str, argument: st
         refused(name, argument, value)
 
 
-@pytest.mark.parametrize(("name", "argument"), EACH_ARGUMENT)
+@over_all(EACH_ARGUMENT, spread=True)
 def test_wrong_dimensions_are_refused(name: str, argument: str) -> None:
     text = refused(name, argument, Q_(5, "ampere"))
     assert "got 5 A, which is [current]" in text
@@ -306,7 +307,7 @@ def test_wrong_dimensions_are_refused(name: str, argument: str) -> None:
     assert isinstance(caught.value, ValueError)
 
 
-@pytest.mark.parametrize(("name", "argument"), EACH_ARGUMENT)
+@over_all(EACH_ARGUMENT, spread=True)
 def test_values_outside_the_range_are_refused(name: str, argument: str) -> None:
     unit = ALL[name].specs[argument].unit
     for bad in (float("nan"), float("inf"), float("-inf"), -1, -1e-300):
@@ -321,14 +322,13 @@ NO_NUMBERS = (
 )
 
 
-@pytest.mark.parametrize(("name", "argument"), EACH_ARGUMENT)
+@over_all(EACH_ARGUMENT, spread=True)
 def test_what_is_no_number_is_refused(name: str, argument: str) -> None:
     for bad in NO_NUMBERS:
         refused(name, argument, bad)
 
 
-@pytest.mark.parametrize(("name", "argument"), EACH_ARGUMENT)
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1.0])
+@over_all([(*pair, bad) for pair in EACH_ARGUMENT for bad in [float("nan"), float("inf"), -1.0]], spread=True)
 def test_one_bad_element_spoils_an_array(name: str, argument: str, bad: float) -> None:
     values = np.full((2, 3), 0.5 if ALL[name].specs[argument].high == 1 else 2.0)
     values[1, 2] = bad
@@ -404,13 +404,13 @@ def _plain(name: str, value: object, argument: str) -> object:
     return value.m_as(unit) if unit else value  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", CALLS)
+@over_all(CALLS)
 def test_bare_is_the_same_formula_over_floats(name: str) -> None:
     plain = {argument: _plain(name, value, argument) for argument, value in CALLS[name].items()}
     assert_quantity_close(ALL[name](**CALLS[name]), Q_(ALL[name].bare(**plain), ALL[name].unit), rtol=1e-14)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@over_all(CALLS)
 def test_bare_takes_arrays_in_every_argument(name: str) -> None:
     """One argument at a time becomes a column: the answer has its shape and the scalar's values."""
     plain = {argument: _plain(name, value, argument) for argument, value in CALLS[name].items()}
@@ -423,7 +423,7 @@ def test_bare_takes_arrays_in_every_argument(name: str) -> None:
         assert_quantity_close(checked, Q_(np.full((3, 1), once), ALL[name].unit), rtol=1e-14)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@over_all(CALLS)
 def test_bare_broadcasts(name: str) -> None:
     plain = {argument: _plain(name, value, argument) for argument, value in CALLS[name].items()}
     if len(plain) == 1:

@@ -1,6 +1,7 @@
 """The vocabulary: what adds, what converts, and what is refused."""
 
 import copy
+import itertools
 import multiprocessing
 import operator
 import pickle
@@ -16,6 +17,7 @@ from mlsys import Hardware, units
 from mlsys.errors import ArgumentError
 from mlsys.testing import assert_quantity_close
 from mlsys.units import Q_, DimensionalityError, Quantity, UndefinedUnitError, ureg
+from sampled import over_all
 
 # Every countable thing is a dimension of its own.
 APART = ("byte", "FLOP", "cycle", "param", "token", "inference", "USD", "gCO2e", "s", "J", "m", "K", "A", "")
@@ -24,8 +26,7 @@ APART = ("byte", "FLOP", "cycle", "param", "token", "inference", "USD", "gCO2e",
 # --- sentences that make no sense are refused ----------------------------------------
 
 
-@pytest.mark.parametrize("first", APART)
-@pytest.mark.parametrize("other", APART)
+@over_all(itertools.product(APART, APART), spread=True)
 def test_only_like_adds_to_like(first: str, other: str) -> None:
     if first == other:
         assert (Q_(5, first) + Q_(3, other)).magnitude == 8
@@ -106,7 +107,7 @@ DEFINED = [
 ]
 
 
-@pytest.mark.parametrize(("given", "wanted", "factor"), DEFINED, ids=[f"{g}->{w}" for g, w, _ in DEFINED])
+@over_all(DEFINED, spread=True)
 def test_definitions_are_exact(given: str, wanted: str, factor: Fraction) -> None:
     assert_quantity_close(Q_(1, given).to(wanted), Q_(float(factor), wanted), rtol=4e-16)
     assert Fraction(Q_(1, given).to(wanted).magnitude).limit_denominator(10**15) == factor
@@ -183,8 +184,7 @@ def _same(first: Quantity, other: Quantity) -> bool:
 COPIES = [copy.copy, copy.deepcopy, *(lambda q, p=p: pickle.loads(pickle.dumps(q, p)) for p in range(2, 6))]
 
 
-@pytest.mark.parametrize("duplicate", COPIES)
-@pytest.mark.parametrize("quantity", _quantities(), ids=str)
+@over_all(itertools.product(_quantities(), COPIES), spread=True)
 def test_copies_keep_value_unit_and_origin(quantity: Quantity, duplicate: object) -> None:
     twin = duplicate(quantity)  # type: ignore[operator]
     assert _same(twin, quantity)

@@ -29,6 +29,7 @@ from jupyter_cache.base import CacheBundleIn
 
 from bookplace import BOOK, EPUB_BOOK, TEST_BOOK, UNSOLVED_BOOK, WHATIF_BOOK, BookError, BookPlace, page_place
 from epubbook import mend_package
+from kernels import forked_kernels
 from mlsys.claims.render import MIME
 from mlsys.files import write_text
 from mlsys.widgets.static import INVITATION, TO_ANSWER
@@ -49,6 +50,8 @@ from whatif import Affected, changed_facts, compared, mark, parsed, reading, rep
 
 STRICT = ("-W", "-n", "--keep-going")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+PRINTED = ("pdf", "epub")
+"""Books whose pages are run with figures as PDF and PNG beside their SVG."""
 TEX_PACKAGES = (
     "texlive-xetex texlive-latex-recommended texlive-latex-extra texlive-fonts-recommended "
     "latexmk xindy make fontconfig fonts-freefont-otf lmodern fonts-texgyre fonts-dejavu-core"
@@ -79,6 +82,20 @@ def digest_of_book() -> str:
     return digest.hexdigest()
 
 
+def keep_outputs(place: BookPlace, *, printed: bool = False) -> None:
+    """Forget the outputs of a folder unless they are of this package, with the figures that the book needs.
+
+    Parameters
+    ----------
+    place
+        Build folder.
+    printed
+        Whether figures are needed for print too, as PDF: for HTML they are drawn as SVG alone, in half the time.
+    """
+    print_too = f"run for print {fingerprint()}"
+    place.forget_stale_outputs(*([print_too] if printed else [f"run {fingerprint()}", print_too]))
+
+
 def run_new_pages(place: BookPlace, pages: Sequence[Path] | None = None) -> None:
     """Run in parallel the pages that are not in the cache; an error on one fails the build.
 
@@ -92,7 +109,7 @@ def run_new_pages(place: BookPlace, pages: Sequence[Path] | None = None) -> None
     cache = get_cache(str(place.cache))
     outdated = [path for path in (notebook_files() if pages is None else pages) if not _is_cached(cache, path)]
     failures: list[str] = []
-    with ThreadPoolExecutor(workers()) as pool:
+    with forked_kernels(len(outdated)), ThreadPoolExecutor(workers()) as pool:
         started = {pool.submit(_timed_run, path): path for path in outdated}
         for done, future in enumerate(as_completed(started), start=1):
             path = started[future]
@@ -179,7 +196,7 @@ def jupyter_book(place: BookPlace, target: Path, *options: str) -> None:
 def build_html() -> Path:
     """Build the whole book as HTML with every page run, and return its first page."""
     with BOOK.locked():
-        BOOK.forget_stale_outputs(f"run {fingerprint()}")
+        keep_outputs(BOOK)
         BOOK.finished.unlink(missing_ok=True)
         sources = digest_of_book()
         run_new_pages(BOOK)
@@ -191,7 +208,7 @@ def build_html() -> Path:
 def build_unsolved_html() -> Path:
     """Build the book as HTML without solutions, neither in pages nor in sources or search; return its first page."""
     with BOOK.locked():
-        BOOK.forget_stale_outputs(f"run {fingerprint()}")
+        keep_outputs(BOOK)
         run_new_pages(BOOK)
         write_claims(BOOK)
         with UNSOLVED_BOOK.locked():
@@ -255,7 +272,7 @@ def build_whatif(change: str) -> Path:
         WHATIF_BOOK.forget_stale_outputs(f"what if {shown} {fingerprint()}")
         take_committed_outputs(WHATIF_BOOK)
         cache = get_cache(str(WHATIF_BOOK.cache))
-        with ThreadPoolExecutor(workers()) as pool, changed_facts(factors):
+        with changed_facts(factors), forked_kernels(len(changed)), ThreadPoolExecutor(workers()) as pool:
             started = {pool.submit(_timed_run, path): path for path in changed}
             for done, future in enumerate(as_completed(started), start=1):
                 path = started[future]
@@ -303,7 +320,7 @@ def build_page(name: str) -> Path:
         raise BookError(f"There is no page {name!r}. Pages: {known}")
     place = page_place(page)
     with place.locked():
-        place.forget_stale_outputs(f"run {fingerprint()}")
+        keep_outputs(place)
         if is_notebook(page):
             run_new_pages(place, [page])  # an error in a cell fails here: Jupyter Book alone would warn
         jupyter_book(place, page, "--config", str(ROOT / "_config.yml"))
@@ -317,8 +334,7 @@ def build_pdf(solutions: bool = True, committed: bool = False) -> Path:
     with BOOK.locked():
         # latexmk would resume from the files of a failed build and fail again.
         shutil.rmtree(BOOK.build / "latex", ignore_errors=True)
-        BOOK.forget_stale_outputs(f"{'committed' if committed else 'run'} {fingerprint()}")
-        take_committed_outputs(BOOK) if committed else run_new_pages(BOOK)
+        run_for_print(committed)
         write_claims(BOOK)
         print("Typesetting the pages in TeX", flush=True)
         settings = edition(ROOT, BOOK.build, solutions=solutions)
@@ -334,8 +350,7 @@ def build_pdf(solutions: bool = True, committed: bool = False) -> Path:
 def build_epub(solutions: bool = True, committed: bool = False) -> Path:
     """Build the whole book for e-readers, with or without the solutions of its exercises, and return it."""
     with BOOK.locked():
-        BOOK.forget_stale_outputs(f"{'committed' if committed else 'run'} {fingerprint()}")
-        take_committed_outputs(BOOK) if committed else run_new_pages(BOOK)
+        run_for_print(committed)
         with EPUB_BOOK.locked():
             for folder in (EPUB_BOOK.cache, EPUB_BOOK.epub):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -349,6 +364,16 @@ def build_epub(solutions: bool = True, committed: bool = False) -> Path:
         mend_package(EPUB_BOOK.epub / "book.epub")
         name = "book" if solutions else "book-without-solutions"
         return Path(shutil.copy(EPUB_BOOK.epub / "book.epub", BOOK.build / f"{name}.epub"))
+
+
+def run_for_print(committed: bool) -> None:
+    """Run all pages with figures for print, or take the outputs of their notebooks."""
+    if committed:
+        BOOK.forget_stale_outputs(f"committed {fingerprint()}")
+        take_committed_outputs(BOOK)
+    else:
+        keep_outputs(BOOK, printed=True)
+        run_new_pages(BOOK)
 
 
 def refuse_coarse_figures(folder: Path, *, draft: bool) -> None:
@@ -409,7 +434,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     start = time.perf_counter()
     prepare_environment()
     os.environ["MLSYS_BOOK"] = "html"  # in the book labs work without a kernel; the PDF uses their text
-    os.environ["MLSYS_FIGURES"] = "vector"  # HTML uses the SVG of a figure, the PDF its PDF
+    os.environ["MLSYS_FIGURES"] = "vector" if options.what in PRINTED else "svg"
     builders: dict[str, Callable[[], Path]] = {
         "html": build_html if options.solutions == "yes" else build_unsolved_html,
         "test": build_test_book,

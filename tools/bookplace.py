@@ -63,7 +63,7 @@ class BookPlace:
         """Digest of the sources of the finished book in ``html``; absent during a build."""
         return self.build / "finished"
 
-    def forget_stale_outputs(self, current: str) -> None:
+    def forget_stale_outputs(self, current: str, *others: str) -> None:
         """Empty the cache if the package has changed or the outputs have another origin.
 
         jupyter-cache compares only the cells.
@@ -72,11 +72,13 @@ class BookPlace:
         ----------
         current
             Origin of the outputs, and a digest of everything else that they depend on.
+        *others
+            Other ones whose outputs will do.
         """
-        if self.fingerprint.exists() and self.fingerprint.read_text(encoding="utf-8") == current:
+        if self.fingerprint.exists() and self.fingerprint.read_text(encoding="utf-8") in (current, *others):
             return
         if self.cache.exists():
-            print("The package has changed: every page is run again", flush=True)
+            print("The package has changed, or outputs are needed in another form: every page is run again", flush=True)
             shutil.rmtree(self.cache)
         self.forget_pages()
         write_text(self.fingerprint, current, folders=True)

@@ -7,7 +7,7 @@ many, and ``MLSYS_ALL=1``, as ``make mutants`` sets it, takes every case.
 import functools
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -32,21 +32,32 @@ def drawn(cases: Sequence[T], most: int, purpose: str) -> list[T]:
     return [cases[index] for index in sorted(chosen)]
 
 
-def over_all(cases: Sequence[T]) -> Callable[[Callable[[T], None]], Callable[[], None]]:
+def over_all(cases: Iterable[T], *, spread: bool = False) -> Callable[[Callable[..., None]], Callable[[], None]]:
     """Return a decorator that makes one test of a law over many cases, which reports all violations.
 
     As separate tests, thousands of cases take longer to collect and report than to run.
-    """
 
-    def tried(law: Callable[[T], None]) -> Callable[[], None]:
+    Parameters
+    ----------
+    cases
+        The cases, at least one.
+    spread
+        Whether each case is a tuple of several arguments.
+    """
+    tried_cases = list(cases)
+    if not tried_cases:
+        raise ValueError("over_all(): there is no case: the law would hold over nothing")
+
+    def tried(law: Callable[..., None]) -> Callable[[], None]:
         @functools.wraps(law)
         def every() -> None:
             broken: list[Exception] = []
-            for case in cases:
+            for case in tried_cases:
+                arguments = tuple(case) if spread else (case,)  # type: ignore[arg-type]
                 try:
-                    law(case)
+                    law(*arguments)
                 except Exception as error:
-                    error.add_note(f"of {getattr(case, 'id', case)}")
+                    error.add_note(f"of {', '.join(str(getattr(each, 'id', each)) for each in arguments)}")
                     broken.append(error)
             if broken:
                 raise ExceptionGroup(", ".join(error.__notes__[-1] for error in broken), broken)

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mlsys import Hardware
-from mlsys.constants import ENERGY_HBM2_PJ_PER_BIT
+from mlsys import Hardware, constants
 from mlsys.formulas import amdahl_speedup, conv2d_macs, decode_rate_ceiling, kv_cache_bytes, ridge_point, training_time
 from mlsys.hardware import view
 from mlsys.labs.claimed import KINDS, ClaimQuestion
@@ -293,8 +292,9 @@ def _resolution(draw: Draw) -> _Made:
 
 def _hbm_power(draw: Draw) -> _Made:
     flow = draw.pick("flow", (0.85, 1.3, 1.55))
-    right = (ENERGY_HBM2_PJ_PER_BIT * Q_(flow, "TB/s")).m_as("W")
-    bit = float(ENERGY_HBM2_PJ_PER_BIT.m_as("pJ/bit"))
+    energy = constants.ENERGY_HBM2_PJ_PER_BIT
+    right = (energy * Q_(flow, "TB/s")).m_as("W")
+    bit = float(energy.m_as("pJ/bit"))
     return _Made(
         f"Reading HBM2 costs {number(bit)} pJ a bit, so a stream of {flow:g} TB/s takes {{}}.", right, right / 8,
         "W", BITS,

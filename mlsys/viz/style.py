@@ -184,20 +184,25 @@ def setup_plot(
     return fig, ax, COLORS, plt
 
 
-def wants_vectors() -> bool:
-    """Whether each figure of a notebook is kept as SVG and PDF beside its PNG (``MLSYS_FIGURES=vector``)."""
+_FORMATS = {"vector": ("png", "svg", "pdf"), "svg": ("svg",)}
+"""Formats in which a notebook keeps its figures, by ``MLSYS_FIGURES``; without it as PNG alone."""
+
+
+def for_print() -> bool:
+    """Whether each figure of a notebook is kept as PDF too (``MLSYS_FIGURES=vector``)."""
     return os.environ.get("MLSYS_FIGURES") == "vector"
 
 
 def _keep_vectors() -> None:
-    if not wants_vectors():
+    formats = _FORMATS.get(os.environ.get("MLSYS_FIGURES", ""))
+    if formats is None:
         return
     from IPython import get_ipython
 
     if get_ipython() is not None:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 
-        set_matplotlib_formats("png", "svg", "pdf")  # type: ignore[no-untyped-call]
+        set_matplotlib_formats(*formats)  # type: ignore[no-untyped-call]
         _carry_narrow(get_ipython().display_formatter.formatters["image/svg+xml"])
 
 

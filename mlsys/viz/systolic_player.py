@@ -17,7 +17,7 @@ from mlsys.files import write_text
 from mlsys.inputs import shipped_text
 from mlsys.models.systolic import DATAFLOWS, Frame, simulate_array
 from mlsys.provenance.shown import announce, unheard
-from mlsys.viz.style import COLORS, SAVED_DPI, WIDEST_FIGURE, wants_vectors
+from mlsys.viz.style import COLORS, SAVED_DPI, WIDEST_FIGURE, for_print
 from mlsys.viz.systolic import array_frame, plain_number
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class SystolicAnimation:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         """Show the player where HTML is shown, and a strip of its frames where it is not, as on paper."""
         shown = {"text/html": self.html(), "image/png": self._strip_as("png"), "text/plain": self.alt}
-        return shown | ({"application/pdf": self._strip_as("pdf")} if wants_vectors() else {})
+        return shown | ({"application/pdf": self._strip_as("pdf")} if for_print() else {})
 
     def _strip_as(self, kind: str) -> str:
         import matplotlib

@@ -1,6 +1,6 @@
 """Labs of the built book, without a kernel: a prediction opens the picture, and a right answer is told right.
 
-Asked are the labs of the tests' book and, where `make book` has been run, of the book for the web.
+Asked are the labs of the tests' book and, where `make book` has made others, of the book for the web.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
-from bookplace import BOOK, TEST_BOOK, BookError
+from bookplace import BOOK, TEST_BOOK, BookError, BookPlace
 from mlsys import widgets
 from mlsys.labs.claimed import ClaimQuestion
 from mlsys.labs.questions import ChoiceQuestion, NumberQuestion, Question
@@ -25,7 +25,14 @@ KINDS = tuple(
     if isinstance(kind, type) and kind.__bases__ == (widgets.Lab,)
 )
 LABS = sorted(path.stem for path in (ROOT / "labs").glob("[0-9]*.md"))
-PLACES = [TEST_BOOK, *([BOOK] if (BOOK.html / "index.html").exists() else [])]
+
+
+def pages_of(place: BookPlace) -> dict[str, bytes]:
+    """Return the pages of the labs of a built book; they hold all that a lab does without a kernel."""
+    return {path.name: path.read_bytes() for path in (place.html / "labs").glob("*.html")}
+
+
+PLACES = [TEST_BOOK, *([BOOK] if pages_of(BOOK) not in ({}, pages_of(TEST_BOOK)) else [])]
 
 
 @pytest.fixture(scope="module", params=PLACES, ids=["tests", "web"][: len(PLACES)])

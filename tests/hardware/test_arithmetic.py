@@ -14,6 +14,7 @@ import yaml
 import mlsys.hardware
 from mlsys.hardware import Device, Hardware
 from mlsys.hardware.evidence import standing
+from sampled import over_all
 
 DATA = Path(mlsys.hardware.__file__).parent / "data"
 UNITS = {"GHz": 1e9, "MHz": 1e6, "GT/s": 1e9}
@@ -135,7 +136,7 @@ LANES = {
 VECTORS_AT_A_HIGHER_CLOCK = r"Hopper|Blackwell$"
 
 
-@pytest.mark.parametrize("device", NVIDIA, ids=lambda device: device.id)
+@over_all(NVIDIA)
 def test_fp32_is_units_times_lanes_times_clock(device: Device) -> None:
     lanes = next((lanes for words, lanes in LANES.items() if re.match(words, device.architecture)), None)
     if lanes is None or not {"units", "clock"} <= set(device._chip) or ("fp32", "vector", "dense") not in device._peaks:
@@ -150,7 +151,7 @@ def test_fp32_is_units_times_lanes_times_clock(device: Device) -> None:
         assert isclose(ratio, 1, rel_tol=near)
 
 
-@pytest.mark.parametrize("device", NVIDIA, ids=lambda device: device.id)
+@over_all(NVIDIA)
 def test_tensor_cores_accumulate_in_fp32(device: Device) -> None:
     """INT8 is twice FP16, and four times on GeForce, whose tensor cores take half the FP16 products when they add them
     up in FP32 (getianao's notes on NVIDIA SMs, which the twins cite). A peak with FP16 accumulation would stand apart

@@ -30,7 +30,7 @@ def test_there_are_devices_of_every_class() -> None:
     assert len(list(Hardware)) == len(FILES), "a file that no group reads"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@over_all(FILES)
 def test_every_file_passes_the_check_and_is_named_after_its_device(path: Path) -> None:
     assert load_device(path).id == path.stem
     assert len(path.read_text("utf-8").splitlines()) <= 80, "a device fits on a screen"

@@ -9,6 +9,7 @@ import pytest
 from mlsys.hardware import Device, Hardware
 from mlsys.hardware.technology import generation_of, node_of, technology_of
 from mlsys.hardware.view import view
+from sampled import over_all
 
 # Systems on chips and modules, whose CPU, GPU and NPU have files of their own.
 SYSTEMS = [*Hardware.Edge, *Hardware.Mobile, *Hardware.CPU]
@@ -41,18 +42,18 @@ def test_there_are_twins_to_compare() -> None:
     assert len(STEMS) > 25 and len(PRODUCTS) > 25 and len(DIES) > 15
 
 
-@pytest.mark.parametrize("stem", STEMS)
+@over_all(STEMS)
 def test_twins_say_which_product_they_belong_to(stem: str) -> None:
     unnamed = [device.id for device in STEMS[stem] if not device.product]
     assert not unnamed, f"{unnamed} need `product`: their twins are {[device.id for device in STEMS[stem]]}"
 
 
-@pytest.mark.parametrize("product", PRODUCTS)
+@over_all(PRODUCTS)
 def test_twins_of_a_product_are_of_one_year(product: str) -> None:
     assert len({device.release_year for device in PRODUCTS[product]}) == 1
 
 
-@pytest.mark.parametrize("product", PRODUCTS)
+@over_all(PRODUCTS)
 def test_twins_of_a_product_have_one_memory(product: str) -> None:
     """One size, or none where the board decides; one kind of DRAM; one bandwidth, to how makers round it."""
     memories = [view(device).main for device in PRODUCTS[product]]
@@ -63,12 +64,12 @@ def test_twins_of_a_product_have_one_memory(product: str) -> None:
     assert max(rates) <= 1.03 * min(rates), "Apple prints 100 GB/s for 102.4"
 
 
-@pytest.mark.parametrize("stem", STEMS)
+@over_all(STEMS)
 def test_twins_of_a_chip_have_one_process(stem: str) -> None:
     assert len({made(device) for device in STEMS[stem]}) == 1, [device.process_node for device in STEMS[stem]]
 
 
-@pytest.mark.parametrize("die", DIES)
+@over_all(DIES)
 def test_devices_on_one_die_have_one_process(die: str) -> None:
     assert len({made(device) for device in DIES[die]}) == 1, {device.id: device.process_node for device in DIES[die]}
 
@@ -101,7 +102,7 @@ def test_the_process_is_the_one_that_the_maker_names(family: str) -> None:
     assert nodes == {name: OTHERWISE.get(name, FAMILIES[family]) for name in nodes}
 
 
-@pytest.mark.parametrize("device", [device for group in Hardware.groups for device in group], ids=lambda each: each.id)
+@over_all([device for group in Hardware.groups for device in group])
 def test_a_size_that_the_board_decides_is_not_recalled(device: Device) -> None:
     """A size of DRAM on the board is the most that a chip supports, or that of a board that is named."""
     capacity = device.level()._capacity

@@ -26,6 +26,7 @@ from mlsys.models.collectives import (
 from mlsys.models.collectives.closed import closed_forms
 from mlsys.models.collectives.group import group_of, torus_slice
 from mlsys.provenance import perturbed
+from sampled import over_all
 
 ALPHA, RATE, GAMMA = 5e-6, 100e9, 3e-12
 CLOSED: dict[tuple[Collective, CollectiveAlgorithm], Any] = {
@@ -46,8 +47,7 @@ CLOSED: dict[tuple[Collective, CollectiveAlgorithm], Any] = {
 }
 
 
-@pytest.mark.parametrize("case", CLOSED, ids="-".join)
-@pytest.mark.parametrize("size", [0.0, 1e3, 1e6, 1e9])
+@over_all(itertools.product(CLOSED, [0.0, 1e3, 1e6, 1e9]), spread=True)
 def test_a_simulated_collective_takes_the_closed_form(
     case: tuple[Collective, CollectiveAlgorithm], size: float
 ) -> None:
@@ -97,7 +97,7 @@ def test_the_simulator_refuses_a_schedule_that_does_not_deliver() -> None:
         simulate(twice, 1.0, lambda source, target: (0.0, 1.0))
 
 
-@pytest.mark.parametrize("ranks", range(2, 130))
+@over_all(range(2, 130))
 def test_in_the_double_tree_no_rank_passes_on_in_both_trees(ranks: int) -> None:
     first, second = double_tree(ranks)
     inner = [set(parents) - {-1} for parents in (first, second)]
@@ -127,7 +127,7 @@ def _spread(system: System) -> list[tuple[System, int]]:
     return chips + ([(system.with_nodes(4), 4 * system.chips_per_node)] if system.scale_out else [])
 
 
-@pytest.mark.parametrize(("system", "operation"), EACH, ids=lambda value: getattr(value, "id", value))
+@over_all(EACH, spread=True)
 def test_times_grow_with_the_bytes_and_never_beat_the_wire(system: System, operation: Collective) -> None:
     for where, chips in _spread(system):
         times = [collective_seconds(where, operation, size, chips) for size in (1e3, 1e6, 1e8, 1e10)]

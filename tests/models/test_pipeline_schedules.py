@@ -9,6 +9,7 @@ from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.models.training import live_micro_batches, pipeline_time, simulate_schedule, task_order
 from mlsys.models.training.schedule import Task
 from mlsys.units import Q_
+from sampled import over_all
 
 CASES = [
     (schedule, stages, stages * groups if chunks > 1 else count, chunks)
@@ -23,7 +24,7 @@ def times(seconds: float, stages: int) -> list:
     return [Q_(seconds, "s")] * stages
 
 
-@pytest.mark.parametrize(("schedule", "stages", "micro_batches", "chunks"), CASES)
+@over_all(CASES, spread=True)
 def test_equal_stages_give_the_closed_forms(schedule: str, stages: int, micro_batches: int, chunks: int) -> None:
     line = simulate_schedule(schedule, times(1.0, stages), times(2.0, stages), micro_batches, chunks=chunks)
     share = formulas.pipeline_bubble_share(stages, micro_batches, chunks).magnitude
@@ -33,7 +34,7 @@ def test_equal_stages_give_the_closed_forms(schedule: str, stages: int, micro_ba
     assert list(line.live_activations) == pytest.approx(live)
 
 
-@pytest.mark.parametrize(("schedule", "stages", "micro_batches", "chunks"), CASES)
+@over_all(CASES, spread=True)
 def test_every_pass_runs_once_after_what_it_needs(schedule: str, stages: int, micro_batches: int, chunks: int) -> None:
     """Dependencies are written out here for the chain of all chunks, not as the simulator has them."""
     forward = [Q_(0.5 + 0.3 * ((7 * stage) % 5), "s") for stage in range(stages)]
@@ -51,7 +52,7 @@ def test_every_pass_runs_once_after_what_it_needs(schedule: str, stages: int, mi
             assert at[after].start >= at[before].end + delay - 1e-12
 
 
-@pytest.mark.parametrize("seed", range(40))
+@over_all(range(40))
 def test_unequal_stages_take_no_longer_than_the_closed_form(seed: int) -> None:
     stages, micro_batches = 2 + seed % 5, 1 + (3 * seed) % 13
     each = [1 + ((seed * 31 + stage * 17) % 10) / 10 for stage in range(stages)]

@@ -7,9 +7,10 @@ from mlsys import Hardware, SoftwareStack
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.models.estimate.library import fitted
 from mlsys.models.software import software_of
+from sampled import over_all
 
 
-@pytest.mark.parametrize("name", fitted())
+@over_all(fitted())
 def test_every_fitted_name_is_read_and_written_back(name: str) -> None:
     stack = SoftwareStack.parse(name)
     assert str(stack) == name

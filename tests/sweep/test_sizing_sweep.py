@@ -14,6 +14,7 @@ from mlsys.models.inference.result import NUMBERS
 from mlsys.provenance import perturbed
 from mlsys.sweep import SIZING_COLUMNS, SizingSpec, SizingTable, SweepSpec, load_results, load_spec, sweep
 from mlsys.sweep.sizing_points import enumerate_sizings, evaluate_sizings
+from sampled import drawn
 
 SPEC = SizingSpec(
     models=["llama-3-8b", "mixtral-8x7b"],
@@ -31,13 +32,13 @@ def table() -> SizingTable:
     return sweep(SPEC, jobs=1)
 
 
+@pytest.mark.exhaustive
 def test_each_point_is_the_answer_of_size(table: SizingTable) -> None:
-    rows = iter(table)
     machines = [("DGX_H100", None), ("DGX_A100", 1), ("DGX_A100", 2), ("T4", None)]
     lengths = [{"sequence": 4096}, {"prompt": 1000, "output": 200}]
     points = itertools.product(SPEC.models, machines, (1, 8), (1, 2), lengths, ("fp16", "int4"), (1, 64))
-    for model, (system, nodes), tp, replicas, tokens, weights, batch in points:
-        row = next(rows)
+    both = list(zip(points, table, strict=True))
+    for (model, (system, nodes), tp, replicas, tokens, weights, batch), row in drawn(both, 64, "points of sizings"):
         try:
             wanted = size(
                 model, system, nodes=nodes, tp=tp, replicas=replicas, batch=batch, weight_format=weights, **tokens
@@ -53,7 +54,6 @@ def test_each_point_is_the_answer_of_size(table: SizingTable) -> None:
             getattr(wanted.layout, name) for name in ("tp", "pp", "ep", "dp")
         )
         assert (row.chips, row.bound_by, row.capacity_bytes) == (wanted.chips, wanted.bound_by, wanted.capacity_bytes)
-    assert next(rows, None) is None
     assert 0 < sum(error is not None for error in table.columns["error"]) < len(table)
 
 

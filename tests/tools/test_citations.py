@@ -2,12 +2,12 @@
 
 from types import SimpleNamespace
 
-import pytest
 from pybtex.database import Entry, Person, parse_file
 from sphinxcontrib.bibtex.style.referencing.author_year import AuthorYearReferenceStyle
 
 from citations import AuthorYearLabels, AuthorYearStyle, label_of
 from pages import ROOT
+from sampled import over_all
 
 LITERATURE = parse_file(str(ROOT / "book" / "references.bib")).entries
 
@@ -16,7 +16,7 @@ def entry(year: str, *people: str) -> Entry:
     return Entry("article", {"year": year, "title": "A title"}, {"author": [Person(person) for person in people]})
 
 
-@pytest.mark.parametrize("key", sorted(LITERATURE))
+@over_all(sorted(LITERATURE))
 def test_a_label_reads_as_the_citation_in_the_text(key):
     style = SimpleNamespace(person=AuthorYearReferenceStyle().person)
     template = style.person.author_or_editor_or_title(full=False)

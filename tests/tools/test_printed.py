@@ -16,6 +16,7 @@ from sphinx import addnodes
 from sphinx_exercise.nodes import exercise_enumerable_node, solution_node
 
 from claimsinprint import claims_of_a_page, facts_and_sources
+from mlsys.viz.narrow import split_narrow
 from mlsys.viz.style import WIDEST_FIGURE
 from pages import ROOT, notebook_files, run_page
 from printed import FIGURE_ROOM, LONG_TABLE, OUTPUT_ROOM, Printed
@@ -237,12 +238,16 @@ def test_no_figure_of_a_page_is_wider_than_its_letters_allow(page):
     assert [width for width in widths if width > WIDEST_FIGURE] == []
 
 
-def test_a_figure_of_a_page_is_kept_as_vectors_for_print(tmp_path, monkeypatch):
-    code = "from mlsys import viz\nfig, ax, _, plt = viz.setup_plot((3, 2))\nax.plot([1, 2])\nplt.show()"
-    monkeypatch.setenv("MLSYS_FIGURES", "vector")
-    notebook = run_page(v4.new_notebook(cells=[v4.new_code_cell(code)]), tmp_path)
-    (shown,) = [output["data"] for output in notebook.cells[0].outputs if "image/png" in output.get("data", {})]
-    assert base64.b64decode(shown["application/pdf"]).startswith(b"%PDF")
+def test_a_figure_of_a_page_is_kept_as_vectors_for_print_and_as_svg_alone_for_html(tmp_path, monkeypatch):
+    code = "from mlsys import viz\nfig, ax, _, plt = viz.setup_plot((5, 2))\nax.plot([1, 2])\nplt.show()"
+    kept = {}
+    for wanted in ("vector", "svg"):
+        monkeypatch.setenv("MLSYS_FIGURES", wanted)
+        notebook = run_page(v4.new_notebook(cells=[v4.new_code_cell(code)]), tmp_path)
+        (kept[wanted],) = [output["data"] for output in notebook.cells[0].outputs if "data" in output]
+    assert base64.b64decode(kept["vector"]["application/pdf"]).startswith(b"%PDF")
+    assert set(kept["vector"]) - set(kept["svg"]) == {"application/pdf", "image/png"}
+    assert all(split_narrow(data["image/svg+xml"])[1] is not None for data in kept.values())
 
 
 def test_print_prefers_vectors_and_the_screen_takes_pixels():
@@ -250,7 +255,7 @@ def test_print_prefers_vectors_and_the_screen_takes_pixels():
 
     printed, shown = get_mime_priority("latex", []), get_mime_priority("html", [])
     assert printed.index("application/pdf") < printed.index("image/png")
-    assert "image/png" in shown and "application/pdf" not in shown
+    assert shown.index("image/svg+xml") < shown.index("image/png") and "application/pdf" not in shown
 
 
 @pytest.mark.parametrize(("rows", "words", "wrapped"), [(40, 60, True), (40, 5, False), (8, 60, False)])

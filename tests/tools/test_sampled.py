@@ -53,3 +53,9 @@ def test_a_law_over_all_cases_names_each_that_breaks_it() -> None:
         over_all([1, 2, 3, 4])(is_odd)()
     assert seen == [1, 2, 3, 4] and len(result.value.exceptions) == 2
     over_all([1, 3])(is_odd)()
+
+    with pytest.raises(ExceptionGroup, match="of 2, 5") as told:
+        over_all([(1, 3), (2, 5)], spread=True)(lambda first, second: is_odd(first * second))()
+    assert len(told.value.exceptions) == 1
+    with pytest.raises(ValueError, match="there is no case"):
+        over_all([])

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import matplotlib
-import pytest
 from matplotlib.axes import Axes
 
 from axesfaults import figure_faults
@@ -16,6 +15,7 @@ from mlsys.workloads import zoo
 from mlsys_evidence import validate
 from mlsys_evidence.evaluate import pictures
 from mlsys_evidence.rows import shipped_rows
+from sampled import over_all
 
 matplotlib.use("Agg")
 A100, H100 = Hardware.Cloud.A100, Hardware.Cloud.H100
@@ -101,6 +101,6 @@ def test_pictures_of_a_validation(ax: Axes) -> None:
 HERE = "\n".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
 
 
-@pytest.mark.parametrize("name", [name for name in viz.__all__ if name[0].islower() and name != "apply_style"])
+@over_all([name for name in viz.__all__ if name[0].islower() and name != "apply_style"])
 def test_every_drawing_of_the_pages_is_drawn_by_a_test_of_this_folder(name: str) -> None:
     assert f"{name}(" in HERE

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import matplotlib
-import pytest
 
 from mlsys import Hardware, viz
 from mlsys.provenance.shown import Shown, hear
+from sampled import over_all
 
 matplotlib.use("Agg")
 
@@ -41,7 +41,7 @@ def test_the_drawings_were_found() -> None:
     assert len(PUBLIC) > 50 and "mlsys.viz.placement.gantt" in PUBLIC
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@over_all(PUBLIC)
 def test_every_drawing_is_heard_of(name: str) -> None:
     """By the frames of its code: the function that the module offers is the one that announces."""
     assert inspect.unwrap(PUBLIC[name]) is not PUBLIC[name]
