@@ -25,6 +25,7 @@ from mlsys.units import Quantity
 from mlsys.workloads.transformer_config import load_decoder
 from mlsys.workloads.zoo.decoder import Decoder
 
+_SEQUENCE = 4096  # tokens, by default
 _STEP_TOKENS = 4_194_304
 """Tokens of a step where no batch is given: 4 Mi, about what recent large models train with."""
 _COLUMNS = ("layout", "micro-batch", "recompute", "ZeRO", "memory", "fits", "step", "MFU", "tokens/s")
@@ -156,7 +157,7 @@ def train(
     cp: int | None = None,
     batch: int | None = None,
     micro_batch: int | None = None,
-    sequence: int = 4096,
+    sequence: int | None = None,
     schedule: PipelineSchedule | None = None,
     chunks: int = 1,
     recompute: Recompute | None = None,
@@ -184,7 +185,8 @@ def train(
     tp, pp, ep, dp, cp
         Sizes of the layout that do not vary in that ranking.
     batch, sequence
-        Sequences of a step, and tokens of each; by default as many as make 4 Mi tokens, and one or more a chip.
+        Sequences of a step, and tokens of each; by default as many as make 4 Mi tokens, and one or more a chip; 4096
+        tokens, or as many as there are learned positions.
     micro_batch, recompute, zero
         Of :func:`~mlsys.models.training.training_step`; in a ranking they vary unless given.
     schedule, chunks
@@ -220,7 +222,15 @@ def train(
         raise ArgumentError(
             "train(): `rent` is that of a run, and `tokens` of the run are not given. Write e.g. tokens=1e12"
         )
+    longest = getattr(decoder, "learned", 0) or decoder.positions
+    if sequence is None:
+        sequence = min(_SEQUENCE, longest or _SEQUENCE)
     sequence = checked_count("train", "sequence", sequence)
+    if longest and sequence > longest:
+        raise ArgumentError(
+            f"train(): {decoder.name} has learned positions for {longest} tokens, got sequences of {sequence}. "
+            f"Give at most {longest}"
+        )
     sizes = {"tp": tp, "pp": pp, "ep": ep, "dp": dp, "cp": cp}
     fixed = {name: checked_count("train", name, size) for name, size in sizes.items() if size is not None}
     if layout is not None and fixed:

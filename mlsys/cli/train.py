@@ -67,7 +67,9 @@ class LayoutType(click.ParamType):
 @click.option("--batch", type=Whole(min=1, max=10_000_000), help="Sequences of a step; by default 4 Mi tokens.")
 @click.option("--micro-batch", type=Whole(min=1, max=100_000), help="Sequences that a chip processes at a time.")
 @click.option(
-    "--sequence", type=Whole(min=1, max=100_000_000), default=4096, show_default=True, help="Tokens of each sequence."
+    "--sequence",
+    type=Whole(min=1, max=100_000_000),
+    help="Tokens of each sequence; by default 4096, or as many as there are learned positions.",
 )
 @click.option("--chunks", type=Whole(min=1), default=1, show_default=True, help="Chunks of a stage, interleaved.")
 @click.option("--gpipe", is_flag=True, help="All forward passes before the backward ones, instead of 1F1B.")
