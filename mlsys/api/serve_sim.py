@@ -165,7 +165,7 @@ def serve_sim(
     static = None
     if buckets is not None and shared_prefix:
         raise ArgumentError(
-            f"{option.format('buckets')} does not go with a shared prefix: static batching computes whole prompts"
+            f"{option.format('buckets')} cannot be combined with a shared prefix: static batches compute whole prompts"
         )
     if buckets is not None:
         own = slice(None, None, copies)
@@ -199,7 +199,7 @@ def _requests(
 ) -> Requests:
     if trace is None:
         if columns is not None:
-            raise ArgumentError(f"{option.format('columns')} is of a trace. Give {option.format('trace')}")
+            raise ArgumentError(f"{option.format('columns')} applies to a trace. Give {option.format('trace')}")
         if rate is None:
             raise ArgumentError(
                 f"serve_sim(): give the rate of the requests, such as rate=Q_(5, '1/s'), or {option.format('trace')}"
@@ -213,11 +213,11 @@ def _requests(
     for name, value in (("prompt", prompt), ("output", output), ("seconds", seconds), ("count", count)):
         if value is not None:
             raise ArgumentError(
-                f"{option.format(name)} is of Poisson arrivals; a trace has its own. Leave it or the trace out"
+                f"{option.format(name)} applies to Poisson arrivals; a trace has its own. Omit it or the trace"
             )
     if isinstance(trace, Requests):
         if columns is not None:
-            raise ArgumentError(f"{option.format('columns')} is of a trace file")
+            raise ArgumentError(f"{option.format('columns')} applies to a trace file")
         requests = trace
     else:
         requests = read_trace(trace, columns)
@@ -242,7 +242,7 @@ def _replicas(served: ServedModel, replicas: int | None, option: str) -> int:
 def _host_bandwidth(system: System) -> float:
     host = getattr(system, "host", None)
     if host is None:
-        raise ArgumentError(f"serve_sim(): no link from {system.name} to its host is on record; swap needs one")
+        raise ArgumentError(f"serve_sim(): swapping needs a link to the host, and none is recorded for {system.name}")
     return float(host.bandwidth.m_as("byte/s"))
 
 
@@ -259,13 +259,13 @@ def _assumptions(
         f"prompts {prompts}",
         f"{settings.blocks:,} cache blocks of {settings.block_size} tokens on each replica; "
         + {
-            "recompute": "without a free one the latest sequence is computed again later",
+            "recompute": "if none is free, the latest sequence is recomputed later",
             "swap": f"without a free one the latest sequence is swapped, {settings.swap_seconds:.3g} s a block",
             "reserve": "reserved for the whole output at admission",
         }[settings.preemption],
         f"iterations run at {speed:.0%} of the speed that mlsys size estimates for steps timed alone; tokenisation and "
         "the network to clients take no time",
-        f"{host:.3g} s of the host in each iteration" if host else "no time of the host beside that of a step",
+        f"{host:.3g} s of host time per iteration" if host else "no host time besides that of a step",
     ]
     if settings.shared_prefix:
         lines.append(

@@ -140,7 +140,7 @@ def _refuse_without_system(option: str, **given: object) -> None:
         if value is not None:
             raise ArgumentError(
                 f"size(): {named(option, name)} needs a system. Give {named(option, 'on')}, such as 'DGX_H100', or "
-                "leave it out"
+                "omit it"
             )
 
 

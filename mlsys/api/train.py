@@ -219,9 +219,7 @@ def train(
     if tokens is not None:
         tokens = float(checked_number("train", "tokens", tokens, positive(), {}))
     elif rent is not None:
-        raise ArgumentError(
-            "train(): `rent` is that of a run, and `tokens` of the run are not given. Write e.g. tokens=1e12"
-        )
+        raise ArgumentError("train(): `rent` needs the `tokens` of the run. Write e.g. tokens=1e12")
     longest = getattr(decoder, "learned", 0) or decoder.positions
     if sequence is None:
         sequence = min(_SEQUENCE, longest or _SEQUENCE)
@@ -234,7 +232,7 @@ def train(
     sizes = {"tp": tp, "pp": pp, "ep": ep, "dp": dp, "cp": cp}
     fixed = {name: checked_count("train", name, size) for name, size in sizes.items() if size is not None}
     if layout is not None and fixed:
-        raise ArgumentError("train(): give either `layout` or sizes of it, not both. Write e.g. layout=Layout(tp=8)")
+        raise ArgumentError("train(): give either `layout` or its sizes, not both. Write e.g. layout=Layout(tp=8)")
     if isinstance(layout, Mapping):
         layout = _layout(layout, system)
     if not isinstance(layout, Layout | None):

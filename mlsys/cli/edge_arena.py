@@ -10,7 +10,7 @@ from mlsys.cli.parameters import complete_model
 
 @click.command("arena")
 @click.argument("model", required=False, shell_complete=complete_model)
-@click.option("--device", "name", help="A device to check the memory of, such as STM32H7A3.")
+@click.option("--device", "name", help="Device whose memory is checked, such as STM32H7A3.")
 @click.option(
     "--macs", type=click.Choice(("128", "256")), default="128", show_default=True, help="Multipliers of the Ethos-U55."
 )

@@ -1,4 +1,4 @@
-"""A sizing as one HTML file that needs nothing beside it."""
+"""A sizing as one self-contained HTML file."""
 
 from __future__ import annotations
 

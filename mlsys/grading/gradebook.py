@@ -17,7 +17,7 @@ __all__ = ["Alike", "Gradebook", "QuestionStatistics", "Row"]
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one file.
+    """Result of grading one file.
 
     Attributes
     ----------

@@ -202,7 +202,7 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a mapping from its pairs; which of two values of one key is meant nobody can know."""
+    """Return a mapping from its pairs; duplicate keys raise an error, since they are ambiguous."""
     record = dict(pairs)
     if len(record) < len(pairs):
         raise ValueError("a key stands twice in one mapping")

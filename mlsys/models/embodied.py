@@ -306,7 +306,7 @@ def _memory(device: Device, given: Quantity | None) -> tuple[Quantity | None, tu
     central = ("DRAM_DDR4_10NM", "DRAM_LPDDR4", "DRAM_DDR3_30NM")
     level = view(device).main
     kind = level.technology
-    words = "ACT has no factor for its DRAM: that of DDR4 of 10 nm, from LPDDR4 to DDR3 of 30 nm"
+    words = "ACT has no factor for its DRAM: that of 10 nm DDR4 is used, with a range from LPDDR4 to 30 nm DDR3"
     if given is not None:
         checked_number("embodied", "memory", given, nonnegative("byte"), {})
         return given, central, (words,)

@@ -265,7 +265,7 @@ def unknown_source_interval(
 ) -> Range:
     """Return the interval for measurements of a source that was not in the fit.
 
-    The sources in the fit are makers and tuners; other sources tend to be slower. The bound limits how much faster they
+    The sources in the fit are vendors and tuners; others tend to be slower. The bound limits how much faster they
     can be: the nearer an estimate is to it, the less is left to gain. There is no upper limit; the interval extends
     further where more is unknown, and for short times, which depend on the start and the clock of each call.
 
@@ -305,7 +305,7 @@ def after_ten(usual: Range, spread: float) -> Range:
     Two sources inform it: sweeps of its software measured by others, and the leave-one-out errors of the machine's own
     rows. Neither is certain: the sweeps contain effects that the machine's own rows have since explained, and a few
     rows determine a spread only within a factor of two. Both may be too wide or too narrow by a factor, so their
-    geometric mean is used. A systematic lean to one side was a property of the machine, which calibration removes.
+    geometric mean is used. A systematic bias is a property of the machine, which calibration removes.
 
     Parameters
     ----------

@@ -200,7 +200,7 @@ def _assumptions(best: Placed, money: Money, fits: bool) -> tuple[str, ...]:
     if layout.ep > 1:
         texts.append("tokens choose experts at random, all alike; the busiest group of chips sets the pace")
     if layout.chips > 1:
-        texts.append("messages among chips and passes do not overlap")
+        texts.append("messages between chips do not overlap with computation")
     if context and asked.tokens.sequence > context:
         texts.append(f"the model is made for {context} tokens, fewer than the {asked.tokens.sequence} asked for")
     return (*texts, *money.notes)
