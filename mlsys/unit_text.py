@@ -62,7 +62,8 @@ def check_unit_text(text: Any) -> None:
 def _without_comma(text: str) -> str:
     plain = text.replace(",", "")
     if not re.search(r"\d,\d", text):
-        return f"Write {plain[:_SHOWN]!r}"
+        before = re.sub(r"(?<!\d),(?=\d)", "0.", text, count=1).replace(",", "")
+        return f"Write {(plain if '.' in plain else before)[:_SHOWN]!r}"
     once = text.count(",") == 1 and "." not in text.partition(",")[2]
     point = text.replace(".", "").replace(",", ".")
     decimal = f"{point[:_SHOWN]!r}, or " if once else ""

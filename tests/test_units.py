@@ -287,6 +287,11 @@ def test_what_a_quantity_prints_is_read_back(quantity: Quantity) -> None:
     assert Q_(str(quantity)) == quantity
 
 
+def test_a_number_that_begins_with_a_comma_keeps_its_size() -> None:
+    with pytest.raises(ArgumentError, match=r"Write '0\.5 ms'"):
+        ureg.Quantity(",5 ms")
+
+
 @pytest.mark.parametrize("value", ["7", "4,87", b"7", ["7"], ("7",), np.array(["7"]), np.str_("7")])
 def test_a_text_is_no_magnitude(value: object) -> None:
     with pytest.raises(ArgumentError, match="must be a number"):

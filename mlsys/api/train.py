@@ -25,9 +25,9 @@ from mlsys.units import Quantity
 from mlsys.workloads.transformer_config import load_decoder
 from mlsys.workloads.zoo.decoder import Decoder
 
+_SEQUENCE = 4096  # tokens, by default
 _STEP_TOKENS = 4_194_304
 """Tokens of a step where no batch is given: 4 Mi, about what recent large models train with."""
-_SEQUENCE = 4096
 _COLUMNS = ("layout", "micro-batch", "recompute", "ZeRO", "memory", "fits", "step", "MFU", "tokens/s")
 _SHOWN = 10
 _AXES = ("tp", "pp", "ep", "dp", "cp")

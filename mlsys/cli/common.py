@@ -42,7 +42,12 @@ EXIT_CODES = {
 
 
 _INTERRUPTED = 130
-_MODEL_FILES = (".onnx", ".json", ".tflite")
+_SYSTEM_FILES = (".yaml", ".yml")
+# Parameters that name something of the catalogue or a file, and the endings of such files.
+_FILES = {
+    "model": (".onnx", ".json", ".tflite", ".gguf", ".safetensors"),
+    **dict.fromkeys(("name", "system", "machine"), _SYSTEM_FILES),
+}
 # `claims` uses no units; `sweep` may pass quantities to Dask.
 _PINT_UNCHANGED = ("claims", "sweep")
 PICTURES = (".png", ".svg", ".pdf")
@@ -60,9 +65,10 @@ def kept_inputs() -> Iterator[None]:
     from mlsys.cli.parameters import named_files
 
     context = click.get_current_context(silent=True)
-    model = context.params.get("model") if context else None
-    if isinstance(model, str) and Path(model).suffix in _MODEL_FILES and not os.path.lexists(model):
-        raise WrongUsage(f"there is no file {printable(model)[:200]!r}")
+    for parameter, suffixes in _FILES.items():
+        name = context.params.get(parameter) if context else None
+        if isinstance(name, str) and Path(name).suffix in suffixes and not os.path.lexists(name):
+            raise WrongUsage(f"there is no file {printable(name)[:200]!r}")
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(inputs_kept(*(named_files(context) if context else ((), ()))))

@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from mlsys.errors import ArgumentError, did_you_mean, first_line
@@ -36,7 +37,7 @@ def module_of(model: str, *, meta: bool) -> tuple[Any, Any, str]:
 
     try:
         # output of user code must not mix with ours, which may be JSON
-        with contextlib.redirect_stdout(sys.stderr), torch.device("meta" if meta else "cpu"):
+        with _current_folder(), contextlib.redirect_stdout(sys.stderr), torch.device("meta" if meta else "cpu"):
             made = factory if isinstance(factory, torch.nn.Module) else factory()
     except TypeError as error:
         raise ArgumentError(f"{model!r} cannot be called without arguments: {first_line(error)}") from error
@@ -70,9 +71,8 @@ def named_object(model: str) -> Any:
         raise ArgumentError(
             f"{model[:_SHOWN]!r} must be package.module:factory, not a path. Run it in the folder of the module"
         )
-    sys.path.insert(0, "")
     try:
-        with contextlib.redirect_stdout(sys.stderr):
+        with _current_folder(), contextlib.redirect_stdout(sys.stderr):
             module = importlib.import_module(home)
     except KeyboardInterrupt:
         raise
@@ -80,8 +80,6 @@ def named_object(model: str) -> Any:
         file, dot, ending = home.rpartition(".")
         advice = f"Write {file}:{name}" if dot and ending == "py" else "Run it in the folder of the module"
         raise ArgumentError(f"{model!r}: cannot import {home!r}: {_message(error)}. {advice}") from error
-    finally:
-        sys.path.remove("")
     try:
         factory = getattr(module, name, None)
     except Exception as error:
@@ -89,6 +87,17 @@ def named_object(model: str) -> Any:
     if factory is None:
         raise ArgumentError(f"{model!r}: {home} has no {name!r}.{did_you_mean(name, vars(module))}")
     return factory
+
+
+@contextlib.contextmanager
+def _current_folder() -> Iterator[None]:
+    """Search the current folder for modules, too, while a user's code is imported or run."""
+    sys.path.insert(0, "")
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # user code may have removed it
+            sys.path.remove("")
 
 
 def _message(error: BaseException) -> str:

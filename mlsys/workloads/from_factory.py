@@ -163,7 +163,7 @@ def _made(model: str, precision: str | None, stack: contextlib.ExitStack) -> tup
     try:
         module, inputs, name = module_of(model, meta=True)
         module = stack.enter_context(untouched(_runnable(model, module)))
-        return _in_format(module.to(device="meta"), precision), inputs, name
+        return _in_format(_without_data(module), precision), inputs, name
     except ArgumentError as refused:  # quantisation, for example, needs real weights
         try:
             module, inputs, name = module_of(model, meta=False)
@@ -171,6 +171,17 @@ def _made(model: str, precision: str | None, stack: contextlib.ExitStack) -> tup
         except ArgumentError:
             raise refused from None
         return _in_format(module, precision), inputs, name
+
+
+def _without_data(module: nn.Module) -> nn.Module:
+    """Return the module on the meta device, where tensors that layers share stay one; ``to()`` makes copies of them."""
+    tables: list[dict[str, Any]] = [table for part in module.modules() for table in (part._parameters, part._buffers)]
+    places = [(table, name, id(tensor)) for table in tables for name, tensor in table.items() if tensor is not None]
+    module.to(device="meta")
+    moved: dict[int, Any] = {}
+    for table, name, tensor in places:
+        table[name] = moved.setdefault(tensor, table[name])
+    return module
 
 
 def _runnable(model: str, module: nn.Module) -> nn.Module:

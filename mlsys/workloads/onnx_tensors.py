@@ -112,7 +112,7 @@ def stored_tensors(onnx: Any, graph: Any) -> Iterator[StoredTensor]:
             tensor = constant_tensor(onnx, attribute)
             if tensor is not None:
                 shape = tuple(attribute.sparse_tensor.dims if attribute.name == "sparse_value" else tensor.dims)
-                yield StoredTensor(node.output[0], tensor, shape, literal=not shape)
+                yield StoredTensor(node.output[0], tensor, shape, literal=math.prod(shape) == 1)
 
 
 def constant_tensor(onnx: Any, attribute: Any) -> Any:

@@ -50,6 +50,10 @@ def test_the_readme_has_the_table() -> None:
         (["plan"], 2),
         (["plan", "{caps}"], 3),
         (["analyze", "resnet50", "--device", "A100", "--figure", "x.bmp"], 2),
+        (["collective", "all-reduce", "1GB", "--on", "no.yaml"], 2),
+        (["cost", "no.yml"], 2),
+        (["size", "no.gguf"], 2),
+        (["train", "gpt2", "--on", "no.yaml"], 2),
     ],
 )
 def test_codes(words: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

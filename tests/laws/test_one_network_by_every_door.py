@@ -258,3 +258,57 @@ def test_sizes_that_are_not_known_are_said_to_be() -> None:
     assert int(work.macs.magnitude) == 2 * 64 and not work.sizes
     assert any("which axes of its inputs are the batch" in note for note in work.notes)
     assert answered(factory, batch=5) is None
+
+
+class Tied(torch.nn.Module):
+    """Two layers with one weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = torch.nn.Embedding(40, 7), torch.nn.Linear(7, 40, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.embed(x))
+
+
+@pytest.mark.parametrize("device", ["meta", "cpu"])
+def test_a_weight_that_layers_share_counts_once_wherever_it_was_made(device: str) -> None:
+    with torch.device(device):
+        module = Tied()
+    factory = offer(module, torch.zeros(2, 5, dtype=torch.long, device=device))
+    for options in ({}, {"batch": 3}, {"precision": "fp16"}):
+        assert int(load(factory, **options).parameters.magnitude) == 280, options
+
+
+@pytest.mark.parametrize("cell", [torch.nn.GRUCell, torch.nn.LSTMCell, torch.nn.RNNCell])
+def test_frozen_weights_move_the_same_bytes(cell: type[torch.nn.RNNCellBase]) -> None:
+    module = cell(5, 6)
+    learning = counted(Workload.from_torch(module, torch.zeros(7, 5)))
+    assert counted(Workload.from_torch(module.requires_grad_(False), torch.zeros(7, 5))) == learning
+
+
+class Causal(torch.nn.Module):
+    """Attention whose scale and mask the exporter writes as constants."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 24)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        query, key, value = self.layer(x).chunk(3, -1)
+        return torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+
+
+def test_numbers_of_a_formula_are_no_parameters_of_an_onnx_file(tmp_path: Path) -> None:
+    torch.onnx.export(Causal(), (torch.zeros(2, 5, 8),), tmp_path / "net.onnx", dynamo=False, opset_version=17)
+    assert int(load(tmp_path / "net.onnx").parameters.magnitude) == 8 * 24 + 24
+
+
+def test_a_factory_that_imports_as_it_runs_finds_its_neighbours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("neighbour_of_it.py").write_text("import torch\nmade = torch.nn.Linear(3, 4)\n")
+    Path("imports_late.py").write_text("def make():\n    import neighbour_of_it\n    return neighbour_of_it.made\n")
+    assert int(load("imports_late:make").parameters.magnitude) == 16

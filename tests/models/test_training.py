@@ -243,6 +243,12 @@ def test_a_rent_without_tokens_is_refused() -> None:
         train("gpt2", "A100", rent=Q_(2, "USD/hour"))
 
 
+def test_learned_positions_bound_a_sequence() -> None:
+    assert train("gpt2", "A100").result.assumptions and train("gpt2", "A100", sequence=1024)
+    with pytest.raises(ArgumentError, match="learned positions for 1024 tokens, got sequences of 1025"):
+        train("gpt2", "A100", sequence=1025)
+
+
 def test_stages_hold_all_layers_and_differ_by_one() -> None:
     for layers in range(1, 100):
         for stages in range(1, layers + 1):

@@ -194,7 +194,8 @@ class _Reader:
             return target.decompose(*positional, **named)
 
         try:
-            traced = make_fx(run)(*(flat[index] for index in places))
+            with torch.no_grad():  # nothing is copied for a backward pass
+                traced = make_fx(run)(*(flat[index] for index in places))
             self._kept.append(traced)
             made = [node for node in traced.graph.nodes if node.op == "placeholder"]
             for index, placeholder in zip(places, made, strict=True):
