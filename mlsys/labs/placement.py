@@ -20,30 +20,50 @@ _BUDGETS = (  # link divided by, MB in the NPU, speed of the NPU, mJ; several pl
     (16, 1900, 0.75, 52), (16, 2200, 0.75, 65), (16, 2200, 1.25, 52), (32, 2200, 0.75, 65), (32, 1900, 0.75, 70),
 )  # fmt: skip
 SMALL, SLOW = 1800, 1 / 32
+_LOST = (0.2, 0.6, 0.9)  # of what the NPU saves: ends of the ranges that the prediction offers
 
 
 def prediction(draw: Draw) -> Question:
     """Return the prediction that opens the lab."""
-    whole, small = pipeline_of().best, pipeline_of(memory=SMALL).best
-    right = small.switches
+    link, memory, npu = _small(draw)
+    usual, small = pipeline_of(link, npu=npu), pipeline_of(link, memory, npu).best
+    links = {0.25: ", and the links have a quarter of its bandwidth", 0.5: ", and the links have half of its bandwidth"}
+    speed = "as fast as in the example" if npu == 1 else f"{npu:g} times as fast as in the example"
+    kept = [stage.stage for stage in small.stages if stage.choice.device == "npu"]
     return ChoiceQuestion(
         "prediction",
-        f"With an NPU of {MEMORY:,} MB the fastest plan starts on the GPU, runs four stages in a row on the NPU, "
-        f"and ends on the GPU: it changes device {whole.switches} times. Now the NPU has {SMALL:,} MB, and the "
-        "four no longer fit together. How often does the fastest plan change device?",
-        f"{right} times, in {_ms(small)} against {_ms(whole)}: backbone and detection head stay on the "
-        "NPU, neck and box filter go back to the GPU. Moving data twice more costs less than the NPU saves on the "
-        "detection head.",
+        f"The NPU is {speed}{links.get(link, '')}. With {MEMORY:,} MB in it the fastest plan runs four stages in a row "
+        f"on the NPU and the others on the GPU, and takes {_ms(usual.best)}; the GPU alone takes {_ms(usual.gpu)}. "
+        f"Now the NPU has {memory:,} MB, and the four no longer fit together. How long does the fastest plan take?",
+        f"{_ms(small)}: {', '.join(kept) or 'no stage'} on the NPU, everything else on the GPU, with "
+        f"{small.switches} changes of device. A stage that leaves takes its gain along, and where it stood between "
+        "two that stay, it costs two more transfers.",
         choices=tuple(
-            Choice(said, right=changes == right)
-            for changes, said in ((0, "Never"), (1, "Once"), (2, "Twice"), (4, "Four times"))
+            Choice(f"{low:.3g} ms to {high:.3g} ms", right=low <= float(small.latency) < high)
+            for low, high in ranges(draw)
         ),
     )
 
 
+def ranges(draw: Draw) -> tuple[tuple[float, float], ...]:
+    """Return the ranges of time, in milliseconds, that the prediction offers."""
+    link, _, npu = _small(draw)
+    usual = pipeline_of(link, npu=npu)
+    least, most = float(usual.best.latency), float(usual.gpu.latency)
+    ends = [float(f"{least + share * (most - least):.2g}") for share in _LOST]
+    return tuple(pairwise((float(f"{least:.3g}"), *ends, float(f"{most:.3g}"))))
+
+
+def _small(draw: Draw) -> tuple[float, int, float]:
+    """Return links, memory and speed of the NPU in the prediction."""
+    link, npu = draw.pick("predicted link", (0.25, 0.5, 1.0)), draw.pick("predicted npu", (1.0, 2.0, 3.0))
+    return link, draw.pick("predicted memory", (512, 1024, SMALL, 2560)), npu
+
+
 def scenario(draw: Draw) -> dict[str, object]:
     """Return the values of controls that show the predicted situation."""
-    return {"memory": SMALL}
+    link, memory, npu = _small(draw)
+    return {"link": link, "memory": memory, "npu": npu, "goal": "latency"}
 
 
 def asked(draw: Draw) -> tuple[Question, ...]:

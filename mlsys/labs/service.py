@@ -47,7 +47,7 @@ def prediction(draw: Draw) -> Question:
 def scenario(draw: Draw) -> dict[str, object]:
     """Return the values of controls that show the predicted situation."""
     model = _small(draw)
-    return _set(model, _system(draw), _split(model), batch=_batch(draw), rate=_rate(draw))
+    return _set(model, _system(draw), _split(model), REPLICAS[-1], _batch(draw), _rate(draw))
 
 
 def asked(draw: Draw) -> tuple[Question, ...]:

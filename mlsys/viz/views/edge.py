@@ -13,7 +13,7 @@ from mlsys.edge.schema import FORMATS
 from mlsys.edge.stored import stored_run
 from mlsys.unit_checks import checked_choice
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
-from mlsys.viz.views.view import Scene, View, new_figure
+from mlsys.viz.views.view import Guess, Scene, View, new_figure
 from mlsys.viz.words import number, percent, times
 
 CUTS = {
@@ -103,6 +103,7 @@ class EdgeScene(Scene):
                     )
                 )  # fmt: skip
                 if title.startswith("memory"):
+                    self.guess = Guess(ax, "x", place=1.5, over=True)
                     self._limit = ax.axvline(0, color=COLORS["RedLine"], linestyle="--", linewidth=1.8, zorder=5)
             self.figure.legend(
                 handles=[
@@ -115,7 +116,7 @@ class EdgeScene(Scene):
             self._plot()
         self.moving = (
             *(bar for bars in self._bars for bar in bars), *self._texts, self._limit, *self._open, *self._full,
-            self._ring, self._budget, self._word,
+            self._ring, self._budget, self._word, *self.guess.artists,
         )  # fmt: skip
 
     def _plot(self) -> None:
