@@ -93,7 +93,7 @@ def designs(draw: Draw) -> tuple[Design, ...]:
 
 
 def _priced(label: str, weeks: int) -> str:
-    return f"{label} ({weeks} weeks)" if weeks else label
+    return f"{label} ({weeks} week{'' if weeks == 1 else 's'})" if weeks else label
 
 
 @cache
@@ -103,8 +103,10 @@ def _spent(weeks: int, run: str, **factors: float) -> Built:
     shares = attribution.shares
     left = sum(share / 100 / factors.get(cause, 1.0) for cause, share in shares.items())
     time = attribution.total * left
-    told = f"{cost} weeks bring a run of {number(1e3 * attribution.total)} µs to {number(1e3 * time)} µs, "
-    f"{times(1 / left)} as fast."
+    told = (
+        f"{cost} week{'' if cost == 1 else 's'} bring a run of {number(1e3 * attribution.total)} µs to "
+        f"{number(1e3 * time)} µs, {times(1 / left)} as fast."
+    )
     return Built(time, told, f"There are only {weeks} weeks." if cost > weeks else "")
 
 

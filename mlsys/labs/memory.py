@@ -76,7 +76,11 @@ def designs(draw: Draw) -> tuple[Design, ...]:
             "so that the whole machine holds the fewest bytes of registers for it.",
             (
                 Knob("device", "Machine", tuple((name, name) for name in _MACHINES)),
-                Knob("precision", "Element", tuple((f"{size} bytes", name) for name, size in _LOADS.items())),
+                Knob(
+                    "precision",
+                    "Element",
+                    tuple((f"{size} byte{'' if size == 1 else 's'}", name) for name, size in _LOADS.items()),
+                ),
                 Knob("loads", "Independent loads of each warp", tuple((f"{loads}", loads) for loads in _AT_ONCE)),
                 Knob("warps", "Warps that wait on each unit", tuple((f"{warps}", warps) for warps in _WAITING)),
             ),

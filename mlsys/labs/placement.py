@@ -7,7 +7,9 @@ from mlsys.labs.design import Built, Design, Knob
 from mlsys.labs.draw import Draw
 from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.labs.wrapup import Finding, WrapUp
+from mlsys.planner.placement import example
 from mlsys.planner.placement.costs import Placed, price
+from mlsys.tables import Table
 from mlsys.viz.views.placement import MEMORY, pipeline_of, scenario_of
 from mlsys.viz.views.view import number, percent, times
 
@@ -56,8 +58,8 @@ def ranges(draw: Draw) -> tuple[tuple[float, float], ...]:
 
 def _small(draw: Draw) -> tuple[float, int, float]:
     """Return links, memory and speed of the NPU in the prediction."""
-    link, npu = draw.pick("predicted link", (0.25, 0.5, 1.0)), draw.pick("predicted npu", (1.0, 2.0, 3.0))
-    return link, draw.pick("predicted memory", (512, 1024, SMALL, 2560)), npu
+    divisor, npu = draw.pick("predicted link", (4, 2, 1)), draw.pick("predicted npu", (1.0, 2.0, 3.0))
+    return 1 / divisor, draw.pick("predicted memory", (512, 1024, SMALL, 2560)), npu
 
 
 def scenario(draw: Draw) -> dict[str, object]:
@@ -81,13 +83,43 @@ def designs(draw: Draw) -> tuple[Design, ...]:
             "plan",
             f"The links have 1/{divisor} of the example's bandwidth, the NPU has {memory:,} MB and {speed:g} times the "
             f"example's speed, and one image may take {energy} mJ. Place the seven stages by hand so that the pipeline "
-            "takes the least time. The lab above shows what a stage costs on each device.",
+            "takes the least time. The tables on this page say what stages and links of the example cost.",
             tuple(
                 Knob(stage.name, stage.name.capitalize(), tuple((o.device.upper(), o.device) for o in stage.choices))
                 for stage in scenario.stages
             ),
             partial(_placed, divisor, memory, speed, energy),
         ),
+    )
+
+
+def costs() -> tuple[Table, Table]:
+    """Return what each stage costs on each device of the example, and what each link does.
+
+    Examples
+    --------
+    >>> stages, links = costs()
+    >>> stages.rows[2][-1]
+    '7.4 ms, 8.1 mJ, 1240 MB'
+    """
+    data, names = example(), ("cpu", "gpu", "npu")
+    rows = []
+    for stage in data["stages"]:
+        profiles = [stage["profiles"].get(name) for name in names]
+        cells = [
+            f"{each['latency_ms']:g} ms, {each['energy_mj']:g} mJ, {each['memory_mb']:g} MB" if each else "—"
+            for each in profiles
+        ]
+        rows.append([stage["name"], f"{stage['output_mb']:g}", *cells])
+    hops = [
+        [f"{hop['from'].upper()} to {hop['to'].upper()}", f"{hop['latency_ms']:g}", f"{hop['bandwidth_gb_s']:g}",
+         f"{hop['energy_mj_per_mb']:g}"]
+        for hop in data["links"]
+    ]  # fmt: skip
+    heads = ("stage", "output, MB", *(name.upper() for name in names))
+    return (
+        Table("Time, energy and memory of each stage by device, in the example", heads, rows),
+        Table("Links of the example", ("from, to", "wait, ms", "bandwidth, GB/s", "energy, mJ/MB"), hops),
     )
 
 
