@@ -52,7 +52,12 @@ def server(kind: str, folder: Path) -> Iterator[str]:
     else:
         command = ["jupyter_server", *common, "--allow-root", "--IdentityProvider.token=", "--ServerApp.password=",
                    "--ServerApp.disable_check_xsrf=True", f"--ServerApp.root_dir={folder}"]  # fmt: skip
-    environment = {**os.environ, "JUPYTER_RUNTIME_DIR": str(folder.parent / "runtime"), "MLSYS_LAB_STATE": ""}
+    environment = {
+        **os.environ,
+        "JUPYTER_RUNTIME_DIR": str(folder.parent / "runtime"),
+        "MLSYS_LAB_STATE": "",
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
     log = folder.parent / "server.log"
     with log.open("wb") as out:
         running = subprocess.Popen(

@@ -84,15 +84,20 @@ def _mark(lab: Lab) -> dict[str, Any] | None:
         )
         places.append([round(end, 4) for end in sorted(ends)])
     low, high = guess.span
-    across = [1 - bottom - height * high, 1 - bottom - height * low] if guess.along == "x" else [
-        left + width * low, left + width * high]  # fmt: skip
+    if guess.along == "x":
+        across = [1 - bottom - height * high, 1 - bottom - height * low]
+        label, middle = 1 - bottom - height * guess.place, left + width / 2
+    else:
+        across = [left + width * low, left + width * high]
+        label, middle = left + width * guess.place, 1 - bottom - height / 2
     at = [
         values.index(lab.scenario[name]) if name in lab.predicts and lab.scenario[name] in values else
         -1 if name in lab.predicts else None
         for name, values in lab.frames.items()
     ]  # fmt: skip
     return {
-        "along": guess.along, "across": [round(end, 4) for end in across], "label": guess.label, "at": at,
+        "along": guess.along, "across": [round(end, 4) for end in across], "words": guess.label, "at": at,
+        "label": round(label, 4), "middle": round(middle, 4),
         "numbers": given if numbers else None, "places": places,
     }  # fmt: skip
 

@@ -187,18 +187,23 @@
     const [start, end] = [ends[0], ends[ends.length - 1]];
     const [from, to] = mark.across;
     const box = make("div", { class: `mlsys-guess mlsys-along-${mark.along}`, "aria-hidden": "true" });
-    const words = make("span", {}, mark.label);
-    box.append(words);
+    const words = make("div", { class: "mlsys-guess-words", "aria-hidden": "true" }, mark.words);
     const percent = (part) => `${100 * part}%`;
     const [x, width, y, height] =
       mark.along === "x" ? [start, end - start, from, to - from] : [from, to - from, start, end - start];
     Object.assign(box.style, { left: percent(x), width: percent(width), top: percent(y), height: percent(height) });
-    if (ends.length < 2 || end - start < 1e-6) box.classList.add("mlsys-line");
-    if ((start + end) / 2 > 0.5) box.classList.add("mlsys-late");
-    stack.append(box);
+    if (end - start < 1e-6) box.classList.add("mlsys-line");
+    const late = (start + end) / 2 > mark.middle;
+    const beside = late ? percent(1 - start) : percent(end);
+    const place =
+      mark.along === "x"
+        ? { top: percent(mark.label), [late ? "right" : "left"]: beside }
+        : { right: percent(1 - mark.label), [late ? "bottom" : "top"]: beside };
+    Object.assign(words.style, place);
+    stack.append(box, words);
     return (chosen) => {
       const here = mark.at.every((wanted, at) => wanted === null || wanted === chosen[at]);
-      box.hidden = !here;
+      box.hidden = words.hidden = !here;
       return here;
     };
   };

@@ -88,7 +88,7 @@ class ServiceScene(Scene):
                         0.02, row - 0.2, "", fontsize=9.5, va="center", color=COLORS["primary"], bbox=HALO, zorder=6
                     )
                 )
-            self.guess = Guess(bars, "x", place=0.19, label="load, by your prediction", span=(0.02, 0.26))
+            self.guess = Guess(bars, "x", place=0.19, span=(0.02, 0.26))
             self._money = self.figure.text(0.08, 0.95, "", fontsize=10.5, weight="bold", color=COLORS["primary"])
         self.moving = (
             self._curve, self._limit, self._full, self._point, self._said, self._fits, *self._bars, *self._texts,

@@ -84,7 +84,7 @@ class Guess:
         *,
         over: bool = False,
     ) -> None:
-        self.ax, self.along, self._place, self.span = ax, along, place, span
+        self.ax, self.along, self.place, self.span = ax, along, place, span
         # Both in fractions of the Axes, so that a line reads the same on any scale.
         look: dict[str, Any] = {
             "facecolor": COLORS["VioletL"],
@@ -148,10 +148,10 @@ class Guess:
         left = middle <= 0.5
         if across:
             beside = end + 0.008 if left else start - 0.008
-            self._label.set(x=beside, y=self._place, ha="left" if left else "right", va="top")
+            self._label.set(x=beside, y=self.place, ha="left" if left else "right", va="top")
         else:
             beside = end + 0.012 if left else start - 0.012
-            self._label.set(x=self._place, y=beside, ha="right", va="bottom" if left else "top")
+            self._label.set(x=self.place, y=beside, ha="right", va="bottom" if left else "top")
         self._label.set_visible(True)
 
 
