@@ -48,5 +48,5 @@ class ShrinkLab(Lab):
 
     def __init__(self, student: str = "") -> None:
         super().__init__(student)
-        for size in BUDGETS:  # computed in advance, so that the first step of the slider is as fast as the next
-            chosen(shrink.HOLES, "fp32", budget=size)
+        for clock in CLOCKS:  # computed in advance, so that the first step of a control is as fast as the next
+            chosen(shrink.HOLES, "fp32", clock)

@@ -7,8 +7,8 @@ import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
-from mlsys.edge.config import EdgeVariant
-from mlsys.edge.points import EdgePoint
+from mlsys.edge.config import Config, EdgeVariant
+from mlsys.edge.points import EdgePoint, judged
 from mlsys.edge.schema import FORMATS
 from mlsys.edge.stored import stored_run
 from mlsys.unit_checks import checked_choice
@@ -65,8 +65,15 @@ def chosen(
 @lru_cache(maxsize=32)
 def _all_at(clock: str, budget: float) -> tuple[EdgePoint, ...]:
     """Return every variant of the stored run at one clock, under one budget."""
+    config = stored_run().config
+    return judged(Config({**config.data, "active_memory_budget_mb": budget / 1e3}), _at_clock(clock))
+
+
+@lru_cache(maxsize=len(CLOCKS))
+def _at_clock(clock: str) -> tuple[EdgePoint, ...]:
+    """Return every variant of the stored run at one clock, under the budgets of the run."""
     scale, voltage = CLOCKS[clock]
-    return stored_run().points(active_memory_budget_mb=budget / 1e3, clocks=[{"scale": scale, "voltage": voltage}])
+    return stored_run().points(clocks=[{"scale": scale, "voltage": voltage}])
 
 
 class EdgeScene(Scene):
