@@ -240,8 +240,8 @@ def _latency(draw: Draw) -> Question:
         "brings its own keys and values.",
         setting=_set(_LARGE, system, 8, limit=limit),
         choices=tuple(
-            Choice(str(batch), f"With {batch}, a step takes too long or leaves room for a larger batch.",
-                   batch == right)
+            Choice(str(batch), f"With {batch}, a step takes longer than the limit." if batch > right else
+                   f"With {batch} the limit is kept, and by a larger batch as well.", batch == right)
             for batch in BATCHES
         ),
     )  # fmt: skip
@@ -288,7 +288,7 @@ def _money(draw: Draw) -> Question:
         answer=service.dollars,
         unit="USD",
         tolerance=0.03,
-        hint="Set it and read the line above the picture; or divide the rent of an hour by the tokens of an hour.",
+        hint="Set it and read the line at the top of the picture; or divide the rent of an hour by the tokens of an hour.",
         slips=(
             (service.dollars * service.load, "That is the cost if the copies were full. What is served?"),
             (service.dollars / service.chips, "Every chip of every copy is rented."),
