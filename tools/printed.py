@@ -168,7 +168,8 @@ class Printed(SphinxPostTransform):
                 solution.parent.remove(solution)
                 label = f"solution:{nodes.make_id(solution['label'])}"
                 closer = BOX_SKIP if len(chapter) > 1 else ""  # not to the heading
-                chapter += [_raw(f"{closer}{BOX_ROOM}\\phantomsection\\label{{{label}}}"), solution]
+                room = f"{closer}{BOX_ROOM}{_room_of_first_cell(solution)}"
+                chapter += [_raw(f"{room}\\phantomsection\\label{{{label}}}"), solution]
                 exercise = exercises.get(solution["target_label"])
                 if exercise is not None:
                     _last(exercise).append(_raw(f"\\atlineend{{Solution on page~\\pageref{{{label}}}.}}"))
@@ -279,6 +280,16 @@ def _last(box: nodes.Element) -> nodes.Element:
     while isinstance(last, nodes.Element) and len(last) and not isinstance(last, nodes.paragraph):
         last = last[-1]
     return last if isinstance(last, nodes.paragraph) else box
+
+
+def _room_of_first_cell(box: nodes.Element) -> str:
+    """Take the room that a cell asks for out of a box that it opens: inside, the title would part from the cell."""
+    shown = (nodes.raw, nodes.paragraph, nodes.literal_block, nodes.list_item)
+    first = next((node for node in box.findall(nodes.Node) if isinstance(node, shown)), None)
+    if not isinstance(first, nodes.raw) or "\\keepcell" not in first.astext():
+        return ""
+    first.parent.remove(first)
+    return first.astext().strip()
 
 
 def _raw(text: str) -> nodes.raw:

@@ -95,6 +95,18 @@ def test_where_the_solution_is_stands_at_the_end_of_the_last_line_of_an_exercise
     assert last.astext().startswith("What share?\\atlineend{Solution on page")
 
 
+@pytest.mark.parametrize("first", [[], [nodes.paragraph("", "Half, as the cell finds.")]])
+def test_the_title_of_a_solution_does_not_part_from_the_code_below_it(transform, first):
+    cell = cell_that_prints(5, nodes.literal_block("", "one"))
+    solution = solution_node("", nodes.title("", "Solution"), *first, cell, label="s", target_label="ex", hidden=False)
+    chapter = nodes.section("", nodes.title("", "Far"), solution)
+    transform.document += addnodes.start_of_file("", chapter, docname="book/far")
+    transform.keep_cells()
+    appendix = transform.gathered_solutions()
+    assert ("\\keepcell" in solution.astext()) == bool(first)
+    assert appendix.astext().count("\\keepcell{5}{1}") == 1
+
+
 def test_the_macros_that_pages_call_are_defined():
     preamble = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["sphinx"]["config"]["latex_elements"][
         "preamble"
