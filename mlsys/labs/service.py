@@ -288,7 +288,7 @@ def _money(draw: Draw) -> Question:
         answer=service.dollars,
         unit="USD",
         tolerance=0.03,
-        hint="Set it and read the line at the top of the picture; or divide the rent of an hour by the tokens of an hour.",
+        hint="Set it and read the top of the picture; or divide the rent of an hour by the tokens of an hour.",
         slips=(
             (service.dollars * service.load, "That is the cost if the copies were full. What is served?"),
             (service.dollars / service.chips, "Every chip of every copy is rented."),
