@@ -17,7 +17,7 @@ class ShrinkLab(Lab):
     >>> lab = ShrinkLab()
     >>> lab.predict(lab.prediction.listed()[0])
     >>> round(lab.view.values["memory"])
-    165
+    37
     """
 
     id = "lab-09-shrink"

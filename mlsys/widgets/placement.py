@@ -18,7 +18,7 @@ class PlacementLab(Lab):
     >>> lab = PlacementLab()
     >>> lab.predict(lab.prediction.right_answer())
     >>> lab.view.values["switches"]
-    4
+    2
     """
 
     id = "lab-08-placement"
