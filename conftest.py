@@ -42,7 +42,7 @@ def pytest_collection():
 # Files whose tests take seconds each, or wait for processes of theirs. They come first: a worker that has nothing left
 # takes from the end of another's, and the last to end is a short one.
 LONG = (
-    "tests/test_sensitivity.py", "tests/sweep", "tests/planner/test_placement_instances.py", "tests/cli/test_plan.py",
+    "tests/test_sensitivity.py", "tests/sweep", "tests/cli/test_plan.py",
     "tests/laws/test_fact_laws.py", "tests/notebooks", "tests/edge/test_run.py", "tests/oracles/test_flops_counters.py",
     "tests/bench/test_compile.py", "tests/mapping/test_fusion_executor.py", "tests/cli/test_own_numbers.py",
     "tests/test_compiled.py", "tests/torture", "tests/test_files.py",
@@ -66,8 +66,8 @@ os.environ.setdefault("MLSYS_SEED", str(random.randrange(1, 1_000_000)))
 
 
 def pytest_addoption(parser) -> None:
-    told = "go on where a run of this very tree was interrupted, and say how far it is (tools/resumed.py)"
-    parser.addoption("--resume", action="store_true", help=told)
+    result = "go on where a run of this very tree was interrupted, and say how far it is (tools/resumed.py)"
+    parser.addoption("--resume", action="store_true", help=result)
 
 
 def pytest_configure(config) -> None:

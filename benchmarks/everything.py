@@ -54,8 +54,8 @@ def _commands(stored: Any) -> Numbers:
 
 
 def _sizing(stored: Any) -> Numbers:
-    told = {f"{row['what']}, mlsys / {row['tool']}": row["we_over_tool"] for row in stored["published"]}
-    return {**stored["ratios"], **told}
+    result = {f"{row['what']}, mlsys / {row['tool']}": row["we_over_tool"] for row in stored["published"]}
+    return {**stored["ratios"], **result}
 
 
 SCRIPTS: dict[str, tuple[str, list[str], Callable[[Any], Numbers]]] = {
@@ -115,10 +115,10 @@ def main() -> None:
             continue
         print(f"\n{name}")
         for what, after in numbers(json.loads((HERE / file).read_text("utf-8"))).items():
-            said = mark(what, before.get(what), after)
+            line = mark(what, before.get(what), after)
             was = f"{before[what]:>14,.4g}" if what in before else f"{'':>14}"
-            print(f"  {was} → {after:>14,.4g}  {what}  {said}".rstrip())
-            failed += [f"{what}: {after:.4g} {said}"] if said.startswith("MISSES") else []
+            print(f"  {was} → {after:>14,.4g}  {what}  {line}".rstrip())
+            failed += [f"{what}: {after:.4g} {line}"] if line.startswith("MISSES") else []
     if failed:
         sys.exit("\n" + "\n".join(failed))
 

@@ -67,10 +67,10 @@ start = time.process_time()
 from llm_analysis.analysis import infer
 from llm_analysis.config import get_gpu_config_by_name
 def answer(model, chip, batch, prompt, output):
-    told = infer(model_name=model, gpu_name=chip, dtype_name="w16a16e16", log_level="ERROR", batch_size_per_gpu=batch,
+    result = infer(model_name=model, gpu_name=chip, dtype_name="w16a16e16", log_level="ERROR", batch_size_per_gpu=batch,
                  seq_len=prompt, num_tokens_to_generate=output)
-    return {"weights": told["weight_memory_per_gpu"], "cache": told["kv_cache_memory_per_gpu"],
-            "decode": told["decode_latency"], "prefill": told["prefill_latency"],
+    return {"weights": result["weight_memory_per_gpu"], "cache": result["kv_cache_memory_per_gpu"],
+            "decode": result["decode_latency"], "prefill": result["prefill_latency"],
             "peak_tflops": get_gpu_config_by_name(chip).peak_fp16_TFLOPS}
 """
 INFERSIM = "alibaba/InferSim@f2293dab, README.md, Simulation Result, and example/ (Apache-2.0), read 2026-11-29"
@@ -95,12 +95,12 @@ POINTS: list[tuple[str, str, str, dict[str, Any], str, float | None, float]] = [
      "ttft_seconds", None, 0.27676),
     *[("AIConfigurator", f"Qwen3-32B FP8 on 4 H200, {batch} sequences decoded alone, tokens/s a sequence", CONFIGURATOR,
        {"model": "qwen3-32b", "on": "DGX_H200", **_QWEN, "batch": batch, "phase": "decode"},
-       "tokens_per_second_per_user", None, told)
-      for batch, told in ((60, 120.23), (56, 122.69), (52, 125.26), (48, 127.90), (44, 128.44))],
+       "tokens_per_second_per_user", None, reported)
+      for batch, reported in ((60, 120.23), (56, 122.69), (52, 125.26), (48, 127.90), (44, 128.44))],
     *[("AIConfigurator", f"Qwen3-32B FP8 on 4 H200, {batch} sequences, prefill and decode, tokens/s a chip",
        CONFIGURATOR, {"model": "qwen3-32b", "on": "DGX_H200", **_QWEN, "batch": batch}, "tokens_per_second_per_chip",
-       None, told)
-      for batch, told in ((20, 478.57), (16, 429.39), (14, 398.29), (13, 377.31), (11, 339.51))],
+       None, reported)
+      for batch, reported in ((20, 478.57), (16, 429.39), (14, 398.29), (13, 377.31), (11, 339.51))],
 ]  # fmt: skip
 
 
@@ -113,14 +113,14 @@ def questions(which: int) -> list[list[Any]]:
 
 def asked(python: str, script: str, which: int, rounds: int) -> dict[str, Any]:
     """Return the answers of a fresh interpreter, with the medians of its times over the rounds."""
-    told = []
+    reported = []
     for _ in range(rounds):
         done = subprocess.run(
             [python, "-c", script, json.dumps(questions(which))], capture_output=True, text=True, check=True,
             cwd=HERE if which == 0 else VENV,
         )  # fmt: skip
-        told.append(json.loads(done.stdout.splitlines()[-1]))
-    return {**told[0], **{key: statistics.median(each[key] for each in told) for key in ("first", "further")}}
+        reported.append(json.loads(done.stdout.splitlines()[-1]))
+    return {**reported[0], **{key: statistics.median(each[key] for each in reported) for key in ("first", "further")}}
 
 
 def published() -> list[dict[str, Any]]:

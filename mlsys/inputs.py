@@ -65,7 +65,7 @@ def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
         if stat.S_ISREG(kind):
             FILES_READ.setdefault(identity(os.fstat(handle)), str(path))
         content = bytearray()
-        while chunk := _chunk(path, handle, is_pipe=not stat.S_ISREG(kind), begun=bool(content)):
+        while chunk := _chunk(path, handle, is_pipe=not stat.S_ISREG(kind), started=bool(content)):
             content += chunk
             if len(content) > most:
                 raise _unreadable(path, f"too large; the limit is {most:,} bytes")
@@ -144,7 +144,7 @@ def identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _chunk(path: str | Path, handle: int, *, is_pipe: bool, begun: bool) -> bytes:
+def _chunk(path: str | Path, handle: int, *, is_pipe: bool, started: bool) -> bytes:
     if not is_pipe:
         return os.read(handle, _CHUNK)
     end = time.monotonic() + _TIMEOUT
@@ -154,7 +154,7 @@ def _chunk(path: str | Path, handle: int, *, is_pipe: bool, begun: bool) -> byte
             chunk = os.read(handle, _CHUNK)
         except BlockingIOError:  # a writer is connected but has not written yet
             continue
-        if chunk or begun:
+        if chunk or started:
             return chunk
         time.sleep(0.05)  # no writer is connected yet
     raise _unreadable(path, f"it is a pipe that sent no data for {_TIMEOUT:g} s")

@@ -57,9 +57,9 @@ def test_the_table_of_extras_is_that_of_the_package() -> None:
     from mlsys.cli.common import EXTRAS
 
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-    told = dict(re.findall(r"^\| `([a-z]+)` \| (.+) \|$", PAGE, re.MULTILINE))
-    assert set(told) == set(extras) - {"dev"}
-    assert set(EXTRAS.values()) <= set(told), "a message names an extra that the page does not"
+    result = dict(re.findall(r"^\| `([a-z]+)` \| (.+) \|$", PAGE, re.MULTILINE))
+    assert set(result) == set(extras) - {"dev"}
+    assert set(EXTRAS.values()) <= set(result), "a message names an extra that the page does not"
     packages = {"sklearn": "scikit-learn", "IPython": "ipywidgets", "mpl_toolkits": "matplotlib", "tvm": "apache-tvm",
                 "ai_edge_litert": "ai-edge-litert", "serial": "pyserial", "torch_pruning": "torch-pruning",
                 "dask": "distributed", "flatbuffers": "ai-edge-litert"}  # fmt: skip
@@ -68,7 +68,7 @@ def test_the_table_of_extras_is_that_of_the_package() -> None:
         assert packages.get(module, module) in names, (module, extra)
     assert {name.partition(">")[0] for name in extras["guide"]} == {"scikit-learn"}, "a guide needs no torch"
     for extra, words in (("sweep", "`sweep`"), ("guide", "`explain guide`"), ("edge", "`edge run`")):
-        assert words in told[extra]
+        assert words in result[extra]
 
 
 def test_every_file_of_a_command_line_is_there_or_made_by_a_line_above_or_a_placeholder() -> None:

@@ -25,14 +25,14 @@ def test_every_file_that_it_names_exists() -> None:
 def test_the_map_has_every_room_of_the_package() -> None:
     rooms = {each.parent.name for each in (ROOT / "mlsys").glob("*/__init__.py")}
     table = [line for line in GUIDE.splitlines() if line.startswith("| `")]
-    told = {room for line in table for room in re.findall(r"`mlsys/(\w+)/`", line.split("|")[1])}
-    assert told == rooms
+    result = {room for line in table for room in re.findall(r"`mlsys/(\w+)/`", line.split("|")[1])}
+    assert result == rooms
 
 
 def test_silent_facts_are_as_many_as_it_allows() -> None:
     most = int(re.search(r"silent_facts\.yaml`, (\d+) at most", GUIDE)[1])
-    told = (ROOT / "evidence" / "tests" / "test_facts_felt.py").read_text("utf-8")
-    assert f"MOST_SILENT = {most}\n" in told
+    result = (ROOT / "evidence" / "tests" / "test_facts_felt.py").read_text("utf-8")
+    assert f"MOST_SILENT = {most}\n" in result
     kept = yaml.safe_load((ROOT / "evidence" / "tests" / "silent_facts.yaml").read_text("utf-8"))
     assert sum(map(len, kept.values())) <= most
 

@@ -122,9 +122,9 @@ def test_an_edge_report_with_a_hostile_name_has_no_head_of_it(monkeypatch: pytes
 @pytest.mark.parametrize("letter", ["\x1b", "\x07", "\x7f", "\x9b", "\u202e", "\u200b", "\ud800", "\ufeff"])
 def test_json_stays_json_and_csv_stays_csv(letter: str) -> None:
     name = f"a{letter}[31m"
-    told = printable(json.dumps({"name": name}, ensure_ascii=False))
-    assert json.loads(told) == {"name": name} and letter not in told
-    told = csv_text([{name: name, "x": f"={letter}"}])
-    assert letter not in told
-    assert [len(row) for row in csv.reader(io.StringIO(told))] == [2, 2]
-    assert told.splitlines()[1].split(",")[1].startswith("'=")
+    result = printable(json.dumps({"name": name}, ensure_ascii=False))
+    assert json.loads(result) == {"name": name} and letter not in result
+    result = csv_text([{name: name, "x": f"={letter}"}])
+    assert letter not in result
+    assert [len(row) for row in csv.reader(io.StringIO(result))] == [2, 2]
+    assert result.splitlines()[1].split(",")[1].startswith("'=")

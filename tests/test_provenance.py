@@ -277,14 +277,14 @@ def test_a_page_hears_what_is_kept_alike_the_first_time_and_the_next() -> None:
     def bandwidth(name: str) -> float:
         return float(Hardware[name].memory_bw.magnitude)
 
-    told = []
+    reported = []
     for _ in range(2):
         seen = provenance.Seen()
         stop = provenance.listen(seen)
         bandwidth("A100")
         stop()
-        told.append((list(seen), seen.direct))
-    assert told[0] == told[1] == (["A100_80GB/memory/HBM/bandwidth"], {"A100_80GB/memory/HBM/bandwidth"})
+        reported.append((list(seen), seen.direct))
+    assert reported[0] == reported[1] == (["A100_80GB/memory/HBM/bandwidth"], {"A100_80GB/memory/HBM/bandwidth"})
 
 
 def test_an_open_page_hears_every_thread_and_every_context() -> None:
@@ -331,8 +331,8 @@ a100 = Hardware.Cloud.A100
 print(a100.memory_bw.m_as("GB/s"), a100.peak("fp16").m_as("TFLOP/s"), Hardware.Cloud.V100.memory_bw.m_as("GB/s"))
 """
     switch = f"{BANDWIDTH}=2,A100_80GB/peaks/fp16/matrix/dense=0.5"
-    told = _in_a_new_process(code, MLSYS_PERTURB=switch)
-    assert [float(x) for x in told.stdout.split()] == [4078, 156, 900]
+    reported = _in_a_new_process(code, MLSYS_PERTURB=switch)
+    assert [float(x) for x in reported.stdout.split()] == [4078, 156, 900]
     untold = _in_a_new_process(code, MLSYS_PERTURB="")
     assert [float(x) for x in untold.stdout.split()] == [2039, 312, 900]
 

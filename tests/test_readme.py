@@ -51,8 +51,8 @@ def test_each_kind_of_addition_has_its_recipe() -> None:
 def test_the_requirements_are_those_of_the_package() -> None:
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text("utf-8"))["project"]
     needed = {re.match(r"[\w-]+", each)[0].lower() for each in project["dependencies"]}
-    told = re.search(r"needs nothing but ([^|]+?) \|", README)[1].lower()
-    assert set(re.split(r",\s+|\s+and\s+", told)) == needed
+    result = re.search(r"needs nothing but ([^|]+?) \|", README)[1].lower()
+    assert set(re.split(r",\s+|\s+and\s+", result)) == needed
     assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in README
 
 

@@ -182,8 +182,8 @@ def test_what_a_page_does_not_name_moves_nothing(name: str) -> None:
     page, looks = unchanged(name)
     named = {fact for shown in (*page.claims.values(), *page.exhibits.values()) for fact in shown.facts}
     named |= page.shown_facts().keys()
-    told = " ".join(map(sources_of, named))
-    others = [fact for fact in sorted(all_facts()) if fact not in named and fact not in told]
+    result = " ".join(map(sources_of, named))
+    others = [fact for fact in sorted(all_facts()) if fact not in named and fact not in result]
     after = next(filter(None, (changed_alike(name, others, most) for most in (0.01, 0.0001))), None)
     assert after is not None, f"{name} fails an assertion of its own with facts that it does not name"
     moved = [
@@ -232,7 +232,7 @@ def test_the_committed_notebook_fails_when_a_fact_changes() -> None:
     search = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": search, "MLSYS_PERTURB": f"{fact}=1.01"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    told = done.stdout + done.stderr
-    assert done.returncode == 1, told
-    assert "Cell outputs differ" in told
-    assert "2059.39 GB/s" in told, "2039 GB/s and one percent"
+    result = done.stdout + done.stderr
+    assert done.returncode == 1, result
+    assert "Cell outputs differ" in result
+    assert "2059.39 GB/s" in result, "2039 GB/s and one percent"

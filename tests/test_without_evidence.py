@@ -32,14 +32,14 @@ for module in pkgutil.walk_packages(mlsys.__path__, "mlsys."):
         importlib.import_module(module.name)
 print("all")
 """
-    told = alone(code, tmp_path)
-    assert told.stdout.strip() == "all", told.stderr
+    result = alone(code, tmp_path)
+    assert result.stdout.strip() == "all", result.stderr
 
 
 @pytest.mark.parametrize("words", [("analyze", "lenet5", "--device", "A100"), ("explain", "guide", "--within", "50")])
 def test_commands_answer(words: tuple[str, ...], tmp_path: Path) -> None:
-    told = alone(command(*words), tmp_path)
-    assert told.returncode == 0, told.stderr
+    result = alone(command(*words), tmp_path)
+    assert result.returncode == 0, result.stderr
 
 
 HEADS = "device,device_class,precision,batch,metric,value,unit,software,network,image,stack,processor,threads\n"
@@ -51,21 +51,21 @@ def test_measurements_calibrate(tmp_path: Path) -> None:
     """Rows in typed columns teach; rows in words are refused with what to do."""
     rows = "".join(ROW.format(value, name) for name, value in MEASURED.items())
     (tmp_path / "mine.csv").write_text(HEADS + rows, encoding="utf-8")
-    told = alone(command("calibrate", "mine.csv"), tmp_path)
-    assert told.returncode == 0 and "4 measurements of Xeon_8480" in told.stdout, told.stderr
+    result = alone(command("calibrate", "mine.csv"), tmp_path)
+    assert result.returncode == 0 and "4 measurements of Xeon_8480" in result.stdout, result.stderr
     assert (tmp_path / "calibration.yaml").is_file()
     words = "device,device_class,workload,model,precision,seq_or_shape,metric,value,unit\n"
     row = "Xeon_8480,CPU,CNN inference on CPU,{},fp32,224x224 image,latency,{},ms\n"
     rows = "".join(row.format(name, value) for name, value in MEASURED.items())
     (tmp_path / "words.csv").write_text(words + rows, encoding="utf-8")
-    told = alone(command("calibrate", "words.csv"), tmp_path)
-    assert told.returncode == 1 and "line 2" in told.stderr and "pip install mlsys-evidence" in told.stderr
+    result = alone(command("calibrate", "words.csv"), tmp_path)
+    assert result.returncode == 1 and "line 2" in result.stderr and "pip install mlsys-evidence" in result.stderr
 
 
 @pytest.mark.parametrize("words", [("validate",), ("validate", "--exam", "6"), ("validate", "--data", "mine.csv")])
 def test_the_command_of_the_measurements_says_what_to_install(words: tuple[str, ...], tmp_path: Path) -> None:
-    told = alone(command(*words), tmp_path)
-    assert told.returncode == 1 and told.stdout == ""
-    assert told.stderr.strip().splitlines() == [
+    result = alone(command(*words), tmp_path)
+    assert result.returncode == 1 and result.stdout == ""
+    assert result.stderr.strip().splitlines() == [
         "Error: validate: needs a separate distribution, which is not installed. Type: pip install mlsys-evidence"
     ]

@@ -246,8 +246,8 @@ def summary(claims: list[Row], items: list[Row]) -> str:
     def line(title: str, rows: list[Row]) -> str:
         out = [row for row in rows if not row.present]
         later = sum(row.reason.startswith(UNWRITTEN) for row in out)
-        told = f"{title:38}{len(rows):5} {len(rows) - len(out):8} {len(out):9}"
-        return f"{told} {later:16}" if later else told
+        result = f"{title:38}{len(rows):5} {len(rows) - len(out):8} {len(out):9}"
+        return f"{result} {later:16}" if later else result
 
     lines = [f"{'':38}{'rows':>5} {'present':>8} {'left out':>9} {UNWRITTEN:>16}", line("statements", claims)]
     lines.append(line("items", items))

@@ -99,8 +99,8 @@ def comments(package: str) -> dict[str, str]:
                 and isinstance(text.value.value, str)
             ):
                 targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
-                said = inspect.cleandoc(text.value.value)
-                found.update({each.id: said for each in targets if isinstance(each, ast.Name)})
+                message = inspect.cleandoc(text.value.value)
+                found.update({each.id: message for each in targets if isinstance(each, ast.Name)})
     return found
 
 

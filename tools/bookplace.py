@@ -117,13 +117,13 @@ class BookPlace:
 
 
 def _wait_for(handle: int, path: Path, longest: float) -> None:
-    begun, reported = time.monotonic(), False
+    started, reported = time.monotonic(), False
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.pread(handle, 20, 0).decode(errors="replace") or "unknown"
-            if time.monotonic() - begun >= longest:
+            if time.monotonic() - started >= longest:
                 raise BookError(
                     f"process {holder} has been building in {path.parent} for more than {longest:.0f} s. "
                     "Wait for it, or stop it"

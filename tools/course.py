@@ -97,19 +97,19 @@ def _chapter_times(course: Mapping[str, Any], name: str) -> Times:
 
 def chapter_rows(course: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     """Yield a line for each chapter: page and what it needs, outcomes, minutes of reading and of exercises."""
-    for name, told in course["chapters"].items():
+    for name, result in course["chapters"].items():
         times = _chapter_times(course, name)
-        needs = f" (after {_chapters(told['needs'])})" if told["needs"] else ""
-        yield f"{_chapters([name])}{needs}", "; ".join(told["outcomes"]), f"{times.reading} + {times.exercises}"
+        needs = f" (after {_chapters(result['needs'])})" if result["needs"] else ""
+        yield f"{_chapters([name])}{needs}", "; ".join(result["outcomes"]), f"{times.reading} + {times.exercises}"
 
 
 def lab_rows(course: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     """Yield a line for each lab: page and its chapter, outcomes, minutes."""
-    for name, told in course["labs"].items():
+    for name, result in course["labs"].items():
         yield (
-            f":doc:`/labs/{name}` (after {_chapters([told['after']])})",
-            "; ".join(told["outcomes"]),
-            str(told["minutes"]),
+            f":doc:`/labs/{name}` (after {_chapters([result['after']])})",
+            "; ".join(result["outcomes"]),
+            str(result["minutes"]),
         )
 
 

@@ -177,9 +177,9 @@ def _trimmed(lines: Sequence[str]) -> list[str]:
 
 
 def _figure(path: str, options: dict[str, str], caption: Sequence[str], numbers: PageNumbers) -> list[str]:
-    said = " ".join(line.strip() for line in caption if line.strip())
+    message = " ".join(line.strip() for line in caption if line.strip())
     label = f"**Figure {numbers.figures[options['name']]}.** " if options.get("name") in numbers.figures else ""
-    return ["", f"![{options.get('alt', '')}]({path})", "", *([label + said] if said else []), ""]
+    return ["", f"![{options.get('alt', '')}]({path})", "", *([label + message] if message else []), ""]
 
 
 def _table(title: str, lines: Sequence[str], number: int | None) -> Iterator[str]:
@@ -223,14 +223,14 @@ def inline(text: str, index: BookIndex, numbers: PageNumbers) -> str:
         before = text[at : match.start()]
         role = _ROLE.search(before) if match["ticks"] == "`" else None
         if role:
-            made += before[: role.start()] + _said(role["role"], match["inside"], index, numbers)
+            made += before[: role.start()] + _message(role["role"], match["inside"], index, numbers)
         else:
             made += before + match["code"]
         at = match.end()
     return made + text[at:]
 
 
-def _said(role: str, content: str, index: BookIndex, numbers: PageNumbers) -> str:
+def _message(role: str, content: str, index: BookIndex, numbers: PageNumbers) -> str:
     titled = _TARGET.match(content)
     target = titled["target"] if titled else content
     title = titled["title"] if titled else ""

@@ -159,9 +159,9 @@ def _strings(page: Page, of: Sequence[str] = ("Table", "print", "check")) -> Ite
 def _alternatives(page: Page) -> Iterator[tuple[int, str]]:
     """Yield the alternative texts of figures."""
     for directive in page.directives:
-        said = image_options(directive) if directive.name == "code-cell" else directive.options
-        if said.get("alt"):
-            yield directive.number, str(said["alt"])
+        reported = image_options(directive) if directive.name == "code-cell" else directive.options
+        if reported.get("alt"):
+            yield directive.number, str(reported["alt"])
 
 
 @rule(
@@ -225,8 +225,8 @@ def two_sentences(page: Page) -> Iterator[Finding]:
 def picture_without_alt(page: Page) -> Iterator[Finding]:
     """P002."""
     for directive in _pictures(page):
-        said = image_options(directive) if directive.name == "code-cell" else directive.options
-        if not str(said.get("alt") or "").strip():
+        reported = image_options(directive) if directive.name == "code-cell" else directive.options
+        if not str(reported.get("alt") or "").strip():
             yield directive.number, "the picture has no alternative text (alt)"
     for line in page.prose:
         for image in _IMAGE.finditer(line.text):
@@ -246,8 +246,8 @@ def nameless_figure(page: Page) -> Iterator[Finding]:
         if directive.name == "image":
             continue
         if directive.name == "code-cell":
-            said = figure_options(directive)
-            name, caption = said.get("name"), said.get("caption")
+            reported = figure_options(directive)
+            name, caption = reported.get("name"), reported.get("caption")
         else:
             name, caption = directive.options.get("name"), directive.source.strip()
         for what, value in (("name", name), ("caption", caption)):
@@ -418,8 +418,8 @@ def claims_without_table(page: Page) -> Iterator[Finding]:
 def unclaimed_glue(page: Page) -> Iterator[Finding]:
     """P009."""
     here = claimed(page)
-    said = [(line.number, line.text) for line in [*page.prose, *page.captions]]
-    for number, text in [*said, *_alternatives(page)]:
+    reported = [(line.number, line.text) for line in [*page.prose, *page.captions]]
+    for number, text in [*reported, *_alternatives(page)]:
         for used in _GLUE.finditer(re.sub(r"``.+?``", "", text)):
             there = here
             if used["page"]:

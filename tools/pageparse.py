@@ -63,6 +63,7 @@ class Page:
     """A parsed page."""
 
     path: Path
+    text: str = ""
     prose: list[Line] = field(default_factory=list)
     captions: list[Line] = field(default_factory=list)
     labels: list[Line] = field(default_factory=list)
@@ -76,8 +77,8 @@ class Page:
 
 def parse(path: Path, text: str | None = None) -> Page:
     """Return a page parsed from its file, or from ``text``."""
-    page = Page(path)
     text = path.read_text(encoding="utf-8") if text is None else text
+    page = Page(path, text)
     lines = [Line(number, content) for number, content in enumerate(text.splitlines(), start=1)]
     page.labels = [Line(line.number, label) for line in lines for label in _labels(line.text)]
     _read_block(page, lines)

@@ -133,7 +133,7 @@ class Outcome:
 
 def run(setting: Setting, what: Sequence[str], logs: Path | None = None) -> Outcome:
     """Run notebooks and tests under a setting; a run without a summary counts as failed."""
-    begun, passed, failed, output = time.monotonic(), 0, list[str](), ""
+    started, passed, failed, output = time.monotonic(), 0, list[str](), ""
     logs = logs or LOGS
     logs.mkdir(parents=True, exist_ok=True)
     log = logs / f"{setting.name}.log"
@@ -148,7 +148,7 @@ def run(setting: Setting, what: Sequence[str], logs: Path | None = None) -> Outc
         passed += int(counted[1]) if counted else 0
         named = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", text, re.MULTILINE)
         failed += named or ([f"{command[-1]}: pytest ended with {done.returncode}"] if done.returncode else [])
-    return Outcome(passed, tuple(failed), time.monotonic() - begun, output)
+    return Outcome(passed, tuple(failed), time.monotonic() - started, output)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

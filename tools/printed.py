@@ -115,8 +115,8 @@ class Printed(SphinxPostTransform):
         """Keep a table on the page of its title, and right-align its numbers."""
         for table in list(self.document.findall(nodes.table)):
             title = table.parent[max(0, table.parent.index(table) - 1)]
-            said = [child for child in title if child.astext()] if isinstance(title, nodes.paragraph) else []
-            if not (len(said) == 1 and isinstance(said[0], nodes.strong)):
+            shown = [child for child in title if child.astext()] if isinstance(title, nodes.paragraph) else []
+            if not (len(shown) == 1 and isinstance(shown[0], nodes.strong)):
                 continue
             rows = sum(1 for _ in table.findall(nodes.row))
             if rows <= LONG_TABLE:
@@ -289,7 +289,7 @@ def _room_of_first_cell(box: nodes.Element) -> str:
     if not isinstance(first, nodes.raw) or "\\keepcell" not in first.astext():
         return ""
     first.parent.remove(first)
-    return first.astext().strip()
+    return str(first.astext()).strip()
 
 
 def _raw(text: str) -> nodes.raw:

@@ -114,7 +114,7 @@ class Resumed:
         self.seconds: dict[str, float] = {}
         self.outcomes: dict[str, str] = {}
         self.workers: int | None = None  # processes beside this one
-        self.begun = self.said = time.monotonic()
+        self.started = self.last_report = time.monotonic()
         self.file = Path()
         if self.worker is not None:
             self.before = set(self.worker["passed_before"])
@@ -187,7 +187,7 @@ class Resumed:
         if self.outcomes.setdefault(test, "passed") == "passed":
             with self.file.open("a", encoding="utf-8") as file:
                 file.write("\n" + json.dumps([test, round(self.seconds[test], 3)]))
-        if time.monotonic() - self.said >= EVERY:
+        if time.monotonic() - self.last_report >= EVERY:
             self._say(self.progress())
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
@@ -206,7 +206,7 @@ class Resumed:
         ended = {test: took for test, took in self.seconds.items() if test in self.outcomes}
         still = _clock(time_left(left, ended, self.earlier, self.workers or 1))
         rooms = ", ".join(dict.fromkeys(map(room_of, self.running)))
-        gone = _clock(time.monotonic() - self.begun)
+        gone = _clock(time.monotonic() - self.started)
         far = f"{done} of {total} ({100 * done // max(total, 1)} %)"
         return f"{far}, {bad} failed, {gone} gone, about {still} left: {rooms}"
 
@@ -219,7 +219,7 @@ class Resumed:
             session.exitstatus = pytest.ExitCode.OK
 
     def _say(self, line: str) -> None:
-        self.said = time.monotonic()
+        self.last_report = time.monotonic()
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             reporter.ensure_newline()
@@ -243,8 +243,8 @@ class Resumed:
         terminalreporter.section("what was run")
         words = ("passed", "before", "skipped", "failed", "not reached")
         for room, counted in sorted(by_room.items()):
-            told = ", ".join(f"{counted[word]} {word}" for word in words if counted[word])
-            terminalreporter.write_line(f"{room:36s} {counted['ms'] / 1000:6.0f} s  {told}")
+            result = ", ".join(f"{counted[word]} {word}" for word in words if counted[word])
+            terminalreporter.write_line(f"{room:36s} {counted['ms'] / 1000:6.0f} s  {result}")
         bad = [test for test, outcome in self.outcomes.items() if outcome == "failed"]
         for test in bad[:WORST]:
             terminalreporter.write_line(f"FAILED {test}")
@@ -252,7 +252,7 @@ class Resumed:
             terminalreporter.write_line(f"and {len(bad) - WORST} more")
         seconds = sum(self.seconds.values())
         terminalreporter.write_line(
-            f"{len(self.outcomes)} tests in {_clock(time.monotonic() - self.begun)} ({_clock(seconds)} of tests), "
+            f"{len(self.outcomes)} tests in {_clock(time.monotonic() - self.started)} ({_clock(seconds)} of tests), "
             f"{len(self.before)} passed before, {len(bad)} failed, {len(left)} not reached"
             + (": the same command goes on here" if left or bad else "")
         )

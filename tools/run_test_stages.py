@@ -34,7 +34,7 @@ class Part:
     name: str
     command: Sequence[str]
     nice: int = 0
-    begun: float = 0.0
+    started: float = 0.0
     ended: float = 0.0
     processor: float = 0.0
     code: int | None = None
@@ -47,7 +47,7 @@ class Part:
 
     def run(self) -> None:
         """Run it to completion."""
-        self.begun = time.monotonic()
+        self.started = time.monotonic()
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
                 ["nice", "-n", str(self.nice), *self.command], cwd=ROOT, stdout=out, stderr=subprocess.STDOUT
@@ -61,10 +61,10 @@ class Part:
         done = re.findall(r"\[ *(\d+)%\]", self.log.read_text("utf-8", "replace")) if self.log.exists() else []
         return f"{self.name} {done[-1]} %" if done else self.name
 
-    def told(self) -> str:
+    def verdict(self) -> str:
         """Return the line about its end."""
         verdict = "passed" if self.code == 0 else f"FAILED ({self.code})"
-        return f"{self.name}: {verdict} in {self.ended - self.begun:.0f} s ({self.processor:.0f} s of processor time)"
+        return f"{self.name}: {verdict} in {self.ended - self.started:.0f} s ({self.processor:.0f} s of processor time)"
 
 
 def lines() -> list[list[Part]]:
@@ -88,7 +88,9 @@ def run(line: Sequence[Part], printing: threading.Lock) -> None:
     for part in line:
         part.run()
         with printing:
-            print(f"\n===== {part.name}\n{part.log.read_text('utf-8', 'replace').rstrip()}\n{part.told()}", flush=True)
+            print(
+                f"\n===== {part.name}\n{part.log.read_text('utf-8', 'replace').rstrip()}\n{part.verdict()}", flush=True
+            )
 
 
 def main() -> int:
@@ -100,29 +102,29 @@ def main() -> int:
     own_font_list()  # before several parts want it at once
     os.environ.setdefault("MLSYS_SEED", str(random.randrange(1, 1_000_000)))  # one draw for all parts
     print(f"Some cases are drawn with MLSYS_SEED={os.environ['MLSYS_SEED']}", flush=True)
-    plan, printing, begun = lines(), threading.Lock(), time.monotonic()
+    plan, printing, start_time = lines(), threading.Lock(), time.monotonic()
     threads = [threading.Thread(target=run, args=(line, printing), daemon=True) for line in plan]
     parts = [part for line in plan for part in line]
     try:
         for thread in threads:
             thread.start()
-        said = begun
+        message = start_time
         while any(thread.is_alive() for thread in threads):
             time.sleep(0.2)
-            if time.monotonic() - said >= EVERY:
-                said = time.monotonic()
-                running = [part.state() for part in parts if part.begun and not part.ended]
+            if time.monotonic() - message >= EVERY:
+                message = time.monotonic()
+                running = [part.state() for part in parts if part.started and not part.ended]
                 with printing:
-                    print(f"{said - begun:4.0f} s: {', '.join(running)}", flush=True)
+                    print(f"{message - start_time:4.0f} s: {', '.join(running)}", flush=True)
     except KeyboardInterrupt:
         for part in parts:
             if part.process is not None and part.code is None:
                 part.process.terminate()
         return 130
     processor = sum(part.processor for part in parts)
-    print(f"\n===== {time.monotonic() - begun:.0f} s in all, {processor:.0f} s of processor time")
+    print(f"\n===== {time.monotonic() - start_time:.0f} s in all, {processor:.0f} s of processor time")
     for part in parts:
-        print(part.told())
+        print(part.verdict())
     return int(any(part.code for part in parts))
 
 

@@ -201,9 +201,9 @@ def _errors_to_find(cells: Sequence[Any]) -> Iterator[tuple[str, ...]]:
         text = cell.source.partition("*Find the error.*")[2]
         text = re.split(r"\n(?:#|<details|\*\*Solution|> \*\*Solution|\*\*★|\*\*Exercise)", text)[0]
         lines = [line.lstrip("> ").strip() for line in text.splitlines()]
-        told = tuple(line for line in lines if line and not line.startswith(("|", "<", "$")))
-        if told:
-            yield told[:6]
+        result = tuple(line for line in lines if line and not line.startswith(("|", "<", "$")))
+        if result:
+            yield result[:6]
 
 
 def deck(name: str, slides: Sequence[Slide]) -> str:

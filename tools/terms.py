@@ -62,11 +62,11 @@ class Term:
     @functools.cached_property
     def pattern(self) -> re.Pattern[str]:
         """Pattern of its names in a sentence, singular or plural; case-sensitive only if all capitals."""
-        said = "|".join(
+        phrase = "|".join(
             rf"(?-i:{name}s?)" if name.isupper() else r"[\s-]".join(map(re.escape, name.split())) + "(?:e?s)?"
             for name in self.names
         )
-        return re.compile(rf"(?<![\w-])(?:{said})(?![\w-])", re.IGNORECASE)
+        return re.compile(rf"(?<![\w-])(?:{phrase})(?![\w-])", re.IGNORECASE)
 
 
 @functools.cache
@@ -92,8 +92,11 @@ def unlinked(page: Page) -> Iterator[tuple[int, str]]:
     """Yield where a page uses a term before linking it, or never links one that it teaches."""
     if page.path.name in WITHOUT:
         return
-    for number, term, said in first_uses(page):
-        yield number, f"{said!r} is a term of the glossary: write {_written(term, said)} where the page first uses it"
+    for number, term, phrase in first_uses(page):
+        yield (
+            number,
+            f"{phrase!r} is a term of the glossary: write {_written(term, phrase)} where the page first uses it",
+        )
     everywhere = set().union(*(linked(line.text) for line in page.prose))
     for term in terms():
         if term.chapter == page.path.stem and not everywhere & {name.lower() for name in term.names}:
@@ -109,31 +112,31 @@ def first_uses(page: Page) -> Iterator[tuple[int, Term, str]]:
             continue
         links = list(_SKIPPED.finditer(line.text))
         plain = _SKIPPED.sub(lambda part: "\0" * len(part[0]), line.text)
-        uses = [(at, term, said) for term in waiting for at, said in _uses(links, plain, term)]
-        for _, term, said in sorted(uses, key=lambda use: use[0]):
+        uses = [(at, term, phrase) for term in waiting for at, phrase in _uses(links, plain, term)]
+        for _, term, phrase in sorted(uses, key=lambda use: use[0]):
             if term in waiting:
                 waiting.remove(term)
-                if said:
-                    yield line.number, term, said
+                if phrase:
+                    yield line.number, term, phrase
 
 
 def _uses(links: Sequence[re.Match[str]], plain: str, term: Term) -> Iterator[tuple[int, str]]:
     """Places of a line that use a term, from its links and its other words; a link says nothing of itself."""
     names = {name.lower() for name in term.names}
     for link in links:
-        said = _TERM.match(link[0])
-        if (said and _target(said["said"]) in names) or (link[0].startswith("[") and term.pattern.search(link[0])):
+        match = _TERM.match(link[0])
+        if (match and _target(match["said"]) in names) or (link[0].startswith("[") and term.pattern.search(link[0])):
             yield link.start(), ""
     for match in term.pattern.finditer(plain):
         yield match.start(), match[0]
 
 
-def _target(said: str) -> str:
+def _target(phrase: str) -> str:
     """Return the name of the term that a role refers to."""
-    titled = re.match(r".*<(?P<target>[^<>]+)>$", said)
-    return (titled["target"] if titled else said).lower()
+    titled = re.match(r".*<(?P<target>[^<>]+)>$", phrase)
+    return (titled["target"] if titled else phrase).lower()
 
 
-def _written(term: Term, said: str) -> str:
-    known = said.lower() in {name.lower() for name in term.names}
-    return f"{{term}}`{said}`" if known else f"{{term}}`{said} <{term.name}>`"
+def _written(term: Term, phrase: str) -> str:
+    known = phrase.lower() in {name.lower() for name in term.names}
+    return f"{{term}}`{phrase}`" if known else f"{{term}}`{phrase} <{term.name}>`"

@@ -39,13 +39,13 @@ class Unsolved(SphinxPostTransform):
 
     def close_lab(self) -> None:
         """Replace the outputs of a lab, which hold its answers, by a sentence."""
-        told = False
+        result = False
         for cell in _cells(self.document):
             outputs = [part for part in cell if isinstance(part, nodes.Element) and part.get("nb_element") == _OUTPUT]
             for output in outputs:
                 place = cell.index(output)
-                cell[place : place + 1] = [] if told else [nodes.paragraph("", CLOSED)]
-                told = True
+                cell[place : place + 1] = [] if result else [nodes.paragraph("", CLOSED)]
+                result = True
 
     def shorten_claims(self) -> None:
         """Render the list of claims anew, without those that only solutions state."""

@@ -35,34 +35,34 @@ MOST_DOUBTS = 5
     is_flag=False,
     flag_value="all",
     metavar="[NUMBER]",
-    help="Examine the models by sources that the fit never saw, and say what they said at first: "
-    "all examinations, or the one of this number.",
+    help="Evaluate the models on sources that the fit never saw, and report their first predictions: all such "
+    "evaluations, or the one with this number.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.option("--csv", "csv_path", type=Output(), help="Write every row, with its prediction.")
 @click.option(
     "--figures",
     type=OutputFolder(),
-    help="Draw measured against predicted into this folder, a picture for each kind of workload.",
+    help="Folder for plots of measured against predicted values, one per kind of workload.",
 )
 @calibration_option
-@click.option("--refit", is_flag=True, help="Fit the parameters anew to the shipped measurements; takes minutes.")
+@click.option("--refit", is_flag=True, help="Refit the parameters to the shipped measurements; takes minutes.")
 @speak_plainly
 def validate(
     data: Path | None, exam: str | None, as_json: bool, csv_path: Path | None, figures: Path | None, refit: bool
 ) -> None:
-    """Say how wrong the models are, against published measurements.
+    """Report the errors of the models against published measurements.
 
-    A line for each class of machine and kind of work; for the shipped measurements also as answered by fits that a
-    whole device or a whole sweep was left out of, which is what to expect of a question of your own. Nothing is
-    fitted to the measurements in --data.
+    Prints a line for each class of machine and kind of work. For the shipped measurements it also prints the errors of
+    fits from which a whole device or a whole sweep was held out, which is what to expect for a question of your own.
+    Nothing is fitted to the measurements in --data.
 
     \b
     done           rows that the models can express
-    median, p90    error of the published value, and what one row in ten exceeds
-    bias           of the predicted time, above zero where it is too slow
+    median, p90    of the error, relative to the published value
+    bias           of the predicted time; positive if it is too slow
     in 2×, inside  rows within a factor of two, and in their 80 % range
-    width          the range's upper end over its lower, in the median
+    width          median of the range's upper end over its lower end
     beaten         rows faster than the least time, each with its reason below
     """  # noqa: D301
     from mlsys.calibration.rows import read_rows, unread_columns
@@ -77,12 +77,12 @@ def validate(
 
     exams = _exams(exam)
     if exams and (data is not None or refit):
-        raise WrongUsage("--exam examines rows of its own, which are in no fit: leave out --data and --refit")
+        raise WrongUsage("--exam examines rows of its own, which are in no fit: omit --data and --refit")
     if data is not None and csv_path is not None and csv_path.exists() and csv_path.samefile(data):
         raise WrongUsage(f"--csv {csv_path} holds the measurements: choose another place for the predictions")
     if refit:
         if data is not None:
-            raise WrongUsage("--refit fits the shipped measurements: leave out --data")
+            raise WrongUsage("--refit fits the shipped measurements: omit --data")
         from mlsys_evidence.fit.refit import refit as fit_anew
 
         fit_anew(lambda items: progress(items, "Settings fitted"))
@@ -96,11 +96,11 @@ def validate(
         check_classes(rows, str(data))
     comparison = compare(rows)
     if data:
-        told = questioned(comparison.predictions, str(data))
-        for sentence in told[:MOST_DOUBTS]:
+        result = questioned(comparison.predictions, str(data))
+        for sentence in result[:MOST_DOUBTS]:
             say(sentence, err=True)
-        if len(told) > MOST_DOUBTS:
-            say(f"and {len(told) - MOST_DOUBTS} more rows alike", err=True)
+        if len(result) > MOST_DOUBTS:
+            say(f"and {len(result) - MOST_DOUBTS} more rows alike", err=True)
     own = user_overrides(estimates=True)
     if csv_path is not None:
         write_text(csv_path, csv_text(with_user_overrides(_records(comparison, exams), own)))
@@ -130,8 +130,9 @@ def _widen_for_sources() -> None:
 def _refit_powers() -> None:
     """Fit what cards and classes of boards draw under load, and write it."""
     from mlsys.files import together
-    from mlsys.models.energy.boards import fitted_powers, save_powers
+    from mlsys.models.energy.boards import fitted_powers
     from mlsys_evidence.fit.cards import fit_laws, save_laws_left_out, stored_laws
+    from mlsys_evidence.fit.fitted_files import save_powers
     from mlsys_evidence.fit.power import fit_powers
 
     laws = fit_laws()
@@ -214,12 +215,12 @@ def _lines(validation: Validation, reason: str) -> str:
 
 def _first(validation: Validation, exams: Exams) -> dict[str, object]:
     """Return what was answered at first, and both scores of each examination, in the words of the report."""
-    (_, first), *parts = ((asdict(now), _told(first)) for now, first in _both(validation, exams).values())
-    each = {str(number): now | {"first_answers": told} for number, (now, told) in zip(exams, parts, strict=True)}
+    (_, first), *parts = ((asdict(now), _level(first)) for now, first in _both(validation, exams).values())
+    each = {str(number): now | {"first_answers": result} for number, (now, result) in zip(exams, parts, strict=True)}
     return {"first_answers": first, "examinations": each}
 
 
-def _told(first: Score) -> dict[str, object]:
+def _level(first: Score) -> dict[str, object]:
     """Return a score of first answers: bounds were not kept with them."""
     return {name: value for name, value in asdict(first).items() if "violations" not in name}
 

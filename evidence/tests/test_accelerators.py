@@ -33,8 +33,8 @@ def test_plain_loops_are_told_by_their_instructions_alone() -> None:
     """A TH1520 takes what nine instructions for a multiply-accumulate take, on the one thread of that program."""
     measured = cases_on("TH1520", "ncnn", "int8")
     assert len(measured) == 4
-    told = [plain_loops(case.engine, Hardware["TH1520"], "ncnn", "int8", case.work) for case in measured]
-    ratios = np.array(told) / [case.seconds for case in measured]
+    result = [plain_loops(case.engine, Hardware["TH1520"], "ncnn", "int8", case.work) for case in measured]
+    ratios = np.array(result) / [case.seconds for case in measured]
     assert 0.6 < ratios.min() < ratios.max() < 1.5
     assert {case.setting for case in measured} == {"ncnn int8 1 thread network on CPU"}
     one = measured[0]
@@ -44,7 +44,7 @@ def test_plain_loops_are_told_by_their_instructions_alone() -> None:
 
 def test_one_chip_at_several_powers_is_as_fast_as_its_peak() -> None:
     """MLPerf's rates of three modules of one chip: no clock falls below what the maker states at that power."""
-    parts, told = [], []
+    parts, result = [], []
     for device, peak in (("PCIe HHHL", 375e12), ("DM.2 ", 197e12), ("DM.2e", 128e12)):
         offline = [
             case
@@ -52,9 +52,9 @@ def test_one_chip_at_several_powers_is_as_fast_as_its_peak() -> None:
             if case.network.startswith("ResNet-50") and "stream" not in case.setting
         ]
         parts.append(max(case.work.flops / case.seconds / peak for case in offline))
-        told.append(offline[0].work.flops / seconds(offline[:1])[0] / peak)
+        result.append(offline[0].work.flops / seconds(offline[:1])[0] / peak)
     assert max(parts) < 1.3 * min(parts)
-    assert all(0.6 < of_model / measured < 1.6 for of_model, measured in zip(told, parts, strict=True))
+    assert all(0.6 < of_model / measured < 1.6 for of_model, measured in zip(result, parts, strict=True))
 
 
 @pytest.mark.parametrize(("name", "felt"), [("A100", True), ("Hailo8", False), ("TPUv4", False)])
@@ -89,8 +89,10 @@ def test_a_call_that_an_apple_gpu_is_waited_for_crosses_and_comes_back() -> None
 def test_a_setting_shares_its_range_with_the_work_that_most_of_its_rows_do() -> None:
     """A picture by diffusion beside twenty networks does not lend the networks the few errors of pictures."""
     setting = "npu runtime network on NPU"
-    told = [each.case for each in validate([row for row in shipped_rows() if "ANE)" in row.device]).predictions]
-    chosen = sorted((case for case in told if case is not None and case.setting == setting), key=lambda case: case.kind)
+    result = [each.case for each in validate([row for row in shipped_rows() if "ANE)" in row.device]).predictions]
+    chosen = sorted(
+        (case for case in result if case is not None and case.setting == setting), key=lambda case: case.kind
+    )
     assert chosen[0].kind == "diffusion"
     wide = [Left(case, 3.0 * (-1) ** place, 3.0 * (-1) ** place) for place, case in enumerate(chosen)]
     reach = intervals(wide, {})[setting]
@@ -100,8 +102,8 @@ def test_a_setting_shares_its_range_with_the_work_that_most_of_its_rows_do() -> 
 
 def test_code_without_vectors_does_one_multiply_add_a_cycle() -> None:
     """MobileNet's products on a TH1520 take nine tenths of that rate or more, and nothing of the program exceeds it."""
-    told = validate([row for row in shipped_rows() if "TH1520" in row.device and "fp32" in row.precision]).predictions
-    bounds = {each.row.model: each.bound / each.case.seconds for each in told if each.case is not None}
+    result = validate([row for row in shipped_rows() if "TH1520" in row.device and "fp32" in row.precision]).predictions
+    bounds = {each.row.model: each.bound / each.case.seconds for each in result if each.case is not None}
     assert len(bounds) >= 10
     assert max(bounds.values()) == bounds["MobileNet-v1 1.0"]
     assert 0.9 < bounds["MobileNet-v1 1.0"] < 1

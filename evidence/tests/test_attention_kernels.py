@@ -77,6 +77,6 @@ def test_fused_attention_that_nobody_fitted_is_the_best_of_its_generation() -> N
     (answer,) = validate([replace(row, device="NVIDIA H100 SXM5", **words)]).predictions
     assert answer.value == pytest.approx(582, rel=0.2)
     software = ("cuDNN SDPA", "cuDNN SDPA fp8", "FlashAttention-4", "Triton flash attention v3")
-    told = [fallback_stack(f"{name} attention on GPU", fitted()) for name in software]
-    assert told == ["vLLM attention on GPU"] * 3 + ["Triton flash attention v2 attention on GPU"]
+    result = [fallback_stack(f"{name} attention on GPU", fitted()) for name in software]
+    assert result == ["vLLM attention on GPU"] * 3 + ["Triton flash attention v2 attention on GPU"]
     assert fallback_stack("cuDNN SDPA decode attention on GPU", fitted()) == "vLLM decode attention on GPU"

@@ -28,8 +28,8 @@ def normal() -> Case:
 @pytest.mark.parametrize(("faster", "reason"), [(0.9, ""), (1.03, "cache at both ends"), (1.2, "not explained")])
 def test_a_cache_explains_what_it_holds_and_no_more(normal: Case, faster: float, reason: str) -> None:
     traffic = float(normal.work["moved"].sum()) / normal.engine.bandwidth
-    told = explain(replace(normal, seconds=traffic / faster), 0.0, traffic)
-    assert told.startswith(reason) and bool(told) == bool(reason)
+    result = explain(replace(normal, seconds=traffic / faster), 0.0, traffic)
+    assert result.startswith(reason) and bool(result) == bool(reason)
 
 
 def test_parameters_that_are_read_once_for_many_need_a_batch_that_nobody_stated() -> None:
@@ -44,16 +44,16 @@ def test_parameters_that_are_read_once_for_many_need_a_batch_that_nobody_stated(
 
 
 @pytest.mark.parametrize(
-    ("device", "told"), [("NVIDIA RTX 3090", "sums in FP16"), ("NVIDIA A100 80GB SXM", "not expl")]
+    ("device", "result"), [("NVIDIA RTX 3090", "sums in FP16"), ("NVIDIA A100 80GB SXM", "not expl")]
 )
-def test_sums_in_fp16_explain_twice_the_peak_of_a_card_for_players_and_no_more(device: str, told: str) -> None:
+def test_sums_in_fp16_explain_twice_the_peak_of_a_card_for_players_and_no_more(device: str, result: str) -> None:
     """GA102 does 142 TFLOP/s where it sums in FP16 and 71 in FP32, as NVIDIA's whitepaper has it; A100 312 in both."""
     row = next(
         row for row in examination_rows(3) if row.device == "NVIDIA RTX 3090" and "4096,K=4096" in row.seq_or_shape
     )
     case = interpret(replace(row, device=device, precision="fp16"))
     peak = 2 * 4096**3 / case.engine.matmul
-    assert explain(replace(case, seconds=peak / 1.95), peak, 0.0).startswith(told)
+    assert explain(replace(case, seconds=peak / 1.95), peak, 0.0).startswith(result)
     assert explain(replace(case, seconds=peak / 2.6), peak, 0.0).startswith("not expl")
 
 

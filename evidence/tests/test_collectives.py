@@ -9,22 +9,22 @@ OPERATIONS = sorted({each.operation for each in ROWS})
 
 
 def test_large_messages_are_within_a_fifth_in_the_median_and_small_ones_within_two() -> None:
-    told = errors(ROWS)
-    assert told.large > 200 and told.small > 200
-    assert told.median_error < 0.10, "0.20 asked for"
-    assert told.median_factor < 1.2, "2 asked for"
+    result = errors(ROWS)
+    assert result.large > 200 and result.small > 200
+    assert result.median_error < 0.10, "0.20 asked for"
+    assert result.median_factor < 1.2, "2 asked for"
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_so_is_each_operation(operation: str) -> None:
-    told = errors(each for each in ROWS if each.operation == operation)
-    assert told.median_error < 0.15 and told.median_factor < 1.4
+    result = errors(each for each in ROWS if each.operation == operation)
+    assert result.median_error < 0.15 and result.median_factor < 1.4
 
 
 @pytest.mark.parametrize("chips", [2, 4, 8, 16])
 def test_so_are_groups_of_each_size(chips: int) -> None:
-    told = errors(each for each in ROWS if each.chips == chips)
-    assert told.median_error < 0.20 and told.median_factor < 1.5
+    result = errors(each for each in ROWS if each.chips == chips)
+    assert result.median_error < 0.20 and result.median_factor < 1.5
 
 
 def test_four_measurements_in_five_lie_in_the_range() -> None:

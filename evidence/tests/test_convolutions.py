@@ -240,9 +240,9 @@ def torch7(row: Row) -> bool:
 
 def test_networks_of_small_filters_are_told_like_others_where_vector_units_multiply() -> None:
     """VGG is all 3 × 3, ResNet-50 hardly: in rows that no fit sees they were apart by 1.8 without Winograd's."""
-    told = validate([row for row in examination_rows(1) if torch7(row)]).predictions
-    vgg = [each.ratio for each in told if each.row.model.startswith("vgg")]
-    deep = [each.ratio for each in told if each.row.model in ("resnet50", "resnet101", "resnet152")]
+    result = validate([row for row in examination_rows(1) if torch7(row)]).predictions
+    vgg = [each.ratio for each in result if each.row.model.startswith("vgg")]
+    deep = [each.ratio for each in result if each.row.model in ("resnet50", "resnet101", "resnet152")]
     assert len(vgg) >= 4
     assert len(deep) >= 6
     assert 1 / 1.4 < np.median(vgg) / np.median(deep) < 1.4

@@ -174,8 +174,8 @@ def test_an_answer_without_its_case_is_scored_by_its_unit() -> None:
     assert [each.ratio for each in slow] == [4, 4]
     nothing = score([Prediction(time, ""), Prediction(rate, "")])
     assert (nothing.rows, nothing.expressible, nothing.median_ape) == (2, 0, None)
-    told = score([*slow, Prediction(time, "")])
-    assert (told.rows, told.expressible, told.median_ape, told.bias) == (3, 2, 187.5, 300)
+    record = score([*slow, Prediction(time, "")])
+    assert (record.rows, record.expressible, record.median_ape, record.bias) == (3, 2, 187.5, 300)
 
 
 def test_the_command_examines_and_takes_no_rows_beside_it(tmp_path: Path) -> None:
@@ -199,10 +199,10 @@ def test_the_command_examines_and_takes_no_rows_beside_it(tmp_path: Path) -> Non
 def test_all_examinations_are_asked_unless_one_is_named() -> None:
     done = CliRunner().invoke(main, ["validate", "--exam", "--json"])
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert list(told["examinations"]) == [str(number) for number in held_examinations()]
-    assert told["rows"] == sum(len(examination_rows(number)) for number in held_examinations())
-    assert told["examinations"]["1"]["first_answers"]["median_ape"] == 44.79
+    record = json.loads(done.stdout)
+    assert list(record["examinations"]) == [str(number) for number in held_examinations()]
+    assert record["rows"] == sum(len(examination_rows(number)) for number in held_examinations())
+    assert record["examinations"]["1"]["first_answers"]["median_ape"] == 44.79
 
 
 def test_bits_of_a_weight_are_read_where_they_are_stated() -> None:
@@ -226,7 +226,7 @@ def test_bits_of_a_weight_are_read_where_they_are_stated() -> None:
         ("freedomtan/glDelegateBench", "TFLite GPU delegate (OpenGL ES)", "opencl"),
     ],
 )
-def test_programs_of_strangers_are_those_of_their_kind(source: str, software: str, setting: str) -> None:
+def test_programs_of_unseen_sources_are_those_of_their_kind(source: str, software: str, setting: str) -> None:
     rows = [row for row in ALL if (row.source, row.software) == (source, software)]
     assert rows
     assert {interpret(row).setting.split()[0] for row in rows} == {setting}
@@ -273,14 +273,14 @@ def test_four_in_five_lie_within_the_range_where_another_setting_stands_in() -> 
         if other not in fitted_ranges():
             continue
         stack = CaseBatch.of([(case.engine, case.work, case.cached)])
-        told = max(float(calibrated_times(stack, known[other].vectorised()[None])[0]), case.at_least)
-        apart = abs(math.log(case.seconds / told))
+        record = max(float(calibrated_times(stack, known[other].vectorised()[None])[0]), case.at_least)
+        apart = abs(math.log(case.seconds / record))
         reached.setdefault(case.setting, []).append(apart < float(fitted_ranges()[other]["lent"]))
     assert len(reached) > 60
     assert 0.72 < np.mean([np.mean(own) for own in reached.values()]) < 0.88
     usual = range_of("Paddle TensorRT transformer on GPU", "V100", source=ALL_SOURCES)
     lent = fitted_ranges()["Paddle TensorRT network on GPU"]["lent"]
     assert (usual.low, usual.high) == pytest.approx((math.exp(-lent), math.exp(lent)))
-    stranger = range_of("Paddle TensorRT transformer on GPU", "V100", source="a reader")
-    assert stranger.low < usual.low < usual.high < stranger.high
-    assert "is used instead" in stranger.why and "the measuring source is unknown" in stranger.why
+    unseen = range_of("Paddle TensorRT transformer on GPU", "V100", source="a reader")
+    assert unseen.low < usual.low < usual.high < unseen.high
+    assert "is used instead" in unseen.why and "the measuring source is unknown" in unseen.why

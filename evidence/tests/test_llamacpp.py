@@ -22,9 +22,9 @@ def rate(device: str, tokens: int, cards: int = 1, software: str = PROMPT.softwa
     row = replace(
         PROMPT, device=device, seq_or_shape=f"{tokens} tokens prompt", n_devices=cards, software=software, id="asked"
     )
-    (told,) = validate((row,)).predictions
-    assert told.case is not None, told.reason
-    return told.value
+    (result,) = validate((row,)).predictions
+    assert result.case is not None, result.reason
+    return result.value
 
 
 @pytest.mark.parametrize(("device", "tokens"), PUBLISHED)

@@ -20,22 +20,22 @@ def test_predictions_are_not_written_over_the_measurements(tmp_path: Path) -> No
     link.symlink_to(path)
     rows = [ROW.format("resnet18", 50, "ms"), ROW.format("resnet50", 150, "ms")]
     for out in (path, link):
-        told = validated(path, rows, "--csv", str(out))
-        assert told.exit_code == 2 and "is an input of this command" in told.output
+        result = validated(path, rows, "--csv", str(out))
+        assert result.exit_code == 2 and "is an input of this command" in result.output
         assert path.read_text(encoding="utf-8") == HEADS + "".join(rows)
     assert validated(path, rows, "--csv", str(tmp_path / "other.csv")).exit_code == 0
 
 
 def test_one_row_ten_times_is_not_graded_as_ten(tmp_path: Path) -> None:
     row, again = ROW.format("resnet18", 50, "ms"), ROW.format("resnet18", 51, "ms")
-    told = validated(tmp_path / "a.csv", [row] * 10)
-    assert told.exit_code == 1 and "lines 2 and 3 and all others are the same" in told.output
-    assert "10 rows, but only 1 measurement" in told.output and told.output.count("\n") == 1
+    result = validated(tmp_path / "a.csv", [row] * 10)
+    assert result.exit_code == 1 and "lines 2 and 3 and all others are the same" in result.output
+    assert "10 rows, but only 1 measurement" in result.output and result.output.count("\n") == 1
     assert validated(tmp_path / "b.csv", [row, again]).exit_code == 0, "the same again is no copy"
 
 
 def test_a_factor_far_from_one_is_told_as_a_reader_writes_it(tmp_path: Path) -> None:
     rows = [ROW.format(name, 50, "ms") for name in ("resnet18", "resnet34", "resnet50")]
-    told = validated(tmp_path / "a.csv", [*rows, ROW.format("vgg16", 400, "s")])
-    assert told.exit_code == 0 and "line 5: 400 s takes" in told.output
-    assert "e+0" not in told.output and " 0.00 ×" not in told.output
+    result = validated(tmp_path / "a.csv", [*rows, ROW.format("vgg16", 400, "s")])
+    assert result.exit_code == 0 and "line 5: 400 s takes" in result.output
+    assert "e+0" not in result.output and " 0.00 ×" not in result.output

@@ -30,7 +30,7 @@ def test_the_range_of_a_ratio_turned_over_is_the_other_turned_over() -> None:
     assert speed_range(first, (1.0, 1.0)) == pytest.approx(first), "of a machine that is known, nothing is added"
 
 
-def test_two_devices_are_told_apart_by_their_ratio_in_both_orders() -> None:
+def test_two_devices_are_separated_by_their_ratio_in_both_orders() -> None:
     work = zoo.network("resnet50", batch=32, precision="fp16")
     a100, h100, t4 = (analyze(Hardware[name], work, samples=32, source=ALL_SOURCES) for name in ("A100", "H100", "T4"))
     speed, low, high = h100.speed_over(t4)
@@ -46,14 +46,14 @@ def test_two_devices_are_told_apart_by_their_ratio_in_both_orders() -> None:
 
 def test_measured_ratios_lie_in_their_range_whether_the_source_is_known_or_not() -> None:
     found = pairs_compared()
-    left, strange = found["all, left out"], found["all of the examinations"]
+    left, unseen = found["all, left out"], found["all blind evaluations"]
     assert 75 < left.covered < 85
-    assert strange.covered > 75, "the first two examinations were mended in sight since, so that more lie inside"
-    for each in (left, strange):
-        assert each.right_told > 90 > each.right
-        assert each.told > 1.15 * each.overlapping, "ranges that must not overlap say too seldom which is faster"
-    assert abs(left.together) < 0.2, "machines left out share next to nothing"
-    assert strange.together > 0.4, "a stranger's habits are felt on all their machines"
+    assert unseen.covered > 75, "the model has seen the first two blind evaluations since, so more ratios lie inside"
+    for each in (left, unseen):
+        assert each.right_if_separated > 90 > each.right
+        assert each.separated > 1.15 * each.disjoint, "disjoint ranges are too strict a test of which is faster"
+    assert abs(left.together) < 0.2, "errors of held-out devices are nearly uncorrelated"
+    assert unseen.together > 0.4, "an unseen source has the same bias on all its devices"
 
 
 def test_a_pair_differs_in_its_machine_alone() -> None:

@@ -51,13 +51,13 @@ def test_what_networks_have_in_common_comes_out_again(cases: list[Case]) -> None
     pool = fit_pool(replace(POOLS[POOL], least=0.0), cases, {}, y, y)
     groups = pool.effects["groups"]
     software = SETTING.rpartition(" on ")[0]
-    told = {  # one software only: what is the network's and what is its under this software cannot be told apart
+    result = {  # one software only: what is the network's and what is its under this software cannot be told apart
         name: groups["network"]["levels"][name][0] + groups["network and software"]["levels"][f"{name}, {software}"][0]
         for name in NETWORKS
     }
-    shift = np.mean([told[name] - value for name, value in truth.items()])  # all share it: the machines have it
+    shift = np.mean([result[name] - value for name, value in truth.items()])  # all share it: the machines have it
     for name, value in truth.items():
-        assert told[name] - shift == pytest.approx(value, abs=0.12)
+        assert result[name] - shift == pytest.approx(value, abs=0.12)
         assert groups["network"]["levels"][name][1] == 2 * len(TWINS)
     assert np.std(y - pool.without_sweep) < 0.25 * np.std(y), "other sweeps tell what a network takes"
 
@@ -68,12 +68,12 @@ def test_leaving_out_in_closed_form_is_leaving_out(cases: list[Case]) -> None:
     blocks = _blocks(cases, POOLS[POOL], {})
     solved = _solved(blocks, y)
     sweeps = [case.row.group for case in cases]
-    said = _without(blocks, solved, y, sweeps)
+    predictions = _without(blocks, solved, y, sweeps)
     here = np.array([sweep == sweeps[0] for sweep in sweeps])
     precision = np.repeat([1 / solved.variances[name] for name in blocks.names], np.diff(blocks.ends))
     z, scale = blocks.columns[~here], solved.weights[~here] / solved.rest
     u = np.linalg.solve((z * scale[:, None]).T @ z + np.diag(precision), z.T @ (scale * y[~here]))
-    np.testing.assert_allclose(said[here], blocks.columns[here] @ u, atol=1e-8)
+    np.testing.assert_allclose(predictions[here], blocks.columns[here] @ u, atol=1e-8)
 
 
 def test_a_sweep_left_out_does_not_hear_its_own_rows(cases: list[Case]) -> None:
@@ -96,8 +96,8 @@ def test_what_machines_of_a_family_have_in_common_is_left_to_the_effects(cases: 
     halved = [replace(case, seconds=float(time)) for case, time in zip(cases, times * faster, strict=True)]
     fitted_first = machines_of(halved, own)
     y = np.log([case.seconds for case in halved]) - np.log(predicted(halved, Fit(own, fitted_first)))
-    told = fit_pool(POOLS[POOL], halved, {}, y, y).without_device
-    of_a_phone = [value for value, case in zip(told, halved, strict=True) if case.twin == "Snapdragon8Elite"]
+    result = fit_pool(POOLS[POOL], halved, {}, y, y).without_device
+    of_a_phone = [value for value, case in zip(result, halved, strict=True) if case.twin == "Snapdragon8Elite"]
     assert np.median(of_a_phone) < math.log(0.75)
     # A pool that has factors of its machines finds them before.
     ones = [replace(case, setting="RKNN int8 network on NPU") for case in halved]
@@ -150,8 +150,8 @@ def test_parts_multiply_to_the_factor_and_are_told() -> None:
         parameters_of("compiled network on GPU", "A100_80GB", "resnet50")[0],
     )
     assert own.launch / plain.launch == pytest.approx(effect.factor)
-    told = analyze(Hardware["A100"], zoo.network("resnet50", batch=8, precision="fp16")).explain()
-    assert "from similar measurements" in told
+    result = analyze(Hardware["A100"], zoo.network("resnet50", batch=8, precision="fp16")).explain()
+    assert "from similar measurements" in result
 
 
 def test_curves_are_continuous_and_end_where_their_knots_end() -> None:
@@ -177,11 +177,11 @@ def test_small_effects_and_pairs_of_one_sweep_have_no_number_and_all_sweeps_are_
     y, _ = drawn(cases, 4)
     once = [replace(case, network="lonely") if case.row.id == cases[0].row.id else case for case in cases]
     groups = fit_pool(replace(POOLS[POOL], least=0.1), once, {}, y, y).effects["groups"]
-    kept = [told for group in groups.values() for told in group["levels"].values() if not isinstance(told, int)]
+    kept = [result for group in groups.values() for result in group["levels"].values() if not isinstance(result, int)]
     assert kept and all(abs(effect) >= 0.1 for effect, _ in kept)
     assert "lonely" in groups["network"]["levels"]
     assert not any("lonely" in level for level in groups["machine and network"]["levels"])
-    sweeps = [told if isinstance(told, int) else told[1] for told in groups["machine"]["levels"].values()]
+    sweeps = [result if isinstance(result, int) else result[1] for result in groups["machine"]["levels"].values()]
     assert sweeps == [2] * len(TWINS)
 
 

@@ -8,13 +8,11 @@ import pytest
 
 from mlsys.calibration.case import Inexpressible
 from mlsys.calibration.rows import Row
-from mlsys.models.estimate import MATMUL
 from mlsys_evidence import comparisons, held_out_predictions
-from mlsys_evidence.evaluate.operators import OPERATORS, operator_parts, operators_left_out
 from mlsys_evidence.evaluate.predictors import NEW, NEW_GPU
-from mlsys_evidence.evaluate.published import WHOLE, Published, published_predictions
+from mlsys_evidence.evaluate.published import Published, published_predictions
 from mlsys_evidence.fit.fitting import Fit, held_out
-from mlsys_evidence.fit.refit import parameters_alone, settings
+from mlsys_evidence.fit.refit import settings
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
 
@@ -44,15 +42,6 @@ TABLES = {
         ("gpt3_27", 1, 29.8, 297.9, 24.7, 1.6),
     ),
 }
-# scripts/asplos/summary/perop.csv: NeuSight's mean error out of distribution, %. And how many networks that is of, and
-# the mean over those on an L4, which do not ship (summary.csv).
-REPORTED = {
-    "batched product": (13.784, 54, 27.272),
-    "product of a layer": (13.878, 54, 8.280),
-    "element-wise": (19.320, 54, 21.232),
-    "softmax": (13.860, 54, 16.054),
-    "layer normalisation": (56.694, 48, 125.014),
-}
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +63,6 @@ def off(each: Published, name: str = "neusight") -> float:
 def test_measured_times_are_those_of_the_rows(rows: dict[str, Row]) -> None:
     compared = 0
     for each in published_predictions():
-        if each.what != WHOLE:
-            continue
         try:
             case = interpret(rows[each.id])
         except Inexpressible:
@@ -87,20 +74,12 @@ def test_measured_times_are_those_of_the_rows(rows: dict[str, Row]) -> None:
 
 @pytest.mark.parametrize("mode", TABLES)
 def test_errors_are_those_of_the_published_tables(rows: dict[str, Row], mode: str) -> None:
-    whole = {tuple(named(rows[each.id])): each for each in published_predictions() if each.what == WHOLE}
+    whole = {tuple(named(rows[each.id])): each for each in published_predictions()}
     lengths = {"bert_large": "512", "gpt2_large": "1024"}
     for network, batch, *errors in TABLES[mode]:
         each = whole["NVIDIA_H100_80GB_HBM3", network, mode, lengths.get(network, "2048"), str(batch)]
         own = [100 * off(each, name) for name in ("roofline", "habitat", "li", "neusight")]
         assert own == pytest.approx(errors, abs=0.06)
-
-
-@pytest.mark.parametrize("kind", REPORTED)
-def test_reported_means_are_of_these_rows_and_of_those_on_an_l4(kind: str) -> None:
-    mean, networks, on_l4 = REPORTED[kind]
-    own = [100 * off(each) for each in published_predictions() if each.what == kind and each.new_to]
-    assert len(own) == networks - 10
-    assert (sum(own) + 10 * on_l4) / networks == pytest.approx(mean, abs=0.02)
 
 
 def test_new_is_what_its_authors_call_out_of_distribution(rows: dict[str, Row]) -> None:
@@ -111,43 +90,12 @@ def test_new_is_what_its_authors_call_out_of_distribution(rows: dict[str, Row]) 
         assert ("network" in each.new_to) == (network in ("gpt3_27", "opt_13", "gpt3_xl"))
 
 
-def test_kernels_are_the_operators_of_the_network(rows: dict[str, Row]) -> None:
-    """A block of a transformer has two normalisations, one softmax and, here, four products with weights."""
-    layers = {"bert_large": 24, "gpt2_large": 36, "gpt3_27": 32, "opt_13": 24}
-    # BERT normalises its embeddings, has no last normalisation, and its head is two small layers or one.
-    norms, heads = {"bert_large": 1}, {"bert_large": (1, 2)}
-    seen = set()
-    for name in operators_left_out():
-        network = named(rows[name])[1]
-        if network not in layers:
-            continue
-        case = interpret(rows[name])
-        counts = dict(zip(OPERATORS, operator_parts(case) @ case.work["count"], strict=True))
-        assert counts["softmax"] == layers[network]
-        assert counts["layer normalisation"] == 2 * layers[network] + norms.get(network, 1)
-        assert counts["product of a layer"] - 4 * layers[network] in heads.get(network, (1,))
-        assert counts["batched product"] in (layers[network], 2 * layers[network])
-        flops = operator_parts(case) @ (case.work["flops"] * case.work["count"] * (case.work["kind"] == MATMUL))
-        assert flops[:2].sum() == pytest.approx(
-            (case.work["flops"] * (case.work["kind"] == MATMUL)) @ case.work["count"]
-        )
-        seen.add(network)
-    assert seen == set(layers)
-
-
-def test_operators_sum_to_nearly_the_network_as_told_without_its_machine() -> None:
-    """What is left is embeddings, what selects and shifts, and waits for the host."""
-    plain = parameters_alone()
-    for name, seconds in operators_left_out().items():
-        assert 0.75 * plain[name][0] < sum(seconds) < 1.01 * plain[name][0], name
-
-
-def test_no_fit_that_tells_a_machine_has_seen_it() -> None:
+def test_no_fit_that_predicts_a_device_has_seen_it() -> None:
     cases = settings()["eager small units llm prefill on GPU"]
-    asked: list[tuple[list[int], Fit]] = []
-    times = held_out(cases, lambda case: case.twin, told=lambda places, fitted: asked.append((places, fitted)))
-    assert sorted(place for places, _ in asked for place in places) == list(range(len(cases)))
-    for places, fitted in asked:
+    fits: list[tuple[list[int], Fit]] = []
+    times = held_out(cases, lambda case: case.twin, on_fit=lambda places, fitted: fits.append((places, fitted)))
+    assert sorted(place for places, _ in fits for place in places) == list(range(len(cases)))
+    for places, fitted in fits:
         assert not {cases[place].twin for place in places} & set(fitted.machines)
         assert np.isfinite(times[places]).all()
 
@@ -161,7 +109,7 @@ def test_ours_is_nearer_than_a_roofline_on_whole_networks_of_every_group() -> No
 
 def test_the_median_on_new_networks_is_that_of_the_rows(rows: dict[str, Row]) -> None:
     """By the left-out predictions themselves, and NeuSight's by its file."""
-    of = {each.id: each for each in published_predictions() if each.what == WHOLE and each.new_to}
+    of = {each.id: each for each in published_predictions() if each.new_to}
     unseen = [each for each in held_out_predictions("device") if each.row.id in of]
     forward = [each for each in unseen if "inf" in named(each.row)]
     here = {(each.work, each.group): each for each in comparisons()}["network, forward", NEW]
@@ -170,7 +118,7 @@ def test_the_median_on_new_networks_is_that_of_the_rows(rows: dict[str, Row]) ->
     assert here.median["neusight"] == pytest.approx(float(np.median([off(of[each.row.id]) for each in forward])))
 
 
-def test_groups_of_the_same_rows_are_told_once() -> None:
-    told = [(each.work, each.rows) for each in comparisons()]
-    assert len(set(told)) == len(told)
+def test_groups_with_the_same_rows_are_listed_once() -> None:
+    groups = [(each.work, each.rows) for each in comparisons()]
+    assert len(set(groups)) == len(groups)
     assert {each.group for each in comparisons() if "four GPUs" in each.work} == {NEW_GPU}

@@ -214,7 +214,7 @@ def test_where_a_table_gives_one_time_for_two_formats_the_wider_one_ran() -> Non
             times.setdefault((row.batch, row.seq_or_shape), {})[row.precision] = row.value
             assert interpret(row).engine.computes_in == {"fp32": "fp32"}.get(row.precision, "tf32")
     assert len(times) == 8
-    assert all(told["amp fp16"] == pytest.approx(told["tf32"], rel=0.03) for told in times.values())
+    assert all(result["amp fp16"] == pytest.approx(result["tf32"], rel=0.03) for result in times.values())
     halves = [row for row in shipped_rows() if "TensorFlow 2" in row.software and row.precision == "amp fp16"]
     assert {interpret(row).engine.computes_in for row in halves if row.model == "BERT-Large"} == {"fp16"}
 
@@ -222,7 +222,7 @@ def test_where_a_table_gives_one_time_for_two_formats_the_wider_one_ran() -> Non
 @pytest.mark.parametrize("network", ["IC ResNet-8", "VWW MobileNetV1-0.25"])
 def test_a_core_that_issues_two_instructions_needs_about_half_the_cycles(network: str) -> None:
     """One submitter's runs of MLPerf Tiny on a Cortex-M4 and an M7, whose rate of SMLAD is the same each cycle."""
-    cycles, told = [], []
+    cycles, result = [], []
     for device, clock in (("STM32L4R5 (Cortex-M4F 120 MHz)", 120e6), ("STM32H7A3 (Cortex-M7 280 MHz)", 280e6)):
         metered = (row for row in shipped_rows() if row.device == device and row.model == network)
         row = next(row for row in metered if "submitter Krai" in row.note and "energy-mode run throughput" in row.note)
@@ -231,8 +231,8 @@ def test_a_core_that_issues_two_instructions_needs_about_half_the_cycles(network
         cycles.append(clock / float(rate.group(1)))
         case = interpret(row)
         plain = fitted()["microcontroller runtime on MCU"].vectorised()
-        told.append(clock * float(calibrated_times(CaseBatch.of([(case.engine, case.work, True)]), plain)[0]))
-    assert told[0] / told[1] == pytest.approx(cycles[0] / cycles[1], rel=0.25)
+        result.append(clock * float(calibrated_times(CaseBatch.of([(case.engine, case.work, True)]), plain)[0]))
+    assert result[0] / result[1] == pytest.approx(cycles[0] / cycles[1], rel=0.25)
 
 
 # Cycles of a multiply-accumulate, counted by hand from loops in the instructions of each core: of CMSIS-NN's blocks of
@@ -393,9 +393,9 @@ def test_a_batch_fills_a_processor_that_one_picture_does_not() -> None:
     one, batch = (
         analyze(twin, zoo.network("resnet50", batch=size, precision="fp32"), samples=size) for size in (1, 32)
     )
-    told = (batch.estimate / 32 / one.estimate).m_as("")
+    result = (batch.estimate / 32 / one.estimate).m_as("")
     assert many / single < 0.7
-    assert told < 0.7
+    assert result < 0.7
     waits = [next((words for words in each.assumptions if "one thread per core" in words), "") for each in (one, batch)]
     assert "24 share a sample" in waits[0] and not waits[1], waits
 
@@ -403,20 +403,20 @@ def test_a_batch_fills_a_processor_that_one_picture_does_not() -> None:
 def test_microcontrollers_alone_issue_one_instruction_after_the_other() -> None:
     """A slow GPU of a phone with two units was once taken for one: its networks came out hundreds of times too slow."""
     machines = [device for device in Hardware if device.memory[device.main_memory]._bandwidth is not None]
-    told = {
+    result = {
         device.kind
         for device in machines
         for precision in device.precisions
         if snapshot(view(device, precision)).controller
     }
-    assert told == {"MCU"}
+    assert result == {"MCU"}
 
 
 def test_every_core_of_a_microcontroller_multiplies_by_itself_whatever_its_clock() -> None:
     """At 800 MHz a Cortex-M55 was once taken for a phone's processor; a K210's array is no core."""
-    told = {device.id: snapshot(view(device, "int8")).controller for device in Hardware.find(kind="MCU")}
-    assert told["STM32N657"] == told["Apollo510"] > 0
-    assert [name for name, issued in told.items() if not issued] == ["K210"]
+    result = {device.id: snapshot(view(device, "int8")).controller for device in Hardware.find(kind="MCU")}
+    assert result["STM32N657"] == result["Apollo510"] > 0
+    assert [name for name, issued in result.items() if not issued] == ["K210"]
 
 
 def test_what_an_interpreter_takes_is_cycles_of_its_core() -> None:
@@ -487,9 +487,9 @@ def test_no_run_of_paddle_lite_beats_a_bound_that_knows_winograd() -> None:
 def test_what_twice_the_batch_would_gain_on_a_processor_is_what_it_gains() -> None:
     twin = Hardware["Core_i9_10900X"]
     one, two = (analyze(twin, zoo.network("resnet18", batch=size, precision="fp32"), samples=size) for size in (1, 2))
-    told = next(change for change in one.changes if "twice the batch" in change.change)
-    assert told.time.m_as("s") == pytest.approx(two.estimate.m_as("s") / 2)
-    assert told.speedup > 1.2
+    result = next(change for change in one.changes if "twice the batch" in change.change)
+    assert result.time.m_as("s") == pytest.approx(two.estimate.m_as("s") / 2)
+    assert result.speedup > 1.2
 
 
 def test_cards_held_below_their_power_by_an_unseen_limit_say_nothing_of_their_rates() -> None:

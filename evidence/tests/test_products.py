@@ -150,10 +150,10 @@ def test_deep_sums_of_few_columns_are_not_split_before_volta() -> None:
         deep = _of(f"NVIDIA {device}", "fp32", "K=500000")
         assert deep
         steps[device] = [(case.seconds * case.engine.clock / 5e5, _seconds(case) / case.seconds) for case in deep]
-    assert all(40 < cycles < 43 and told == pytest.approx(1, abs=0.03) for cycles, told in steps["T4"])
+    assert all(40 < cycles < 43 and result == pytest.approx(1, abs=0.03) for cycles, result in steps["T4"])
     pascal = [each for device in ("P100 PCIe", "GTX 1080 Ti", "TITAN X (Pascal)") for each in steps[device]]
     assert all(15 < cycles < 30 for cycles, _ in pascal)
-    assert np.median([told for _, told in pascal]) == pytest.approx(1, abs=0.15)
+    assert np.median([result for _, result in pascal]) == pytest.approx(1, abs=0.15)
     assert all(cycles < 12 for cycles, _ in steps["V100 SXM2"])
 
 
@@ -165,8 +165,8 @@ def test_16_bit_products_start_sooner_on_blackwell() -> None:
         assert cases
         small = min(cases, key=lambda case: case.seconds)
         starts = replace(QUIET, launch=2.5e-6).vectorised()
-        told = kernel_times(CaseBatch.of([(small.engine, small.work, small.cached)]), starts).launch
-        least[device] = (small.seconds, float(told[0]))
+        result = kernel_times(CaseBatch.of([(small.engine, small.work, small.cached)]), starts).launch
+        least[device] = (small.seconds, float(result[0]))
     older = [least[device] for device in least if device != "B200"]
     assert all(2.4e-6 < seconds < 2.8e-6 and launch == 2.5e-6 for seconds, launch in older)
     seconds, launch = least["B200"]

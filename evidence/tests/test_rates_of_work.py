@@ -75,5 +75,5 @@ def test_two_sockets_stream_each_from_its_own_memory() -> None:
     moved = float((case.work["moved"] * case.work["count"]).sum())
     assert moved / case.seconds == pytest.approx(124.8e9 / 2)
     assert case.seconds > moved / 76.8e9
-    with pytest.raises(Inexpressible, match="what its sockets exchange"):
+    with pytest.raises(Inexpressible, match="the traffic between its sockets"):
         interpret(replace(row, workload="beyond cache"))

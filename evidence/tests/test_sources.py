@@ -30,7 +30,7 @@ def case() -> Case:
 
 
 @given(_TIMES, _OVER, st.floats(0.05, 1.0))
-def test_a_stranger_is_never_expected_below_the_bound_nor_sooner_than_known_sources_are_late(
+def test_an_unseen_source_is_never_expected_below_the_bound_nor_sooner_than_known_sources_are_late(
     seconds: float, over: float, spread: float
 ) -> None:
     reach = unknown_source_interval(KNOWN, spread, seconds, seconds / over)
@@ -79,7 +79,7 @@ def test_the_range_says_in_words_why_it_is_wide() -> None:
     assert nobody in unseen
 
 
-def test_who_was_examined_blindly_says_how_far_strangers_reach() -> None:
+def test_blind_evaluations_give_the_range_of_unseen_sources() -> None:
     """Told by the second and third examination, tested on the fourth, each answered with the laws of its hour."""
     assert all(0.01 < missed < 0.13 for missed in unseen_shares_outside((2, 3)))
     first, again = score(first_answers(4)), score(reached_again(4))
@@ -87,13 +87,13 @@ def test_who_was_examined_blindly_says_how_far_strangers_reach() -> None:
     assert first.source_coverage < 70 and 78 < again.source_coverage < 88
 
 
-def test_the_ranges_of_strangers_tell_more_than_ends_that_ask_nothing() -> None:
+def test_the_ranges_of_unseen_sources_say_more_than_constant_ends() -> None:
     """The score of intervals of Gneiting and Raftery (2007): width, and ten times what lies beyond, at 80 %.
 
     Against the two factors that hold as many rows of the second and third examination as today's ranges do.
     """
-    told, fourth = (_logarithms([each for number in numbers for each in reached_again(number)]) for numbers in _APART)
-    off, weights = told[:, 0], told[:, 3] / told[:, 3].sum()
+    result, fourth = (_logarithms([each for number in numbers for each in reached_again(number)]) for numbers in _APART)
+    off, weights = result[:, 0], result[:, 3] / result[:, 3].sum()
     order = np.argsort(off)
     faster, slower = unseen_shares_outside((2, 3))
     ends = np.interp([faster, 1 - slower], np.cumsum(weights[order]), off[order])
@@ -146,11 +146,11 @@ def test_what_a_stand_in_is_off_by_is_told_for_each_kind_of_work(case: Case) -> 
     """Two settings whose rows take twice and half of what the other says; of a third kind, eight times."""
     own = fitted()[case.setting]
     stack = CaseBatch.of([(case.engine, case.work, case.cached)])
-    told = max(float(calibrated_times(stack, own.vectorised()[None])[0]), case.at_least)
-    twice, half = (replace(case, seconds=told * times, kind="gemm") for times in (2.0, 0.5))
+    result = max(float(calibrated_times(stack, own.vectorised()[None])[0]), case.at_least)
+    twice, half = (replace(case, seconds=result * times, kind="gemm") for times in (2.0, 0.5))
     many = {f"library {version} gemm on CPU": [twice, half] * 3 for version in range(8)}
     assert stand_ins(many, dict.fromkeys(many, own)) == {"gemm": pytest.approx(math.log(2))}
-    slow = replace(twice, seconds=8 * told, kind="attention")
+    slow = replace(twice, seconds=8 * result, kind="attention")
     far = {f"library {version} attention on CPU": [slow] for version in (1, 2)}
     both = stand_ins(many | far, dict.fromkeys(many | far, own))
     assert both["gemm"] < 1.3 * math.log(2) < math.log(4) < both["attention"] < math.log(8)

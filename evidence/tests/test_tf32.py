@@ -73,6 +73,6 @@ def test_shipped_rows_that_say_fp32_ran_in_fp32() -> None:
 
 def test_analyses_say_who_would_not_multiply_in_fp32() -> None:
     resnet = zoo.network("resnet50", precision="fp32")
-    for device, said in (("A100_40GB", True), ("V100", False), ("RTX_3090", False)):
+    for device, message in (("A100_40GB", True), ("V100", False), ("RTX_3090", False)):
         words = " ".join(analyze(Hardware[device], resnet).assumptions)
-        assert ("TF32" in words) == said
+        assert ("TF32" in words) == message

@@ -83,9 +83,9 @@ def test_flash_attention_2_is_as_fast_on_a_b200_as_on_an_h100() -> None:
     row = replace(first, device="NVIDIA B200", model="FlashAttention-2", software="FlashAttention 2", batch="8",
                   seq_or_shape=shape, precision="bf16", unit="TFLOP/s", value=353.9)  # fmt: skip
     on_h100 = replace(row, device="NVIDIA H100 SXM5")
-    told, before = (each.value for each in validate([row, on_h100]).predictions)
-    assert told == pytest.approx(353.9, rel=0.25)
-    assert before == pytest.approx(told, rel=0.25)
+    result, before = (each.value for each in validate([row, on_h100]).predictions)
+    assert result == pytest.approx(353.9, rel=0.25)
+    assert before == pytest.approx(result, rel=0.25)
     both = replace(row, metric="latency", workload="attention forward and backward", unit="ms", value=1.0)
     alone = replace(row, metric="latency", unit="ms", value=1.0)
     assert _seconds(both) / _seconds(alone) == pytest.approx(3.5, rel=0.05)

@@ -63,10 +63,10 @@ def test_a_pipeline_takes_as_long_as_its_last_piece_at_its_last_stage(batch: int
 def test_a_prompt_goes_down_a_pipeline_in_pieces_and_its_tokens_do_not() -> None:
     """Megatron-530B on three times eight A100: the arithmetic of its prompts alone fills 24 peaks for 2.2 seconds."""
     row = next(_rows("LLM generation", model="Megatron-530B", note="TP=8, PP=3", batch="128"))
-    (told,) = validate([row]).predictions
+    (result,) = validate([row]).predictions
     least = 2 * 530e9 * 128 * 128 / (24 * 312e12)
-    assert least < told.bound < told.case.seconds, "three stages work at a time"
-    assert told.excuse == ""
+    assert least < result.bound < result.case.seconds, "three stages work at a time"
+    assert result.excuse == ""
 
 
 def test_softmax_reads_rows_of_broken_vectors_again() -> None:

@@ -51,8 +51,8 @@ def test_networks_of_a_session_are_read_alike(machine: tuple[str, str, str]) -> 
     for name, batch in _NETWORKS[machine[1]]:
         row = typed(*machine, MACHINES[machine], name, batch)
         own, words = typed_case(row), interpret(in_words(row))
-        told = (own.setting, own.twin, own.seconds, own.inverse, own.version, own.kind)
-        assert told == (words.setting, words.twin, words.seconds, words.inverse, words.version, words.kind), name
+        result = (own.setting, own.twin, own.seconds, own.inverse, own.version, own.kind)
+        assert result == (words.setting, words.twin, words.seconds, words.inverse, words.version, words.kind), name
         assert own.engine.matmul == words.engine.matmul and own.engine.bandwidth == words.engine.bandwidth
         assert own.work.flops == pytest.approx(words.work.flops, rel=1e-6), name
         assert seconds(own) == pytest.approx(seconds(words), rel=0.015), name

@@ -25,8 +25,8 @@ def test_tensorflow_lite_runs_on_the_processor_on_one_thread_unless_told() -> No
     assert "1 thread" in alone.setting
     assert "1 thread" not in open_.setting
     assert open_.engine.matmul > 3 * alone.engine.matmul
-    (told,) = validate((asked,)).predictions
-    assert 0.6 < told.ratio < 1.6
+    (result,) = validate((asked,)).predictions
+    assert 0.6 < result.ratio < 1.6
 
 
 def test_a_picture_is_no_column_of_pixels() -> None:
@@ -46,8 +46,8 @@ def test_mxnets_container_asks_cudnn_layer_by_layer(batch: int, rate: float) -> 
         workload="image classification inference", model="ResNet-50 v1.5", unit="images/s", n_devices=1, note="",
         seq_or_shape="224x224 image", id="asked",
     )  # fmt: skip
-    (told,) = validate((asked,)).predictions
-    assert told.value == pytest.approx(rate, rel=0.3)
+    (result,) = validate((asked,)).predictions
+    assert result.value == pytest.approx(rate, rel=0.3)
 
 
 def test_the_maker_of_stm32_writes_tuned_kernels() -> None:

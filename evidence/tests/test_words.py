@@ -1,4 +1,4 @@
-"""Words of strangers' rows, held against arithmetic on what they mean."""
+"""Descriptions of unseen sources' rows, compared with arithmetic on their meaning."""
 
 from dataclasses import replace
 

@@ -27,7 +27,7 @@ class Quotation:
     kind
         Kind of the quotation, such as ``"on-demand"``, ``"list"`` or ``"industrial"``.
     provider
-        Who offers it; empty if nobody in particular.
+        Who offers it; empty if not specific.
     date
         ``YYYY``, ``YYYY-MM`` or ``YYYY-MM-DD``.
     value

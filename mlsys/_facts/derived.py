@@ -1,4 +1,4 @@
-"""Facts that are computed from published ones: multiply-accumulates, rates, and what nobody measured."""
+"""Facts computed from published ones: multiply-accumulates, rates, and values that were not measured."""
 
 from mlsys._facts.make import Derived
 from mlsys.units import Q_

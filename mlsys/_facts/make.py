@@ -20,7 +20,7 @@ def fact(
     uncertainty: float | None = None,
     confidence: str = "unverified",
 ) -> Quantity:
-    """Return a quantity with a birth certificate.
+    """Return a quantity with its provenance.
 
     Parameters
     ----------

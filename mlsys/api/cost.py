@@ -80,7 +80,7 @@ class MachineCost:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the answers take for granted, in words."""
+        """Assumptions of the result, in words."""
         held = (self.rent, self.price, self.ownership, self.break_even, self.footprint)
         words = [word for each in held if each for word in each.assumptions]
         return tuple(dict.fromkeys(word for word in words if not word.startswith(("rent of", "purchase price of"))))
@@ -178,9 +178,9 @@ class MachineCost:
             lines.append(("electricity", self.electricity, self.electricity, self.electricity, ""))
         if self.operational is not None:
             remark = f"at {shown(self.footprint.figures['grid intensity'])}" if self.footprint else ""
-            lines.append(("emissions of energy", self.operational, self.operational, self.operational, remark))
+            lines.append(("operational emissions", self.operational, self.operational, self.operational, remark))
         if self.making is not None:
-            lines.append(("emissions of making", self.making.total, *self.making.range, "of the whole machine"))
+            lines.append(("embodied emissions", self.making.total, *self.making.range, "of the whole machine"))
         if self.footprint is not None:
             lines.append(
                 ("emissions", self.footprint.total, *self.footprint.range, "energy, and a share of the making")
@@ -254,7 +254,7 @@ def cost(
     checked_number("cost", "time", time, positive("hour"), {})
     used = checked_number("cost", "utilisation", utilisation, fraction(), {})
     if not used:
-        raise ArgumentError("cost(): `utilisation` must be above 0 and up to 1, got 0. Write e.g. utilisation=0.7")
+        raise ArgumentError("cost(): `utilisation` must be above 0 and at most 1, got 0. Write e.g. utilisation=0.7")
     if isinstance(grid, str):
         grid = grid_intensity(grid, year)
     tariff = electricity_price() if electricity is None else electricity

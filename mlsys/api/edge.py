@@ -165,15 +165,15 @@ class EdgeMemory:
             return ""
         machine, needed = view(self.device), self.row()
         stores = [level for level in machine.outer if level.capacity][-1:]
-        said = []
+        lines = []
         for what, size, levels in (("RAM", needed["total"], [machine.main]), ("flash", needed["flash"], stores)):
             if not levels or not levels[0].capacity:
-                said.append(f"{self.device.id}: the size of its {what} is not on record")
+                lines.append(f"{self.device.id}: the size of its {what} is not on record")
                 continue
             room = levels[0].capacity
             fits = "fits" if size <= room else "does not fit"
-            said.append(f"{self.device.id}: {what} {size:,} B of {room:,.0f} B in {levels[0].name}: {fits}")
-        return "\n".join(said)
+            lines.append(f"{self.device.id}: {what} {size:,} B of {room:,.0f} B in {levels[0].name}: {fits}")
+        return "\n".join(lines)
 
 
 def edge_arena(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mlsys.choices import Preemption, Routing
 from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
+from mlsys.models.inference.arguments import named
 from mlsys.models.serving.answer import ServingResult
 from mlsys.models.serving.decoder_steps import SERVER_EFFICIENCY, ServedModel, served_model
 from mlsys.models.serving.objectives import Objectives
@@ -58,6 +59,7 @@ def serve_sim(
     preemption: Preemption = "recompute",
     watermark: float = 0.01,
     shared_prefix: int = 0,
+    prefix_store: int | None = None,
     weight_format: str | None = None,
     kv_format: str | None = None,
     precision: str | None = None,
@@ -91,6 +93,10 @@ def serve_sim(
         Number of replicas, by default as many as the system holds, and how requests are assigned to them.
     max_batch, token_budget, block_size, blocks, chunked_prefill, preemption, watermark, shared_prefix
         As of :class:`mlsys.models.serving.ServerSettings`; ``blocks`` by default what fits in memory.
+    prefix_store
+        Tokens that the store of prefixes holds, for a trace that states the blocks of its prompts (``hash_ids``); by
+        default all. What it holds of a prompt is loaded and not computed. See
+        :meth:`mlsys.models.serving.Requests.with_store`.
     weight_format, kv_format, precision, usable, software
         As of :func:`mlsys.size`.
     efficiency
@@ -127,6 +133,7 @@ def serve_sim(
     from mlsys.hardware import as_system
 
     requests = _requests(rate, prompt, output, seconds, count, trace, columns, seed, option)
+    requests = _with_store(requests, prefix_store, shared_prefix, option)
     objectives = Objectives.parse(slo) if isinstance(slo, str) else slo
     system = as_system(on, nodes)
     decoder = load_decoder(model)
@@ -163,9 +170,9 @@ def serve_sim(
     run = simulate(requests, steps, settings, progress=progress)
     ends = [simulate(requests, _scaled(steps, factor), settings) for factor in (low, high)]
     static = None
-    if buckets is not None and shared_prefix:
+    if buckets is not None and (shared_prefix or requests.found is not None):
         raise ArgumentError(
-            f"{option.format('buckets')} does not go with a shared prefix: static batching computes whole prompts"
+            f"{option.format('buckets')} cannot be combined with shared prefixes: static batches compute whole prompts"
         )
     if buckets is not None:
         own = slice(None, None, copies)
@@ -199,7 +206,7 @@ def _requests(
 ) -> Requests:
     if trace is None:
         if columns is not None:
-            raise ArgumentError(f"{option.format('columns')} is of a trace. Give {option.format('trace')}")
+            raise ArgumentError(f"{option.format('columns')} applies to a trace. Give {option.format('trace')}")
         if rate is None:
             raise ArgumentError(
                 f"serve_sim(): give the rate of the requests, such as rate=Q_(5, '1/s'), or {option.format('trace')}"
@@ -213,17 +220,37 @@ def _requests(
     for name, value in (("prompt", prompt), ("output", output), ("seconds", seconds), ("count", count)):
         if value is not None:
             raise ArgumentError(
-                f"{option.format(name)} is of Poisson arrivals; a trace has its own. Leave it or the trace out"
+                f"{option.format(name)} applies to Poisson arrivals; a trace has its own. Omit it or the trace"
             )
     if isinstance(trace, Requests):
         if columns is not None:
-            raise ArgumentError(f"{option.format('columns')} is of a trace file")
+            raise ArgumentError(f"{option.format('columns')} applies to a trace file")
         requests = trace
     else:
         requests = read_trace(trace, columns)
     if rate is None:
         return requests
     return requests.at_rate(float(checked_number("serve_sim", "rate", rate, positive("1/s"), {})))
+
+
+def _with_store(requests: Requests, store: int | None, shared: int, option: str) -> Requests:
+    """Return requests with what a store of prefixes holds of their prompts, if their trace states their blocks."""
+    name = named(option, "prefix_store")
+    if requests.prefixes is None:
+        if store is not None:
+            raise ArgumentError(
+                f"{name} is for traces that state the blocks of their prompts, such as Mooncake's hash_ids. "
+                f"Leave it out, or give {named(option, 'shared_prefix')}"
+            )
+        return requests
+    if shared:
+        raise ArgumentError(
+            f"{named(option, 'shared_prefix')} does not go with a trace that states the blocks of its prompts. "
+            "Leave it out"
+        )
+    if store is not None and (isinstance(store, bool) or not isinstance(store, int) or store < 0):
+        raise ArgumentError(f"serve_sim(): {name} must be a whole number of tokens from 0, got {store!r}")
+    return requests.with_store(store)
 
 
 def _replicas(served: ServedModel, replicas: int | None, option: str) -> int:
@@ -242,7 +269,7 @@ def _replicas(served: ServedModel, replicas: int | None, option: str) -> int:
 def _host_bandwidth(system: System) -> float:
     host = getattr(system, "host", None)
     if host is None:
-        raise ArgumentError(f"serve_sim(): no link from {system.name} to its host is on record; swap needs one")
+        raise ArgumentError(f"serve_sim(): swapping needs a link to the host, and none is recorded for {system.name}")
     return float(host.bandwidth.m_as("byte/s"))
 
 
@@ -259,18 +286,23 @@ def _assumptions(
         f"prompts {prompts}",
         f"{settings.blocks:,} cache blocks of {settings.block_size} tokens on each replica; "
         + {
-            "recompute": "without a free one the latest sequence is computed again later",
+            "recompute": "if none is free, the latest sequence is recomputed later",
             "swap": f"without a free one the latest sequence is swapped, {settings.swap_seconds:.3g} s a block",
             "reserve": "reserved for the whole output at admission",
         }[settings.preemption],
         f"iterations run at {speed:.0%} of the speed that mlsys size estimates for steps timed alone; tokenisation and "
         "the network to clients take no time",
-        f"{host:.3g} s of the host in each iteration" if host else "no time of the host beside that of a step",
+        f"{host:.3g} s of host time per iteration" if host else "no host time besides that of a step",
     ]
     if settings.shared_prefix:
         lines.append(
             f"every prompt begins with the same {settings.shared_prefix:,} tokens; each replica holds their "
             f"{settings.shared_blocks:,} full blocks from the start"
+        )
+    if requests.found is not None and requests.prefixes is not None:
+        lines.append(
+            f"prompts begin with what earlier ones of the trace left, in blocks of {requests.prefixes.block} tokens: "
+            "one store for all replicas, from which loading takes no time"
         )
     if chosen:
         lines.append(f"layout {served.layout}: the fewest chips that leave room for the cache")

@@ -114,7 +114,7 @@ def size(
     >>> f"{answer.weight_bytes / 1e9:.2f} GB, {answer.kv_cache_bytes / 2**20:g} MiB"
     '16.06 GB, 512 MiB'
     """
-    decoder = load_decoder(model)
+    decoder = load_decoder(model, encoders=True)
     system = None
     if on is not None:
         from mlsys.hardware import as_system
@@ -140,7 +140,7 @@ def _refuse_without_system(option: str, **given: object) -> None:
         if value is not None:
             raise ArgumentError(
                 f"size(): {named(option, name)} needs a system. Give {named(option, 'on')}, such as 'DGX_H100', or "
-                "leave it out"
+                "omit it"
             )
 
 
@@ -210,7 +210,7 @@ def find_systems(
     """
     from mlsys.hardware import as_system, systems
 
-    decoder = load_decoder(model)
+    decoder = load_decoder(model, encoders=True)
     wanted = Limits.parse(limits, "--find" if option.startswith("--") else "`limits`")
     request = request_of(
         decoder, "find_systems", option, sequence=sequence, prompt=prompt, output=output, weight_format=weight_format,

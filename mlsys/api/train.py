@@ -27,6 +27,7 @@ from mlsys.workloads.zoo.decoder import Decoder
 
 _STEP_TOKENS = 4_194_304
 """Tokens of a step where no batch is given: 4 Mi, about what recent large models train with."""
+_SEQUENCE = 4096
 _COLUMNS = ("layout", "micro-batch", "recompute", "ZeRO", "memory", "fits", "step", "MFU", "tokens/s")
 _SHOWN = 10
 _AXES = ("tp", "pp", "ep", "dp", "cp")
@@ -156,7 +157,7 @@ def train(
     cp: int | None = None,
     batch: int | None = None,
     micro_batch: int | None = None,
-    sequence: int = 4096,
+    sequence: int | None = None,
     schedule: PipelineSchedule | None = None,
     chunks: int = 1,
     recompute: Recompute | None = None,
@@ -184,7 +185,8 @@ def train(
     tp, pp, ep, dp, cp
         Sizes of the layout that do not vary in that ranking.
     batch, sequence
-        Sequences of a step, and tokens of each; by default as many as make 4 Mi tokens, and one or more a chip.
+        Sequences of a step, by default as many as make 4 Mi tokens, and one or more a chip; and tokens of each, by
+        default 4096, or as many as learned positions reach.
     micro_batch, recompute, zero
         Of :func:`~mlsys.models.training.training_step`; in a ranking they vary unless given.
     schedule, chunks
@@ -217,14 +219,20 @@ def train(
     if tokens is not None:
         tokens = float(checked_number("train", "tokens", tokens, positive(), {}))
     elif rent is not None:
-        raise ArgumentError(
-            "train(): `rent` is that of a run, and `tokens` of the run are not given. Write e.g. tokens=1e12"
-        )
+        raise ArgumentError("train(): `rent` needs the `tokens` of the run. Write e.g. tokens=1e12")
+    learned = getattr(decoder, "learned", 0) or decoder.positions
+    if sequence is None:
+        sequence = min(_SEQUENCE, learned) if learned else _SEQUENCE
     sequence = checked_count("train", "sequence", sequence)
+    if learned and sequence > learned:
+        raise ArgumentError(
+            f"train(): {decoder.name} has learned positions for {learned} tokens, got sequences of {sequence}. "
+            f"Write e.g. sequence={learned}"
+        )
     sizes = {"tp": tp, "pp": pp, "ep": ep, "dp": dp, "cp": cp}
     fixed = {name: checked_count("train", name, size) for name, size in sizes.items() if size is not None}
     if layout is not None and fixed:
-        raise ArgumentError("train(): give either `layout` or sizes of it, not both. Write e.g. layout=Layout(tp=8)")
+        raise ArgumentError("train(): give either `layout` or its sizes, not both. Write e.g. layout=Layout(tp=8)")
     if isinstance(layout, Mapping):
         layout = _layout(layout, system)
     if not isinstance(layout, Layout | None):

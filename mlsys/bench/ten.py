@@ -87,7 +87,7 @@ def ten_measurements(
     fixed: dict[str, Any] = {"device": on, "dtype": kinds[precision]}
     size = 4 if precision == "fp32" else 2
     waits: Callable[[], object] = torch.cuda.synchronize if on == "cuda" else lambda: None
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     quickest: dict[tuple[str, str, str], tuple[float, dict[str, str]]] = {}
     with torch.inference_mode():
         for cells, placed, moved in chain.from_iterable(_runs(on, precision, fixed, size) for _ in range(ROUNDS[on])):
@@ -110,7 +110,7 @@ def ten_measurements(
             if what not in quickest or seconds < quickest[what][0]:
                 quickest[what] = seconds, always | cells | software | measured
             tick()
-            if time.perf_counter() - begun > LONGEST:
+            if time.perf_counter() - start_time > LONGEST:
                 break
     measurements = [row for _, row in quickest.values()]
     if not measurements:

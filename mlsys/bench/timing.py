@@ -256,7 +256,7 @@ def measure(
     gc.collect()
     gc.disable()
     try:
-        begun = clock()
+        started = clock()
         for index in range(rounds):
             order = list(candidates) if index % 2 == 0 else list(candidates)[::-1]
             for name in order:
@@ -266,7 +266,7 @@ def measure(
                     run()
                 samples[name].append(_elapsed(start, clock()) / calls)
             tick()
-            if index + 1 >= _LEAST_ROUNDS and clock() - begun > most:
+            if index + 1 >= _LEAST_ROUNDS and clock() - started > most:
                 break
     finally:
         if collects:

@@ -51,11 +51,11 @@ def shrinkage_weight(design: Array, y: Array, widths: Sequence[Array], scatters:
     """
     if len(y) < FEWEST_ASKED:
         return 1.0
-    told = np.empty(len(y))
+    predicted = np.empty(len(y))
     for part in range(min(len(y), MOST_ASKED)):
         left = np.arange(len(y)) % MOST_ASKED == part
-        told[left] = design[left] @ averaged(design[~left], y[~left], widths, scatters)[0]
-    unlearned, learned = float(np.abs(y).sum()), float(np.abs(y - told).sum())
+        predicted[left] = design[left] @ averaged(design[~left], y[~left], widths, scatters)[0]
+    unlearned, learned = float(np.abs(y).sum()), float(np.abs(y - predicted).sum())
     if learned <= CLEARLY * unlearned:
         return 1.0
     return float(1 / (1 + (learned / unlearned) ** OPINIONS))

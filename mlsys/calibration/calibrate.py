@@ -116,8 +116,8 @@ def checked_cases(rows: Sequence[Row], where: str, most: int = MOST) -> list[Cas
             raise ValueError(
                 f"{where}: line {line}: `device_class` {row.device_class} is not {rows[0].device_class} of line {top}"
             )
-        if told := contradiction(line, case, seen):
-            raise ValueError(f"{where}: {told}. Keep the one that was taken warm, at a steady clock")
+        if conflict := contradiction(line, case, seen):
+            raise ValueError(f"{where}: {conflict}. Keep the one that was taken warm, at a steady clock")
         cases.append(case)
     if len(seen) < FEWEST:
         raise ValueError(
@@ -222,10 +222,10 @@ def _once(cases: Sequence[Case]) -> tuple[list[int], list[Case]]:
 
 
 def _by_setting(versions: Mapping[tuple[str, str], float]) -> dict[str, dict[str, float]]:
-    told: dict[str, dict[str, float]] = {}
+    factors: dict[str, dict[str, float]] = {}
     for (setting, version), value in versions.items():
-        told.setdefault(setting, {})[version] = math.exp(value)
-    return told
+        factors.setdefault(setting, {})[version] = math.exp(value)
+    return factors
 
 
 def _machine(learned: Learned, setting: str, usual: Parameters) -> Parameters:
@@ -242,20 +242,22 @@ def _felt(cases: Sequence[Case], base: NDArray[np.float64], setting: str = "") -
 
 def _words(setting: str, own: Parameters, usual: Parameters, felt: set[str]) -> list[str]:
     """Return what was learned about one setting, in words, for the parameters that its rows determine."""
-    told = []
+    lines = []
     for field, words in _WORDS.items():
         value, was = getattr(own, field), getattr(usual, field)
         if field in felt and abs(math.log(value / was)) > 0.02:
             scale = 1e6 if field == "launch" else 1.0
-            told.append(f"{setting}: {words.format(value * scale)}; typical: {_short(field, was)}")
-    return told
+            lines.append(f"{setting}: {words.format(value * scale)}; typical: {_short(field, was)}")
+    return lines
 
 
-def _words_of_shapes(setting: str, cases: Sequence[Case], told: ShapeEffects | None) -> list[str]:
+def _words_of_shapes(setting: str, cases: Sequence[Case], effects: ShapeEffects | None) -> list[str]:
     """Return what was learned about networks by shape, in words: the two with the most different factors."""
     here = [case for case in cases if case.setting == setting]
     factors = (
-        np.exp(told.of([shape_of_products(case.work) for case in here])) if told is not None else np.ones(len(here))
+        np.exp(effects.of([shape_of_products(case.work) for case in here]))
+        if effects is not None
+        else np.ones(len(here))
     )
     low, high = int(factors.argmin()), int(factors.argmax())
     if factors[high] < 1.02 * factors[low]:

@@ -47,7 +47,7 @@ def doubts_of_the_twin(
 
 def _beaten(cases: Sequence[Case]) -> tuple[str, ...]:
     """Return rates that exceed the device's limits, the most extreme of arithmetic and of memory."""
-    told = []
+    lines = []
     for unit, bounds in zip(("FLOP/s", "B/s"), least_times(cases, stack_of(cases)), strict=True):
         times = [
             bound / case.seconds if any(words in _reason(case, unit, bound) for words in _OF_THE_TWIN) else 0.0
@@ -60,8 +60,8 @@ def _beaten(cases: Sequence[Case]) -> tuple[str, ...]:
         engine = case.engine
         most = max(engine.matmul, engine.vector) / case.fastest if unit == "FLOP/s" else engine.bandwidth
         did = _short(most * times[furthest], unit) + (" from memory" if unit == "B/s" else "")
-        told.append(f"your machine attained {did} in line {line}; the device's limit is {_short(most, unit)}")
-    return tuple(told)
+        lines.append(f"your machine attained {did} in line {line}; the device's limit is {_short(most, unit)}")
+    return tuple(lines)
 
 
 def _reason(case: Case, unit: str, bound: float) -> str:

@@ -118,9 +118,9 @@ class Learned:
                 for case in cases
             ]
         )
-        for setting, told in self.shapes.items():
+        for setting, effects in self.shapes.items():
             here = [index for index, case in enumerate(cases) if case.setting == setting]
-            added[here] += told.of([shape_of_products(cases[index].work) for index in here])
+            added[here] += effects.of([shape_of_products(cases[index].work) for index in here])
         return added
 
     def seconds(self, cases: Sequence[Case], before: Array, base: Array, plain: Array | None = None) -> Array:
@@ -287,11 +287,11 @@ def _root(shapes: Sequence[Shape], here: Sequence[bool]) -> Array:
 
 def _shape_effects(cases: Sequence[Case], roots: dict[str, Array], effects: Sequence[float]) -> dict[str, ShapeEffects]:
     """Return the shape effects, from the effects of the columns of their roots."""
-    told, first = {}, 0
+    by_setting, first = {}, 0
     for setting, root in roots.items():
         own = [index for index, case in enumerate(cases) if case.setting == setting]
         weights = np.linalg.solve(root[own].T, np.array(effects[first : first + len(own)]))
         shapes = tuple(shape_of_products(cases[index].work) for index in own)
-        told[setting] = ShapeEffects(shapes, tuple(weights.tolist()))
+        by_setting[setting] = ShapeEffects(shapes, tuple(weights.tolist()))
         first += len(own)
-    return told
+    return by_setting

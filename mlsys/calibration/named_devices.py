@@ -27,10 +27,15 @@ def _plain(name: str) -> str:
 
 def _of_another_maker(name: str, device: Device) -> bool:
     """Return whether a name begins with another maker than the device's: NVIDIA's A16 is not Apple's."""
-    said = next((maker for maker in _MAKERS if name.lower().startswith(maker)), "")
+    own_maker = next((maker for maker in _MAKERS if name.lower().startswith(maker)), "")
     made = device.vendor.lower()
     same = {"aws": "amazon", "azure": "microsoft", "huawei": "hisilicon"}
-    return bool(said) and said not in made and same.get(said, said) not in made and made in "".join(_MAKERS)
+    return (
+        bool(own_maker)
+        and own_maker not in made
+        and same.get(own_maker, own_maker) not in made
+        and made in "".join(_MAKERS)
+    )
 
 
 @lru_cache(maxsize=1)

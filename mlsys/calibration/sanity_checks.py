@@ -86,8 +86,8 @@ def check_work(cases: Sequence[Case], expected: Sequence[float], where: str) -> 
     """Refuse rows without any work; arguments as for :func:`check_times`."""
     for (line, row), case, usual in zip(lines_of([case.row for case in cases]), cases, expected, strict=True):
         if not (0 < case.seconds < math.inf and 0 < usual < math.inf):
-            told = f"{where}: line {line}: {row.value:g} {row.unit}"
-            raise ValueError(f"{told}: `seq_or_shape` {row.seq_or_shape!r} contains no work")
+            place = f"{where}: line {line}: {row.value:g} {row.unit}"
+            raise ValueError(f"{place}: `seq_or_shape` {row.seq_or_shape!r} contains no work")
 
 
 def check_times(cases: Sequence[Case], expected: Sequence[float], where: str) -> None:
@@ -111,10 +111,10 @@ def check_times(cases: Sequence[Case], expected: Sequence[float], where: str) ->
     arithmetic, traffic = least_times(cases, stack_of(cases))
     lines = [line for line, _ in lines_of([case.row for case in cases])]
     for line, case, usual, *bounds in zip(lines, cases, expected, arithmetic, traffic, strict=True):
-        told = f"{where}: line {line}: {case.row.value:g} {case.row.unit}"
+        place = f"{where}: line {line}: {case.row.value:g} {case.row.unit}"
         doubt = doubt_of(case, usual, 0.0 if case.power else float(max(bounds)))
         if doubt:
-            raise ValueError(f"{told} {doubt}")
+            raise ValueError(f"{place} {doubt}")
 
 
 def doubt_of(case: Case, expected: float, bound: float) -> str:

@@ -104,8 +104,8 @@ def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None
         say("  further factors of networks: " + ", ".join(f"{name} {factor:.2f} times" for name, factor in furthest))
     formats = {name: factor for name, factor in calibration.formats.items() if abs(math.log(factor)) > 0.02}
     if formats:
-        told = ", ".join(f"{factor:.2f} times in {name}" for name, factor in sorted(formats.items()))
-        say(f"  further factors by number format of a network: {told}")
+        by_format = ", ".join(f"{factor:.2f} times in {name}" for name, factor in sorted(formats.items()))
+        say(f"  further factors by number format of a network: {by_format}")
     for factors in calibration.versions.values():
         say(
             "  further factors by version: "

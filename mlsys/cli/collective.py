@@ -29,13 +29,13 @@ class SizeType(QuantityType):
 )
 @click.option("--chips", type=Whole(), help="Chips that take part; by default all of the system.")
 @click.option("--nodes", type=Whole(), help="Nodes of the system; by default one.")
-@click.option("--algorithm", type=click.Choice(get_args(CollectiveAlgorithm)), help="Only this algorithm.")
+@click.option("--algorithm", type=click.Choice(get_args(CollectiveAlgorithm)), help="Estimate this algorithm alone.")
 @click.option(
     "--library",
     type=click.Choice(get_args(CollectiveLibrary)),
-    help="nccl: its protocols as they run; ideal: closed forms of full links. By default nccl on NVIDIA GPUs.",
+    help="nccl: the protocols of NCCL; ideal: closed forms at full bandwidth. By default nccl on NVIDIA GPUs.",
 )
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row for each algorithm.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, one row per algorithm.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @speak_plainly
 def collective(
@@ -51,8 +51,9 @@ def collective(
 ) -> None:
     """Estimate an OPERATION of SIZE bytes among the chips of a system, by algorithm.
 
-    Bandwidths are those of nccl-tests: SIZE over the time, and that times the bytes that each chip must send (bus).
-    SIZE is that of the array of each chip; of the whole array in an all-gather and a reduce-scatter.
+    Bandwidths are those of nccl-tests: SIZE divided by the time (algorithm), and that multiplied by the bytes that each
+    chip must send per byte of SIZE (bus). SIZE is that of the array of each chip; for an all-gather and a
+    reduce-scatter, that of the whole array.
     """
     from mlsys.api.collective import collective as estimated
 

@@ -261,8 +261,8 @@ def print_record(data: Mapping[str, Any] | Iterable[Mapping[str, Any]], override
     """Write a record, or a list of them, as JSON with format version and units, for ``--json``."""
     from mlsys.models.record import with_units
 
-    told = with_units(data) if isinstance(data, Mapping) else [with_units(record) for record in data]
-    say_json(told, overrides)
+    records = with_units(data) if isinstance(data, Mapping) else [with_units(record) for record in data]
+    say_json(records, overrides)
 
 
 def say_json(answer: Mapping[str, object] | Sequence[Mapping[str, object]], overrides: Sequence[str] = ()) -> None:

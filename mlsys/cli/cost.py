@@ -29,38 +29,44 @@ def _complete_machine(ctx: click.Context, param: click.Parameter, incomplete: st
     type=Finite(min=0, min_open=True),
     default=1000,
     show_default=True,
-    help="Hours that the machine is held, by the clock.",
+    help="Hours for which the machine is held, idle or not.",
 )
-@click.option("--nodes", type=Whole(min=1), help="Nodes of a system; by default as it is.")
+@click.option("--nodes", type=Whole(min=1), help="Number of nodes; by default that of the system.")
 @click.option(
     "--utilisation",
     type=Finite(min=0, min_open=True, max=1),
     default=1.0,
     show_default=True,
-    help="Part of the hours under load; in the rest it is off, and not rented.",
+    help="Fraction of the hours under load; for the rest the machine is off and not rented.",
 )
 @click.option("--grid", default="World", show_default=True, help="Country whose electricity it uses: France, USA, …")
-@click.option("--year", type=Whole(min=1), help="Newest year of prices, and year of the grid; by default the newest.")
-@click.option("--provider", help="Who rents it out: AWS, Azure, …; by default the median of all.")
+@click.option("--year", type=Whole(min=1), help="Latest year of prices, and year of the grid; by default the latest.")
+@click.option("--provider", help="Provider of the rent: AWS, Azure, …; by default the median of all.")
 @click.option(
-    "--commitment", type=click.Choice(get_args(Commitment)), default="on-demand", show_default=True, help="Of the rent."
+    "--commitment",
+    type=click.Choice(get_args(Commitment)),
+    default="on-demand",
+    show_default=True,
+    help="Terms of the rent.",
 )
-@click.option("--rent", type=QuantityType("USD/hour"), help="Of the whole machine, such as '2 USD/hour'.")
-@click.option("--price", type=QuantityType("USD"), help="Of the whole machine, such as '25000 USD'.")
-@click.option("--electricity", type=QuantityType("USD/kWh"), help="Price, such as '0.12 USD/kWh'.")
+@click.option("--rent", type=QuantityType("USD/hour"), help="Rent of the whole machine, such as '2 USD/hour'.")
+@click.option("--price", type=QuantityType("USD"), help="Price of the whole machine, such as '25000 USD'.")
+@click.option("--electricity", type=QuantityType("USD/kWh"), help="Price of electricity, such as '0.12 USD/kWh'.")
 @click.option(
-    "--pue", type=Finite(min=1), help="Energy of the data centre over that of its machines; by default as surveyed."
+    "--pue",
+    type=Finite(min=1),
+    help="Energy of the data centre per energy of its machines; by default a survey's mean.",
 )
-@click.option("--power", type=QuantityType("W"), help="Of the whole machine under load; by default as recorded.")
+@click.option("--power", type=QuantityType("W"), help="Power of the whole machine under load; by default as recorded.")
 @click.option("--lifetime", type=QuantityType("year"), help="Time in service; by default '4 year'.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@click.option("--csv", "as_csv", is_flag=True, help="One line for each quantity.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line per quantity.")
 @speak_plainly
 def cost(machine: str, hours: float, lifetime: Quantity | None, as_json: bool, as_csv: bool, **options: Any) -> None:
-    """Say what MACHINE costs to rent and to buy, and what energy and emissions it stands for.
+    """Estimate what MACHINE costs to rent and to buy, its energy and its emissions.
 
-    MACHINE is a device such as A100, a system such as DGX_H100, or the file of one. Prices are of the newest year that
-    is recorded, with their dates; the range is that of the quotations of that year.
+    MACHINE is a device such as A100, a system such as DGX_H100, or the file of one. Prices are from the latest
+    recorded year, with their dates; a range is that of the quotations of that year.
 
     \b
         mlsys cost A100 --hours 1000 --grid France

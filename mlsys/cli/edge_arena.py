@@ -10,7 +10,7 @@ from mlsys.cli.parameters import complete_model
 
 @click.command("arena")
 @click.argument("model", required=False, shell_complete=complete_model)
-@click.option("--device", "name", help="A device to check the memory of, such as STM32H7A3.")
+@click.option("--device", "name", help="Device whose memory is checked, such as STM32H7A3.")
 @click.option(
     "--macs", type=click.Choice(("128", "256")), default="128", show_default=True, help="Multipliers of the Ethos-U55."
 )
@@ -104,7 +104,7 @@ def _beside_in_words(rows: list[dict[str, Any]], macs: int) -> tuple[str, list[s
     ]
     cells = []
     for row in rows:
-        said = [f"{row[kind]:,} {row[f'{kind}_recorded']:,} {row[f'{kind}_error']:+.1%}" for kind in kinds]
+        numbers = [f"{row[kind]:,} {row[f'{kind}_recorded']:,} {row[f'{kind}_error']:+.1%}" for kind in kinds]
         declared = "—" if row["declared_arena"] is None else f"{row['declared_arena']:,}"
-        cells.append([row["network"], *said, f"{row['least_activations']:,} {declared}"])
+        cells.append([row["network"], *numbers, f"{row['least_activations']:,} {declared}"])
     return f"INT8 networks of MLPerf Tiny: byte, and cycles of an Ethos-U55 with {macs} multipliers", columns, cells

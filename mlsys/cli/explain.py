@@ -201,11 +201,11 @@ def _tell(logs: list[tuple[Any, Path]], absent: list[dict[str, str]], as_json: b
 
     pairs = agreement([log for log, _ in logs])
     if as_json:
-        told = {
+        record = {
             "logs": [summary(log) | {"file": str(path)} for log, path in logs], "absent": absent,
             "agreement": [list(pair) for pair in pairs],
         }  # fmt: skip
-        say(json.dumps(told, indent=1, ensure_ascii=False))
+        say(json.dumps(record, indent=1, ensure_ascii=False))
     else:
         for log, path in logs:
             say(summary_text(log))
@@ -307,8 +307,8 @@ def _tell_report(logs: list[Any], as_json: bool) -> None:
     if as_json:
         from mlsys.explain.summary import summary
 
-        told = {"logs": list(map(summary, logs)), "claims": [asdict(verdict) for verdict in verdicts]}
-        say(json.dumps(told, indent=1, ensure_ascii=False))
+        record = {"logs": list(map(summary, logs)), "claims": [asdict(verdict) for verdict in verdicts]}
+        say(json.dumps(record, indent=1, ensure_ascii=False))
         return
     _tell([(log, Path("-")) for log in logs], [], False)
     try:

@@ -85,7 +85,7 @@ def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Drawing]:
     no_energy = "" if log.energies else f"no energy was measured: {log.energy['reason']}"
     counted = any((sample.counters or {}).get("accesses") for sample in log.layers)
     same = [entry for entry in logs if (entry.model, entry.platform) == (log.model, log.platform)]
-    told = ", ".join(f"{entry.name} {entry.median:.3g} ms" for entry in same)
+    medians = ", ".join(f"{entry.name} {entry.median:.3g} ms" for entry in same)
     full = [row for row in rows if row.latency_ms is not None and row.energy_mj is not None]
     listed = "; ".join(f"{row.platform} {row.latency_ms:.3g} ms {row.energy_mj:.3g} mJ" for row in full)
 
@@ -110,7 +110,7 @@ def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Drawing]:
                 "" if counted else f"no accesses were counted: {log.counters['reason']}"),
         Drawing("optimization_timeline", "From one variant to the next",
                 drawn(explain_logs.step_timeline, (9, 4), same),
-                f"Medians: {told}.", "" if len(same) > 1 else "only one log of this network was given"),
+                f"Medians: {medians}.", "" if len(same) > 1 else "only one log of this network was given"),
         Drawing("hardware_comparison_radar", "Platforms, normalised to the best",
                 drawn(explain_logs.radar, (8, 4.5), full, polar=True), f"Radar of {listed}.",
                 "" if len(full) > 1 else "fewer than two platforms have time and energy"),
@@ -180,18 +180,18 @@ def _known(value: float | None) -> str:
 
 
 def _totals(log: Log) -> str:
-    told = summary(log)
-    latency, cold = told["latency_ms"], told["cold"]
-    load = "not told" if cold is None or cold["load_ms"] is None else f"{cold['load_ms']:.4g} ms"
+    data = summary(log)
+    latency, cold = data["latency_ms"], data["cold"]
+    load = "not numbers" if cold is None or cold["load_ms"] is None else f"{cold['load_ms']:.4g} ms"
     listed = [
         ("Where, when", f"{log.platform}, {log.day}"),
         ("Median", f"{latency['p50']:.4g} ms (95 %: {latency['low']:.4g} to {latency['high']:.4g})"),
         ("p95", f"{latency['p95']:.4g} ms"),
-        ("p99", f"{latency['p99']:.4g} ms" if latency["p99"] else f"not reported: {told['p99_reason']}"),
-        ("Samples", f"{told['samples']} in {told['runs']} runs after {log.protocol['warmup']} warm-up inferences each"),
-        ("Between runs", "one run only" if told["between_runs"] is None else f"{told['between_runs']:.1%}"),
+        ("p99", f"{latency['p99']:.4g} ms" if latency["p99"] else f"not reported: {data['p99_reason']}"),
+        ("Samples", f"{data['samples']} in {data['runs']} runs after {log.protocol['warmup']} warm-up inferences each"),
+        ("Between runs", "one run only" if data["between_runs"] is None else f"{data['between_runs']:.1%}"),
         ("Cold start", f"load {load}, first inference {cold['first_ms']:.4g} ms" if cold else "not measured"),
-        ("Energy", f"{told['energy_mj']['mean']:.4g} mJ" if log.energies else f"absent: {log.energy['reason']}"),
+        ("Energy", f"{data['energy_mj']['mean']:.4g} mJ" if log.energies else f"absent: {log.energy['reason']}"),
         ("Counters", f"{log.counters['source'] or 'absent'}; {log.counters['reason']}"),
         ("Layers", log.layer_times["source"] or f"absent: {log.layer_times['reason']}"),
         *((("Integer arithmetic", words),) if (words := integer_summary(log)) else ()),
@@ -242,7 +242,7 @@ def _agreements(logs: Sequence[Log]) -> str:
 def _appendix(logs: Sequence[Log], command: str) -> str:
     parts = [f"<p>Made by <code>{html.escape(command)}</code>.</p>"] if command else []
     for log in logs:
-        told = json.dumps(
+        written = json.dumps(
             {"protocol": dict(log.protocol), "environment": dict(log.environment), "rates": log.rates},
             indent=1, ensure_ascii=False,
         )  # fmt: skip
@@ -255,7 +255,7 @@ def _appendix(logs: Sequence[Log], command: str) -> str:
         )
         parts.append(
             f"<details><summary>{html.escape(log.name)}: versions, settings, raw samples</summary>"
-            f"<pre>{html.escape(told)}</pre><pre>{html.escape(raw)}</pre></details>"
+            f"<pre>{html.escape(written)}</pre><pre>{html.escape(raw)}</pre></details>"
         )
     return "\n".join(parts)
 

@@ -80,8 +80,8 @@ def compare(
     shown = _platforms(logs, published, rows)
     best = winners(shown)
     if as_json:
-        told = {"platforms": [asdict(row) | {"power_mw": row.power_mw} for row in shown], "best": best}
-        say(json.dumps(told, indent=1, ensure_ascii=False))
+        record = {"platforms": [asdict(row) | {"power_mw": row.power_mw} for row in shown], "best": best}
+        say(json.dumps(record, indent=1, ensure_ascii=False))
     elif as_csv:
         print_csv([{name: _known(getattr(row, name)) for name in (*COLUMNS, "source")} for row in shown])
     else:
@@ -134,12 +134,12 @@ def _tell_portability(as_json: bool) -> None:
         say(json.dumps([asdict(prediction) | {"error": prediction.error} for prediction in predictions], indent=1))
         return
     for prediction in predictions:
-        told = (
+        predicted = (
             f"{prediction.time_ms:.4g} ms, {prediction.error:+.0%}"
             if prediction.error is not None
             else f"refused: {prediction.refused}"
         )
-        say(f"{prediction.platform}, {prediction.network}: measured {prediction.measured_ms:.4g} ms; {told}")
+        say(f"{prediction.platform}, {prediction.network}: measured {prediction.measured_ms:.4g} ms; {predicted}")
     errors = [abs(prediction.error) for prediction in predictions if prediction.error is not None]
     say(f"{len(errors)} of {len(predictions)} predicted; the median error is {statistics.median(errors):.0%}")
 
@@ -175,10 +175,10 @@ def guide(
     try:
         wanted = Requirement(**limits)
     except ValueError as error:
-        told = str(error)
+        message = str(error)
         for name, option in _OPTIONS.items():
-            told = told.replace(f"Requirement(): `{name}`", option).replace(f"{name}=", f"{option} ")
-        faults.append(told)
+            message = message.replace(f"Requirement(): `{name}`", option).replace(f"{name}=", f"{option} ")
+        faults.append(message)
     try:
         platforms = _platforms(logs, published, rows)
     except ValueError as error:

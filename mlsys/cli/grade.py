@@ -23,15 +23,17 @@ _RECORD = "grades.json"
 
 @click.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--out", type=OutputFolder(), help="Folder of feedback and grade files, outside of FOLDER.")
-@click.option("--due", metavar="TIME", help="ISO 8601, such as 2026-11-30T23:59+01:00; UTC without an offset.")
+@click.option("--out", type=OutputFolder(), help="Folder for feedback and grade files, outside of FOLDER.")
+@click.option(
+    "--due", metavar="TIME", help="Deadline in ISO 8601, such as 2026-11-30T23:59+01:00; UTC without an offset."
+)
 @click.option("--lab", metavar="NAME", help="Grade this lab alone, such as 01-amdahl.")
 @click.option("--roster", type=FILE, help="Students expected: the gradebook of Canvas or Moodle as CSV.")
+@click.option("--key", "key_file", type=FILE, help="YAML file of further accepted answers, points, and dropped items.")
+@click.option("--credit", metavar="SHARES", help="Credit for a right answer by attempt; by default 1,0.8,0.6,0.4.")
 @click.option(
-    "--key", "key_file", type=FILE, help="YAML file of answers that count as well, points, and items dropped."
+    "--hide-answers", is_flag=True, help="Leave the right answers out of the feedback, while others still work."
 )
-@click.option("--credit", metavar="SHARES", help="Worth of a right answer by attempt; by default 1,0.8,0.6,0.4.")
-@click.option("--hide-answers", is_flag=True, help="Feedback without the right answers, while others still work.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object with every file and item.")
 @speak_plainly
 def grade(
@@ -51,12 +53,12 @@ def grade(
     are not followed and archives not unpacked. Each file gets one row: a score, or the reason why it has none. Of
     several files of one student for one lab, the one handed in last counts.
 
-    --out receives index.html (distribution, most missed items, files alike), students/ (one page of feedback each),
-    canvas.csv, moodle.csv, files.csv, items.csv and grades.json. Given again, with another --key or more files, it says
-    which scores changed.
+    --out receives index.html (distribution, most missed items, similar files), students/ (one page of feedback each),
+    canvas.csv, moodle.csv, files.csv, items.csv and grades.json. Run again, with another --key or more files, it
+    reports which scores changed.
 
     \b
-    A key changes what counts as right:
+    A key changes which answers count as right:
     01-amdahl:
       profile: {accept: [88], tolerance: 0.01}
       banner: {points: 2}

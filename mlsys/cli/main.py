@@ -58,7 +58,7 @@ def main() -> None:
         eval "$(_MLSYS_COMPLETE=bash_source mlsys)"    # in ~/.bashrc; zsh_source in zsh
         _MLSYS_COMPLETE=fish_source mlsys | source     # in fish
 
-    Exit codes: 0 answered, 1 refused, 2 wrong usage, 3 negative answer, 4 unknown, 130 stopped;
+    Exit codes: 0 success, 1 refused, 2 usage error, 3 negative answer, 4 undecided, 130 interrupted;
     `mlsys COMMAND --help` describes codes with a meaning of their own.
     """  # noqa: D301
     gc.set_threshold(*_SELDOM)

@@ -26,7 +26,7 @@ _COLUMNS = ("M", "N", "K", "S", "tile_set")
 
 @click.command()
 @click.argument("layer", required=False)
-@click.option("--rows", type=FILE, help="CSV with M,N,K,S,tile_set.")
+@click.option("--rows", type=FILE, help="CSV with the columns M,N,K,S,tile_set.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print one line per layer or row, as CSV.")
 @click.option("--device", "name", help="Device to map LAYER to.")
 @click.option(
@@ -38,7 +38,9 @@ _COLUMNS = ("M", "N", "K", "S", "tile_set")
 )
 @network_options("Number format; by default the headline format of the device.")
 @click.option("--levels", type=Whole(min=1), default=2, show_default=True, help="Number of on-chip memories to use.")
-@click.option("--seconds", type=Finite(min=0, min_open=True), help="Time limit for all layers; then the best found.")
+@click.option(
+    "--seconds", type=Finite(min=0, min_open=True), help="Time limit for all layers; prints the best found so far."
+)
 @click.option("--cache/--no-cache", default=False, show_default=True, help="Store results in the user's cache folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything, as JSON.")
 @speak_plainly

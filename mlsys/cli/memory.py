@@ -40,7 +40,7 @@ from mlsys.cli.parameters import FILE, Finite, Output, Whole, complete_device, c
 @click.option("--inputs", is_flag=True, help="Place the inputs too, as on a microcontroller.")
 @click.option("--lean-order", "lean", is_flag=True, help="Search for an execution order that needs less memory.")
 @click.option(
-    "--device", "name", help="A device to check the capacity of, such as A100.", shell_complete=complete_device
+    "--device", "name", help="Device whose capacity is checked, such as A100.", shell_complete=complete_device
 )
 @click.option("--top", type=Whole(min=1), default=10, show_default=True, help="Number of buffers listed as text.")
 @click.option("--figure", type=Output(), help="Write a map of memory over time: .png, .svg, .pdf.")

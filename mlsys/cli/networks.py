@@ -41,11 +41,11 @@ def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for formats in which a decoder's weights and cache are stored."""
     command = click.option(
         "--kv-format",
-        help="Of a decoder: number format of its key-value cache; by default what it states, or --precision.",
+        help="Of a decoder: number format of its key-value cache; by default as the model states, or --precision.",
     )(command)
     return click.option(
         "--weight-format",
-        help="Of a decoder: format of its stored weights, such as int8, int4 g128 or q4_k_m; by default what it "
+        help="Of a decoder: format of its stored weights, such as int8, int4 g128 or q4_k_m; by default as the model "
         "states, or --precision.",
     )(command)
 

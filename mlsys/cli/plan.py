@@ -1,4 +1,4 @@
-"""``mlsys plan``: placement of the stages of a pipeline, or of the operators of a published instance, on devices."""
+"""``mlsys plan``: placement of the stages of a pipeline on devices."""
 
 import json
 import sys
@@ -57,14 +57,11 @@ _INFEASIBLE, _UNKNOWN = 3, 4
 @click.option("--precision", help="For --profiles-from; by default fp16, or that of a config.json.")
 @click.option("--profiles", "measured", type=FILE, help="CSV of measured profiles for SCENARIO.")
 @click.option("--save-scenario", type=Output(folders=True), help="Write the scenario that was built.")
-@click.option("--instance", type=FILE, help="A published instance, format mlsys-placement-1.")
 @click.option(
     "--seconds",
     type=Finite(min=0.1),
-    help="Time limit; then the best so far with its gap; by default 60, and 300 for --instance.",
+    help="Time limit; then the best so far with its gap; by default 60.",
 )
-@click.option("--rounds", type=Whole(min=1), default=12, show_default=True, help="Rounds of search, for --instance.")
-@click.option("--seed", type=Whole(min=0, max=10**6), default=0, show_default=True, help="For --instance.")
 @speak_plainly
 def plan(
     scenario: Path | None,
@@ -79,10 +76,7 @@ def plan(
     precision: str | None,
     measured: Path | None,
     save_scenario: Path | None,
-    instance: Path | None,
     seconds: float | None,
-    rounds: int,
-    seed: int,
     goal: str,
     **options: Any,
 ) -> None:
@@ -93,10 +87,10 @@ def plan(
     report names the caps that rule out all of them. Exit code 4: none was found in --seconds.
     """
     given = [name for name, value in (("SCENARIO", scenario), ("--example", example), ("--schema", schema),
-                                      ("--profiles-from", network), ("--instance", instance)) if value]  # fmt: skip
+                                      ("--profiles-from", network)) if value]  # fmt: skip
     if len(given) != 1:
         raise WrongUsage(
-            "give one of SCENARIO, --profiles-from, --instance, --example, "
+            "give one of SCENARIO, --profiles-from, --example, "
             f"--schema; got {', '.join(given) or 'none'}. "
             "Write e.g. mlsys plan --example --output pipeline.json"
         )
@@ -104,11 +98,6 @@ def plan(
         checked_picture(figure)
     if example or schema:
         refuse_unused("needs a SCENARIO; --example and --schema only print", but=("example", "schema", "output"))
-    elif instance is not None:
-        known = ("instance", "seconds", "rounds", "seed", "kind", "output")
-        refuse_unused("applies to a SCENARIO; an instance specifies everything", but=known)
-    else:
-        refuse_unused("applies to --instance", ("rounds", "seed"))
     if scenario is not None:
         refuse_unused("applies to --profiles-from; a SCENARIO specifies it itself", ("devices", "batch", "precision"))
     elif network is not None:
@@ -118,9 +107,6 @@ def plan(
         from mlsys.planner.placement.schema import SCHEMA
 
         _write(json.dumps(SCHEMA if schema else data(), indent=1, ensure_ascii=False), output)
-        return
-    if instance is not None:
-        _write(_instance(instance, kind, seconds or 300.0, rounds, seed), output)
         return
     from mlsys.api.plan import plan as best
     from mlsys.models.user_overrides import with_user_overrides
@@ -202,34 +188,6 @@ def _scenario(
     if save is not None:
         _write(json.dumps(scenario.data, indent=1, ensure_ascii=False), save)
     return scenario
-
-
-def _instance(path: Path, kind: str, seconds: float, rounds: int, seed: int) -> str:
-    from mlsys.planner.placement.instances.instance import Instance
-    from mlsys.planner.placement.instances.solve import solve
-
-    if kind not in ("text", "json"):
-        raise WrongUsage(f"--instance prints text or json, got --format {kind}")
-    read = Instance.load(path)
-
-    def report_progress(done: int, best: float) -> None:
-        if sys.stderr.isatty():
-            say(f"round {done}: {best:.6g} ms", err=True)
-
-    plan = solve(read, seconds=seconds, rounds=rounds, seed=seed, on_progress=report_progress)
-    if kind == "json":
-        return json.dumps(plan.record(), indent=1)
-    if plan.placement is None:
-        known = "none exists (proved)" if plan.impossible else "whether one exists is unknown"
-        return f"{read.name}: no feasible placement was found; {known}"
-    known = "proven optimal" if plan.proven else f"none is below {plan.lower_bound_ms:.6g} ms"
-    end = "" if plan.complete else "; stopped by the time limit, so another machine may return another answer"
-    used = len({device for device in plan.placement if device})
-    return (
-        f"{read.name}: {read.objective} {plan.objective_ms:.6g} ms ({known}), {len(read.ids)} operators on {used} of "
-        f"{read.accelerators} accelerators, {sum(not device for device in plan.placement)} on the CPU; "
-        f"{plan.rounds} rounds{end}"
-    )
 
 
 def _write(text: str, output: Path | None) -> None:

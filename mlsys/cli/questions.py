@@ -21,7 +21,7 @@ _SUFFIXES = {"moodle": ".xml", "qti": ".zip", "text": ".txt"}
     help="Moodle XML, QTI 1.2 for Canvas, or plain text.",
 )
 @click.option(
-    "--variants", type=Whole(min=1, max=200), default=10, show_default=True, help="Of each question, at most."
+    "--variants", type=Whole(min=1, max=200), default=10, show_default=True, help="Maximum variants of each question."
 )
 @click.option("--hide-answers", is_flag=True, help="Plain text without the answers.")
 @click.option("--out", type=Output(), help="File to write; plain text is printed without it.")
@@ -36,7 +36,7 @@ def questions(
     For Moodle each question is a category to draw a random question from; for Canvas, a group that draws one variant.
     """
     if as_json and out is not None:
-        raise WrongUsage("--json prints to standard output; leave out --out")
+        raise WrongUsage("--json prints to standard output: omit --out")
     if hide_answers and form != "text":
         raise WrongUsage(f"--hide-answers is for --format text; {form} needs the answers to mark them")
     if form == "qti" and out is None and not as_json:

@@ -23,15 +23,15 @@ _STEPS = 1000  # of the progress bar
     "--on", "name", required=True, help="A system such as DGX_H100, or a device such as A100.",
     shell_complete=complete_system,
 )  # fmt: skip
-@click.option("--requests", "rate", metavar="RATE", help="Rate of arrivals, such as '5/s'; also of a trace.")
+@click.option("--requests", "rate", metavar="RATE", help="Arrival rate, such as '5/s'; a trace is stretched to it.")
 @click.option("--prompt", type=Whole(min=1), help="Tokens of each prompt; by default 1024.")
 @click.option("--output", type=Whole(min=1), help="Tokens of each answer; by default 256.")
 @click.option("--seconds", type=QuantityType("s"), help="Time during which requests arrive; by default '60 s'.")
 @click.option("--count", type=Whole(min=1), help="Number of requests, in place of --seconds.")
-@click.option("--seed", type=Whole(min=0), default=0, show_default=True, help="Of the arrivals.")
+@click.option("--seed", type=Whole(min=0), default=0, show_default=True, help="Random seed of the arrivals.")
 @click.option("--trace", type=Input(), help="CSV or .jsonl: Azure 2023, Mooncake, vidur, BurstGPT, or with --columns.")
 @click.option("--columns", metavar="A,P,O", help="Columns of the trace: arrival in seconds, prompt and output tokens.")
-@click.option("--slo", help="Latency to meet, such as 'TTFT<1 s, TPOT<50 ms'; also E2E.")
+@click.option("--slo", help="Latency limits, such as 'TTFT<1 s, TPOT<50 ms'; also E2E.")
 @click.option("--tp", type=Whole(min=1), help="Tensor parallelism; by default the fewest chips with room for a cache.")
 @click.option("--pp", type=Whole(min=1), help="Pipeline parallelism.")
 @click.option("--replicas", type=Whole(min=1), help="Copies of the model; by default as many as the system holds.")
@@ -39,33 +39,38 @@ _STEPS = 1000  # of the progress bar
     "--routing", type=click.Choice(get_args(Routing)), default="round-robin", show_default=True,
     help="How requests are assigned to replicas.",
 )  # fmt: skip
-@click.option("--nodes", type=Whole(min=1), help="Nodes of the system; by default as it is.")
-@click.option("--max-batch", type=Whole(min=1), default=256, show_default=True, help="Most sequences of a replica.")
-@click.option("--token-budget", type=Whole(min=1), default=8192, show_default=True, help="Most tokens of an iteration.")
-@click.option("--block-size", type=Whole(min=1), default=16, show_default=True, help="Tokens of a cache block.")
-@click.option("--blocks", type=Whole(min=1), help="Cache blocks of a replica; by default as many as fit in memory.")
+@click.option("--nodes", type=Whole(min=1), help="Number of nodes; by default that of the system.")
+@click.option("--max-batch", type=Whole(min=1), default=256, show_default=True, help="Maximum sequences per replica.")
+@click.option(
+    "--token-budget", type=Whole(min=1), default=8192, show_default=True, help="Maximum tokens per iteration."
+)
+@click.option("--block-size", type=Whole(min=1), default=16, show_default=True, help="Tokens per cache block.")
+@click.option("--blocks", type=Whole(min=1), help="Cache blocks per replica; by default as many as fit in memory.")
 @click.option(
     "--chunked-prefill/--no-chunked-prefill", default=True, show_default=True,
     help="Whether chunks of prompts share iterations with decoding sequences.",
 )  # fmt: skip
 @click.option(
     "--preemption", type=click.Choice(get_args(Preemption)), default="recompute", show_default=True,
-    help="Without a free block: compute the latest sequence again, swap it, or reserve blocks at admission.",
+    help="If no block is free: recompute the latest sequence or swap it; or reserve blocks at admission.",
 )  # fmt: skip
 @click.option(
     "--watermark", type=Finite(min=0, max=1, max_open=True), default=0.01, show_default=True,
-    help="Share of the blocks that admission leaves free.",
+    help="Fraction of the blocks that admission leaves free.",
 )  # fmt: skip
 @click.option("--shared-prefix", type=Whole(min=0), default=0, show_default=True,
-              help="Tokens with which every prompt begins: their blocks are cached once.")  # fmt: skip
-@click.option("--weight-format", help="Weights are stored so: fp16, fp8, int4, …; by default the model's own.")
-@click.option("--kv-format", help="The cache is stored so: fp16, fp8, …; by default the model's own, or 16 bits.")
+              help="Tokens of a prefix that all prompts share; its blocks are cached once.")  # fmt: skip
+@click.option("--prefix-store", type=Whole(min=0), metavar="TOKENS",
+              help="Tokens of earlier prompts kept for a trace with hash_ids; by default all.")  # fmt: skip
+@click.option("--weight-format", help="Format of the stored weights: fp16, fp8, int4, …; by default the model's own.")
+@click.option("--kv-format", help="Format of the stored cache: fp16, fp8, …; by default the model's own, or 16 bits.")
 @click.option(
-    "--precision", help="Of the arithmetic; by default the weights' where the chip multiplies it, or 16 bits."
+    "--precision",
+    help="Format of the arithmetic; by default that of the weights if the chip supports it, else 16 bits.",
 )
 @click.option(
     "--usable", type=Finite(min=0, min_open=True, max=1), default=0.9, show_default=True,
-    help="Part of each chip's memory that may be filled.",
+    help="Fraction of each chip's memory that may be filled.",
 )  # fmt: skip
 @click.option(
     "--efficiency",
@@ -74,11 +79,11 @@ _STEPS = 1000  # of the progress bar
     show_default=True,
     help="Speed of iterations relative to steps timed alone; fitted to published throughputs.",
 )
-@click.option("--overhead", type=QuantityType("s"), help="Time of the host in each iteration, such as '2 ms'.")
-@click.option("--software", help="Software that is timed; by default what usually runs there.")
-@click.option("--buckets", help="Prompt lengths of static batching, such as 512,1024, which is simulated beside.")
+@click.option("--overhead", type=QuantityType("s"), help="Host time per iteration, such as '2 ms'.")
+@click.option("--software", help="Software to estimate; by default the typical one for the device.")
+@click.option("--buckets", help="Also simulate static batching with these prompt lengths, such as 512,1024.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@click.option("--csv", "as_csv", is_flag=True, help="One line for each request.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line per request.")
 @click.option("--html", "page_file", type=Output(), help="Write one self-contained HTML file.")
 @speak_plainly
 def serve_sim(
@@ -95,7 +100,7 @@ def serve_sim(
     """Simulate a server of MODEL: latency percentiles, goodput, tokens/s and cache blocks under a load.
 
     Requests arrive as a Poisson process or from a trace. Every iteration of every replica is simulated: continuous
-    batching, chunked prefill, blocks of the key-value cache and preemption. The same requests give the same answer.
+    batching, chunked prefill, blocks of the key-value cache and preemption. The same requests give the same result.
 
     \b
         mlsys serve-sim llama-3-8b --on H100 --requests 10/s --prompt 1024 --output 256 --slo 'TTFT<1 s, TPOT<50 ms'
@@ -131,7 +136,7 @@ def _columns(text: str | None) -> dict[str, str] | None:
         return None
     names = [name.strip() for name in text.split(",")]
     if len(names) != 3 or not all(names):
-        raise WrongUsage(f"--columns must be three names with commas: arrival, prompt, output; got {text!r}")
+        raise WrongUsage(f"--columns must be three names separated by commas: arrival, prompt, output; got {text!r}")
     return dict(zip(("arrival", "prompt", "output"), names, strict=True))
 
 
@@ -143,7 +148,7 @@ def _buckets(text: str | None) -> list[int] | None:
     except ValueError:
         sizes = []
     if not sizes or min(sizes) < 1:
-        raise WrongUsage(f"--buckets must be whole numbers with commas, such as 512,1024; got {text!r}")
+        raise WrongUsage(f"--buckets must be whole numbers separated by commas, such as 512,1024; got {text!r}")
     return sizes
 
 

@@ -1,4 +1,4 @@
-"""A simulated service as one HTML file that needs nothing beside it."""
+"""A simulated service as one self-contained HTML file."""
 
 from __future__ import annotations
 

@@ -28,21 +28,26 @@ from mlsys.files import together
 @click.option(
     "--on",
     "name",
-    help="A system such as DGX_H100, or a device such as A100; without it: what needs no machine.",
+    help="A system such as DGX_H100, or a device such as A100; without it, only what needs no machine.",
     shell_complete=complete_system,
 )
-@click.option("--nodes", type=Whole(min=1), help="Nodes of the system; by default as it is.")
+@click.option("--nodes", type=Whole(min=1), help="Number of nodes; by default that of the system.")
 @click.option("--sequence", type=Whole(min=1), help="Tokens of each sequence; by default 2048.")
 @click.option("--prompt", type=Whole(min=1), help="Tokens of a prompt; the answer is the rest of the sequence.")
 @click.option("--output", type=Whole(min=1), help="Tokens of an answer.")
 @click.option("--batch", type=Whole(min=1), default=1, show_default=True, help="Sequences decoded at once by one copy.")
 @click.option("--phase", type=click.Choice(get_args(Phase)), help="Prefill or decode alone; by default both.")
-@click.option("--weight-format", help="Weights are stored so: fp16, fp8, int4, q4_k_m, …; by default the model's own.")
-@click.option("--kv-format", help="The cache is stored so: fp16, fp8, q8_0, …; by default the model's own, or 16 bits.")
 @click.option(
-    "--precision", help="Of the arithmetic; by default the weights' where the chip multiplies it, or 16 bits."
+    "--weight-format", help="Format of the stored weights: fp16, fp8, int4, q4_k_m, …; by default the model's own."
 )
-@click.option("--tp", type=Whole(min=1), help="Tensor parallelism; sizes that are left out vary.")
+@click.option(
+    "--kv-format", help="Format of the stored cache: fp16, fp8, q8_0, …; by default the model's own, or 16 bits."
+)
+@click.option(
+    "--precision",
+    help="Format of the arithmetic; by default that of the weights if the chip supports it, else 16 bits.",
+)
+@click.option("--tp", type=Whole(min=1), help="Tensor parallelism; sizes that are left out are searched.")
 @click.option("--pp", type=Whole(min=1), help="Pipeline parallelism.")
 @click.option("--ep", type=Whole(min=1), help="Expert parallelism.")
 @click.option("--dp", type=Whole(min=1), help="Copies of attention that share the experts.")
@@ -52,31 +57,36 @@ from mlsys.files import together
     type=click.Choice(("latency", "throughput")),
     default="latency",
     show_default=True,
-    help="What layouts are ranked by: time between tokens at --batch, or tokens/s and chip at the most that fits.",
+    help="Rank layouts by time per token at --batch, or by tokens/s per chip at the largest batch that fits.",
 )
 @click.option(
     "--usable",
     type=Finite(min=0, min_open=True, max=1),
     default=0.9,
     show_default=True,
-    help="Part of each chip's memory that may be filled.",
+    help="Fraction of each chip's memory that may be filled.",
 )
 @click.option(
-    "--chunk", type=Whole(min=1), default=8192, show_default=True, help="Most tokens of a prompt in one pass."
+    "--chunk", type=Whole(min=1), default=8192, show_default=True, help="Maximum tokens of a prompt in one pass."
 )
 @click.option(
-    "--windows/--no-windows", default=True, show_default=True, help="Whether local layers keep only their window."
+    "--windows/--no-windows",
+    default=True,
+    show_default=True,
+    help="Whether layers with local attention cache only their window.",
 )
-@click.option("--software", help='Software that is timed, such as "llama.cpp"; by default what usually runs there.')
 @click.option(
-    "--rent", type=QuantityType("USD/hour"), help="Of one chip, such as '2 USD/hour'; by default as recorded."
+    "--software", help='Software to estimate, such as "llama.cpp"; by default the typical one for the device.'
 )
-@click.option("--grid", help="Country whose electricity is used; by default the mean of the world.")
+@click.option(
+    "--rent", type=QuantityType("USD/hour"), help="Rent of one chip, such as '2 USD/hour'; by default as recorded."
+)
+@click.option("--grid", help="Country whose electricity is used; by default the world's mean.")
 @click.option("--find", "limits", metavar="LIMITS", help="Search systems and layouts: 'TPOT<30 ms, TTFT<1 s'.")
-@click.option("--requests", help="With --find: requests that arrive, such as '5/s'.")
+@click.option("--requests", help="With --find: arrival rate of requests, such as '5/s'.")
 @calibration_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@click.option("--csv", "as_csv", is_flag=True, help="One line for each layout.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line per layout.")
 @click.option("--html", "page_file", type=Output(), help="Write one self-contained HTML file.")
 @speak_plainly
 def size(
@@ -89,11 +99,11 @@ def size(
     page_file: Path | None,
     **options: Any,
 ) -> None:
-    """Say what MODEL needs: memory by part, whether it fits, latency, rate, cost and carbon, layouts ranked.
+    """Estimate what MODEL needs: memory by part, whether it fits, latency, rate, cost and carbon; rank layouts.
 
     MODEL is a decoder language model: its name in the catalogue, its config.json, the folder of one, or a file of
     weights beside one. The layouts are those of one copy of the model; --replicas puts copies side by side. Times are
-    the estimates of `mlsys analyze`, with ranges that are made to hold four measurements in five.
+    the estimates of `mlsys analyze`, with ranges that are meant to contain four measurements in five.
 
     \b
         mlsys size llama-3-70b --on DGX_H100 --prompt 1000 --output 500 --batch 32
@@ -108,7 +118,7 @@ def size(
         _find(model, name, limits, requests, as_json, as_csv, page_file, options)
         return
     if requests is not None:
-        raise WrongUsage("--requests goes with --find, such as --find 'TPOT<30 ms'")
+        raise WrongUsage("--requests needs --find, such as --find 'TPOT<30 ms'")
     if name is None:
         needing = ("nodes", "phase", "precision", "rank", "usable", "software", "rent", "grid", "as_csv", "page_file")
         refuse_unused("needs a machine; name one with --on", needing)
@@ -145,7 +155,7 @@ def _find(
     from mlsys.api.size import find_systems
 
     if page_file is not None:
-        raise WrongUsage("--html is of one system; leave --find out")
+        raise WrongUsage("--html shows one system: omit --find")
     refuse_unused("plays no part with --find", ("batch", "nodes", "replicas", "rank", "phase"))
     for unused in ("batch", "nodes", "replicas", "rank", "phase"):
         options.pop(unused)

@@ -1,4 +1,4 @@
-"""A sizing as one HTML file that needs nothing beside it."""
+"""A sizing as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _layouts(sizing: Sizing) -> str:
                 f"{placed.largest_batch:,}",
                 amount(None if rates.ttft is None else rates.ttft.seconds, "s"),
                 amount(None if rates.tpot is None else rates.tpot.seconds, "s"),
-                f"{rates.tokens_per_second / placed.chips:,.4g}",
+                f"{rates.tokens_per_second / placed.chips:,.4g}" if placed.holds_a_layer else "–",
             )
         )
     return wide_table("At the batch asked for, the best first.", heads, rows)

@@ -1,6 +1,6 @@
 // Angles are parts of a turn; an arc of a whole turn is drawn as two halves.
 const parts = JSON.parse(document.getElementById("parts").textContent);
-const picture = document.getElementById("picture"), told = document.getElementById("told");
+const picture = document.getElementById("picture"), summary = document.getElementById("summary");
 const total = parts.reduce((sum, cause) => sum + cause.ms, 0);
 function at(turn, radius) {
   const angle = 2 * Math.PI * turn;
@@ -22,8 +22,8 @@ function arc(shape, fill, text, chosen) {
   path.setAttribute("tabindex", "0");
   path.setAttribute("role", "button");
   path.setAttribute("aria-label", text);
-  path.addEventListener("focus", () => { told.textContent = text; });
-  path.addEventListener("mouseenter", () => { told.textContent = text; });
+  path.addEventListener("focus", () => { summary.textContent = text; });
+  path.addEventListener("mouseenter", () => { summary.textContent = text; });
   path.addEventListener("click", chosen);
   path.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") chosen(); });
   picture.append(path);
@@ -56,6 +56,6 @@ function draw(only) {
     turn = end;
   }
   const help = only === null ? "a click looks closer" : "a click shows all again";
-  told.textContent = `${words(only === null ? "All" : parts[only].name, whole, total)}; ${help}`;
+  summary.textContent = `${words(only === null ? "All" : parts[only].name, whole, total)}; ${help}`;
 }
 draw(null);

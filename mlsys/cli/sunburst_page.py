@@ -64,7 +64,7 @@ def sunburst_page(attribution: Attribution, log: Log) -> str:
         "click it or press Enter to zoom in.</p>",
         "<figure><svg id='picture' viewBox='-155 -155 310 310' role='group' "
         "aria-label='Two rings, causes inside and layers outside; the table below says the same'></svg></figure>",
-        f"<p id='told' aria-live='polite'></p>\n{table}",
+        f"<p id='summary' aria-live='polite'></p>\n{table}",
         f"<script type='application/json' id='parts'>{data}</script>\n<script>{script}</script>",
     ]
     return whole_page(title, parts, look)

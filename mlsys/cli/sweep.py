@@ -34,7 +34,7 @@ _INTERRUPTED = 130
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object with every point.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line per point.")
-@click.option("--figure", type=Output(), help=f"Rates and Pareto fronts: {', '.join(PICTURES)}.")
+@click.option("--figure", type=Output(), help=f"Draw rates and Pareto fronts: {', '.join(PICTURES)}.")
 @speak_plainly
 def sweep(
     spec: Path | None,
@@ -59,7 +59,7 @@ def sweep(
     fusion: [on, off]
     settings: [eager network]
 
-    or, of language models sized as by `mlsys size`,
+    or, for language models sized as by `mlsys size`,
 
     \b
     models: [llama-3-70b, path/to/config.json]
@@ -69,8 +69,8 @@ def sweep(
     lengths: [8192, {prompt: 1000, output: 500}]
     weight_formats: [fp16, fp8]
 
-    and pp, ep, dp, replicas, phases, kv_formats, precisions, rank; sizes that are left out vary, and the layout ranked
-    first answers.
+    and pp, ep, dp, replicas, phases, kv_formats, precisions, rank; sizes that are left out are
+    searched, and the result is that of the layout ranked first.
 
     Models are networks that `mlsys flops` accepts, devices are names or criteria of `mlsys devices` (with class: cloud,
     cpu, edge, mobile, tiny or generic); the other keys are optional. A device that cannot run a point has a row with
@@ -83,7 +83,7 @@ def sweep(
         raise WrongUsage("give either SPEC.yaml or --show FOLDER")
     one_form(as_json, as_csv)
     if jobs and scheduler:
-        raise WrongUsage("--jobs is for this machine; a --scheduler uses its workers. Give one of them")
+        raise WrongUsage("--jobs counts processes on this machine; --scheduler uses its own workers. Give one of them")
     if show is not None and (out or jobs or scheduler or seconds):
         raise WrongUsage("--show only reads: omit --out, --jobs, --scheduler and --seconds")
     if figure is not None:

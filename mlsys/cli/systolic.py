@@ -16,10 +16,14 @@ _LARGEST = 10**12
 
 @click.command()
 @click.argument("shape", nargs=-1, metavar="[M N K]")
-@click.option("--rows", "rows_file", type=FILE, help="CSV with one case a row.")
+@click.option("--rows", "rows_file", type=FILE, help="CSV with one case per row.")
 @click.option("--array", "array", default="128x128", show_default=True, help="Rows x columns of the array.")
 @click.option(
-    "--dataflow", type=click.Choice(get_args(Stationary)), default="ws", show_default=True, help="What stays."
+    "--dataflow",
+    type=click.Choice(get_args(Stationary)),
+    default="ws",
+    show_default=True,
+    help="Operand that stays in the array.",
 )
 @click.option(
     "--convention",

@@ -56,22 +56,26 @@ class LayoutType(click.ParamType):
 @click.option(
     "--on", "name", required=True, help="A system such as DGX_H100, or a device.", shell_complete=complete_system
 )
-@click.option("--nodes", type=Whole(min=1, max=100_000), help="Nodes of the system; by default as it is.")
+@click.option("--nodes", type=Whole(min=1, max=100_000), help="Number of nodes; by default that of the system.")
 @click.option("--tokens", type=LargeNumber(), help="Tokens of the run, such as 300B or 15T.")
 @click.option("--layout", type=LayoutType(), help="How model and batch are split, such as tp=8,pp=4; dp is the rest.")
-@click.option("--tp", type=Whole(min=1), help="Tensor parallelism; sizes that are left out vary.")
+@click.option("--tp", type=Whole(min=1), help="Tensor parallelism; sizes that are left out are searched.")
 @click.option("--pp", type=Whole(min=1), help="Pipeline parallelism.")
 @click.option("--ep", type=Whole(min=1), help="Expert parallelism.")
 @click.option("--dp", type=Whole(min=1), help="Data parallelism.")
 @click.option("--cp", type=Whole(min=1), help="Context parallelism; by default 1.")
-@click.option("--batch", type=Whole(min=1, max=10_000_000), help="Sequences of a step; by default 4 Mi tokens.")
+@click.option("--batch", type=Whole(min=1, max=10_000_000), help="Sequences per step; by default 4 Mi tokens.")
 @click.option("--micro-batch", type=Whole(min=1, max=100_000), help="Sequences that a chip processes at a time.")
 @click.option(
-    "--sequence", type=Whole(min=1, max=100_000_000), default=4096, show_default=True, help="Tokens of each sequence."
+    "--sequence",
+    type=Whole(min=1, max=100_000_000),
+    help="Tokens of each sequence; by default 4096, or fewer learned positions.",
 )
-@click.option("--chunks", type=Whole(min=1), default=1, show_default=True, help="Chunks of a stage, interleaved.")
-@click.option("--gpipe", is_flag=True, help="All forward passes before the backward ones, instead of 1F1B.")
-@click.option("--recompute", type=click.Choice(get_args(Recompute)), help="In the backward pass.")
+@click.option("--chunks", type=Whole(min=1), default=1, show_default=True, help="Interleaved chunks per stage.")
+@click.option("--gpipe", is_flag=True, help="Run all forward passes before the backward ones, instead of 1F1B.")
+@click.option(
+    "--recompute", type=click.Choice(get_args(Recompute)), help="Activations recomputed in the backward pass."
+)
 @click.option("--zero", type=Whole(min=0, max=3), help="Stage of ZeRO; 3 is FSDP.")
 @click.option("--precision", default="bf16", show_default=True, help="Number format of the products.")
 @click.option(
@@ -82,7 +86,11 @@ class LayoutType(click.ParamType):
     help="Update rule of the weights.",
 )
 @click.option(
-    "--gradients", type=click.Choice(get_args(GradientFormat)), default="fp32", show_default=True, help="Kept so."
+    "--gradients",
+    type=click.Choice(get_args(GradientFormat)),
+    default="fp32",
+    show_default=True,
+    help="Format of the stored gradients.",
 )
 @click.option(
     "--attention",
@@ -96,13 +104,13 @@ class LayoutType(click.ParamType):
     type=click.Choice(get_args(Overlap)),
     default="data",
     show_default=True,
-    help="Axes whose communication runs beside computation.",
+    help="Axes whose communication overlaps with computation.",
 )
 @click.option(
-    "--rent", type=QuantityType("USD/hour"), help="Of one chip, such as '2 USD/hour'; by default as recorded."
+    "--rent", type=QuantityType("USD/hour"), help="Rent of one chip, such as '2 USD/hour'; by default as recorded."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@click.option("--csv", "as_csv", is_flag=True, help="One line for each layout.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line per layout.")
 @click.option("--html", "page_file", type=Output(), help="Write one self-contained HTML file.")
 @speak_plainly
 def train(

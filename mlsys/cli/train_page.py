@@ -1,4 +1,4 @@
-"""A training plan as one HTML file that needs nothing beside it."""
+"""A training plan as one self-contained HTML file."""
 
 from __future__ import annotations
 

@@ -72,13 +72,13 @@ class EdgeRun:
         (self.part / _PIECES).mkdir(parents=True, exist_ok=True)
         for left in (*self.part.glob(".*.part"), *(self.part / _PIECES).glob(".*.part")):
             left.unlink(missing_ok=True)
-        said = {
+        record = {
             "form": _FORM,
             "key": self.key,
             "machine": _read_manifest(self.part).get("machine") or _machine(self.config),
             "config": self.config.data,
         }
-        text = json.dumps(said, indent=1, ensure_ascii=False)
+        text = json.dumps(record, indent=1, ensure_ascii=False)
         write_text(self.part / _MANIFEST, text + "\n")
 
     def piece(self, variant: EdgeVariant) -> Measured | None:

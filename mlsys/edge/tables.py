@@ -98,7 +98,7 @@ def lead(points: Sequence[EdgePoint]) -> EdgePoint:
 def edge_advice(config: Config, points: Sequence[EdgePoint], summary: Sequence[HardwareSummary]) -> list[str]:
     """Return recommendations, each sentence with its numbers."""
     accepted = [point for point in points if point.accepted]
-    said = [f"{len(accepted)} of {len(points)} points meet every budget."]
+    lines = [f"{len(accepted)} of {len(points)} points meet every budget."]
     few = config.advice("least_accepted")
     if len(accepted) < few * len(points):
         causes: dict[str, int] = {}
@@ -106,21 +106,23 @@ def edge_advice(config: Config, points: Sequence[EdgePoint], summary: Sequence[H
             for reason in point.reasons:
                 causes[reason.split()[0].rstrip(":")] = causes.get(reason.split()[0].rstrip(":"), 0) + 1
         most = ", ".join(f"{name} {number}" for name, number in sorted(causes.items(), key=lambda cause: -cause[1]))
-        said.append(f"That is less than {few:.0%}; the budgets may be stricter than intended. Most rejections: {most}.")
+        lines.append(
+            f"That is less than {few:.0%}; the budgets may be stricter than intended. Most rejections: {most}."
+        )
     if accepted:
         least = min(point.memory for point in accepted) / 1e6
         room = config.active_budget.m_as("MB")
-        said.append(f"The smallest accepted needs {least:.4g} MB, {least / room:.0%} of the budget of {room:g} MB.")
+        lines.append(f"The smallest accepted needs {least:.4g} MB, {least / room:.0%} of the budget of {room:g} MB.")
         best = max(accepted, key=lambda point: (point.objectives[0], *(-value for value in point.objectives[1:])))
-        said.append(f"Most accurate accepted point: {named(best)}, {best.objectives[0]:.2%}.")
+        lines.append(f"Most accurate accepted point: {named(best)}, {best.objectives[0]:.2%}.")
         frugal = min(accepted, key=lambda point: point.objectives[2])
-        said.append(f"Accepted point of least energy: {named(frugal)}, {frugal.objectives[2]:.4g} mJ.")
+        lines.append(f"Accepted point of least energy: {named(frugal)}, {frugal.objectives[2]:.4g} mJ.")
     room = _sram(config)
     if room is not None:
         share = config.active_budget.m_as("byte") / room
         low, high = config.advice("least_sram_share"), config.advice("most_sram_share")
         fit = "within" if low <= share <= high else "outside"
-        said.append(
+        lines.append(
             f"The budget is {share:.0%} of the working memory of {config.device}, {fit} the {low:.0%} to {high:.0%} "
             "that leave room for stack and runtime."
         )
@@ -131,8 +133,8 @@ def edge_advice(config: Config, points: Sequence[EdgePoint], summary: Sequence[H
         "overhead": "neither memory nor arithmetic explains its time: look for overhead",
         "not memory": "it is not limited by memory: arithmetic, caches or overhead limit it",
     }[fused.bound_by]
-    said.append(f"Fused operators use {100 * fused.utilisation:.3g} % of the bandwidth; {shares}.")
-    return said
+    lines.append(f"Fused operators use {100 * fused.utilisation:.3g} % of the bandwidth; {shares}.")
+    return lines
 
 
 def _sram(config: Config) -> float | None:

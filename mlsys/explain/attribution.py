@@ -124,8 +124,8 @@ class Attribution:
         shares = ", ".join(f"{cause} {share:.1f} %" for cause, share in self.shares.items())
         lines = [f"{self.name}: {self.total:.4g} ms; {shares}."]
         top = sorted(self.layers, key=lambda layer: -layer.time)[:3]
-        told = ", ".join(f"{layer.name} {100 * layer.time / self.total:.0f} % ({layer.bound}-bound)" for layer in top)
-        lines.append(f"Most of it: {told}.")
+        shares = ", ".join(f"{layer.name} {100 * layer.time / self.total:.0f} % ({layer.bound}-bound)" for layer in top)
+        lines.append(f"Most of it: {shares}.")
         return "\n".join([*lines, *self.notes])
 
 
@@ -207,10 +207,10 @@ def attribute_times(
     seen = [float(times.get(work.name, 0.0)) for work in works]
     if not all(np.isfinite(value) and value >= 0 for value in (*seen, launch_s, entry_s)):
         raise ArgumentError("attribute_times(): `times`, `launch_s` and `entry_s` must be finite and not negative")
-    summed, told = sum(seen), list(notes)
+    summed, remarks = sum(seen), list(notes)
     scale = min(1.0, whole / summed) if summed else 1.0
     if scale < _SAME:
-        told.append(
+        remarks.append(
             f"The layer timers sum to {summed / whole:.2f} times the whole, because timing has a cost: "
             "the layer times are scaled down to the whole, and are not measurements of its parts."
         )
@@ -222,10 +222,10 @@ def attribute_times(
         layers.append(_share(work, measured, measured * scale, ops, speed, launch_s))
     faster = [layer.name for layer in layers if layer.beats]
     if faster:
-        told.append(f"Faster than their bound, so a rate or the timer is wrong: {', '.join(faster)}.")
+        remarks.append(f"Faster than their bound, so a rate or the timer is wrong: {', '.join(faster)}.")
     between = max(0.0, whole - sum(layer.time for layer in layers))
     entry = min(between, 1e3 * entry_s)
-    return Attribution(name, whole, tuple(layers), entry, between - entry, scale, ops, flow, tuple(told))
+    return Attribution(name, whole, tuple(layers), entry, between - entry, scale, ops, flow, tuple(remarks))
 
 
 def _share(work: LayerWork, measured: float, time: float, ops: float, speed: float, launch_s: float) -> LayerShare:

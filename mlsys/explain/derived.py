@@ -32,8 +32,8 @@ def counter_ratios(counters: Mapping[str, float | None], seconds: float) -> dict
 
     Examples
     --------
-    >>> told = counter_ratios({"cycles": 200.0, "instructions": 300.0, "LLC-load-misses": 10.0}, 1e-6)
-    >>> told["ipc"], told["bytes_per_s"], told["branch_accuracy"]
+    >>> ratios = counter_ratios({"cycles": 200.0, "instructions": 300.0, "LLC-load-misses": 10.0}, 1e-6)
+    >>> ratios["ipc"], ratios["bytes_per_s"], ratios["branch_accuracy"]
     (1.5, 640000000.0, None)
     """
     if not seconds > 0:

@@ -30,7 +30,7 @@ def environment() -> dict[str, Any]:
         "virtual_machine": "hypervisor" in _cpu_lines("flags"),
         "python": platform.python_version(),
         "versions": {name: version for name in _PACKAGES if (version := _version(name))},
-        "clock_governor": _told(_CPUS / "cpu0/cpufreq/scaling_governor"),
+        "clock_governor": _text_of(_CPUS / "cpu0/cpufreq/scaling_governor"),
         "clock_mhz": _clock(),
         "throttled": throttle_count(),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
@@ -46,7 +46,7 @@ def _version(name: str) -> str:
         return ""
 
 
-def _told(path: Path) -> str | None:
+def _text_of(path: Path) -> str | None:
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip() or None
     except OSError:
@@ -54,7 +54,7 @@ def _told(path: Path) -> str | None:
 
 
 def _cpu_lines(key: str) -> str:
-    text = _told(Path("/proc/cpuinfo")) or ""
+    text = _text_of(Path("/proc/cpuinfo")) or ""
     return next((line.partition(":")[2].strip() for line in text.splitlines() if line.startswith(key)), "")
 
 
@@ -72,7 +72,7 @@ def _clock() -> float | None:
 
 def throttle_count() -> int | None:
     """Return the number of thermal throttling events since boot; None where they are not counted."""
-    counts = [_told(path) for path in sorted(_CPUS.glob("cpu*/thermal_throttle/core_throttle_count"))]
+    counts = [_text_of(path) for path in sorted(_CPUS.glob("cpu*/thermal_throttle/core_throttle_count"))]
     known = [int(count) for count in counts if count is not None and count.isdigit()]
     return sum(known) if known else None
 

@@ -52,8 +52,8 @@ def flame_graph(command: Sequence[str], path: Path, *, seconds: float = 5.0) -> 
     try:
         assert watched.stdout is not None and watched.stderr is not None
         if watched.stdout.readline().strip() != READY:
-            said = watched.stderr.read().strip().splitlines() or ["no error message"]
-            raise ArgumentError(f"flame_graph(): the sampled program ended before it was ready: {said[-1]}")
+            reported = watched.stderr.read().strip().splitlines() or ["no error message"]
+            raise ArgumentError(f"flame_graph(): the sampled program ended before it was ready: {reported[-1]}")
 
         def draw(draft: Path) -> None:
             done = subprocess.run(
@@ -62,9 +62,9 @@ def flame_graph(command: Sequence[str], path: Path, *, seconds: float = 5.0) -> 
                 capture_output=True, text=True, check=False,
             )  # fmt: skip
             if done.returncode or not draft.exists() or not draft.stat().st_size:
-                said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+                reported = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
                 raise ArgumentError(
-                    f"flame_graph(): py-spy could not sample: {(said or ['no error message'])[-1].strip()}"
+                    f"flame_graph(): py-spy could not sample: {(reported or ['no error message'])[-1].strip()}"
                 )
 
         atomically(path, draw, folders=True)

@@ -157,13 +157,13 @@ def guide(rows: Sequence[Platform], wanted: Requirement) -> Guide:
         raise ArgumentError("guide(): `wanted` sets no limit. Write e.g. Requirement(latency_ms=50)")
     ladder = {name: _values(rows, name) for name in wanted.requested}
     tree, cells = _grown(rows, ladder)
-    said = str(tree.predict([[_rank(name, ladder[name], limit) for name, limit in wanted.requested.items()]])[0])
+    by_tree = str(tree.predict([[_rank(name, ladder[name], limit) for name, limit in wanted.requested.items()]])[0])
     answer = _choice(rows, wanted)
-    if said != answer:
-        raise ArgumentError(f"guide(): internal error: the tree answers {said!r} and the rows {answer!r}")
+    if by_tree != answer:
+        raise ArgumentError(f"guide(): internal error: the tree answers {by_tree!r} and the rows {answer!r}")
     known = [name for name in ("cost_usd", "energy_mj") if all(getattr(row, name) is not None for row in rows)]
     return Guide(
-        answer, wanted, "\n".join(_lines(tree, ladder)), said, {row.platform: misses(row, wanted) for row in rows},
+        answer, wanted, "\n".join(_lines(tree, ladder)), by_tree, {row.platform: misses(row, wanted) for row in rows},
         cells, " × ".join(known) or "latency_ms",
     )  # fmt: skip
 

@@ -108,10 +108,12 @@ def _works(model: str, names: list[str]) -> tuple[LayerWork, ...]:
     return tuple(known.get(name, LayerWork(name, "unknown", 0, 0, 0, 0)) for name in works)
 
 
-def _rates(told: dict[str, tuple[int, int]], clock: float) -> dict[str, object] | None:
-    if set(told) != {"macs", "bytes", "launches"} or not all(amount and ticks for amount, ticks in told.values()):
+def _rates(measured: dict[str, tuple[int, int]], clock: float) -> dict[str, object] | None:
+    if set(measured) != {"macs", "bytes", "launches"} or not all(
+        amount and ticks for amount, ticks in measured.values()
+    ):
         return None
-    speed = {name: amount * clock / ticks for name, (amount, ticks) in told.items()}
+    speed = {name: amount * clock / ticks for name, (amount, ticks) in measured.items()}
     return {"ops_per_s": 2 * speed["macs"], "bytes_per_s": speed["bytes"], "launch_s": 1 / speed["launches"],
             "how": "the board's own loops, in the capture"}  # fmt: skip
 

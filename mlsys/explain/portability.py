@@ -157,10 +157,15 @@ def leave_one_out(points: Sequence[PortabilityPoint]) -> tuple[PortabilityPredic
     errors = []
     for point in points:
         others = [other for other in points if other.platform != point.platform]
-        told = predict_on(others, point.network, peak=point.peak, core=point.core, platform=point.platform)
+        prediction = predict_on(others, point.network, peak=point.peak, core=point.core, platform=point.platform)
         errors.append(
             PortabilityPrediction(
-                told.platform, told.network, told.time_ms, point.time_ms, told.refused, told.learnt_from
+                prediction.platform,
+                prediction.network,
+                prediction.time_ms,
+                point.time_ms,
+                prediction.refused,
+                prediction.learnt_from,
             )
         )
     return tuple(errors)

@@ -31,7 +31,7 @@ class SerialDevice(Backend):
     def __init__(self, port: str, baud: int = 115200, wait: float = 30.0) -> None:
         self._port, self._baud, self._wait = port, baud, wait
         self._line: Any = None
-        self._told = Capture()
+        self._profile = Capture()
         self._rates: dict[str, Any] | None = None
         self._layers: list[Sample] = []
         self.malformed: list[str] = []
@@ -46,12 +46,12 @@ class SerialDevice(Backend):
             except (serial.SerialException, OSError, ValueError) as error:
                 raise BackendMissingError(f"serial: the port {self._port} cannot be opened: {error}") from error
             self.command("name")
-            self._told = self.command("profile")
-            runs = self._told.facts.get("model")
+            self._profile = self.command("profile")
+            runs = self._profile.facts.get("model")
             if runs != subject.name:
                 self.close()
                 raise BackendMissingError(f"serial: the board runs {runs!r}, but {subject.name!r} was requested")
-            if not self._told.clock:
+            if not self._profile.clock:
                 self.close()
                 raise BackendMissingError("serial: the board does not report its clock (m-clock-[ticks per second])")
         chain = subject.chain
@@ -71,7 +71,7 @@ class SerialDevice(Backend):
         """
         import serial
 
-        capture, end, rest = Capture(facts={"clock": self._told.facts.get("clock", "")}), time.monotonic(), b""
+        capture, end, rest = Capture(facts={"clock": self._profile.facts.get("clock", "")}), time.monotonic(), b""
         try:
             self._line.write(f"{text}%".encode())
             while not capture.ready:
@@ -102,7 +102,7 @@ class SerialDevice(Backend):
     def run_many(self, run: int, iterations: int, warmup: int) -> list[Sample]:
         """Run many inferences with one command; the layers of the last such run are kept."""
         capture = self.command(f"trace {iterations} {warmup}")
-        samples, self._layers = samples_of(capture, self._told.clock, run)
+        samples, self._layers = samples_of(capture, self._profile.clock, run)
         self.malformed = [f"line {line} after the command: {words}" for line, words in capture.faults]
         if len(samples) < iterations and not self.malformed:
             self.malformed = [f"{iterations - len(samples)} of {iterations} inferences did not arrive"]
@@ -116,7 +116,10 @@ class SerialDevice(Backend):
         """Return how layers were timed, and their samples in the last run, including counters."""
         if not self._layers:
             raise Unmeasured("the board timed no layers")
-        return f"{self._told.facts.get('counter', 'a counter')} of the board, before and after each layer", self._layers
+        return (
+            f"{self._profile.facts.get('counter', 'a counter')} of the board, before and after each layer",
+            self._layers,
+        )
 
     def rates(self) -> dict[str, Any]:
         """Return the rates of the board's core, measured by the board.
@@ -127,10 +130,10 @@ class SerialDevice(Backend):
             If it does not know the command.
         """
         try:
-            told = self.command("rates").rates
+            measured = self.command("rates").rates
         except BackendMissingError as error:
             raise Unmeasured(str(error)) from error
-        speed = {name: amount * self._told.clock / max(ticks, 1) for name, (amount, ticks) in told.items()}
+        speed = {name: amount * self._profile.clock / max(ticks, 1) for name, (amount, ticks) in measured.items()}
         if set(speed) != {"macs", "bytes", "launches"}:
             raise Unmeasured("the board reported no rates")
         return {
@@ -142,11 +145,11 @@ class SerialDevice(Backend):
     def facts(self) -> dict[str, Any]:
         """Return board, clock, counter and build, as reported by the board."""
         wanted = ("board", "clock", "counter", "build", "profile")
-        return {name: self._told.facts[name] for name in wanted if name in self._told.facts}
+        return {name: self._profile.facts[name] for name in wanted if name in self._profile.facts}
 
     def memory(self) -> dict[str, float] | None:
         """Return the program's flash and RAM, kB, if the board reports them."""
-        cells = self._told.facts.get("memory", "").split(",")
+        cells = self._profile.facts.get("memory", "").split(",")
         if len(cells) != 2 or not all(cell.isdigit() for cell in cells):
             return None
         return {"flash_kb": int(cells[0]) / 1e3, "ram_kb": int(cells[1]) / 1e3}

@@ -117,9 +117,9 @@ class Capture:
         if not cells[1]:
             faults.append("layer: must not be empty")
         if not faults and self.clock:
-            told, ticks = numbers["ms"] or 0.0, ((numbers["end"] or 0) - (numbers["start"] or 0)) % _TURN
-            if abs(1e3 * ticks / self.clock - told) > _CLOSE:
-                faults.append(f"ms: {told:g} does not match the {ticks:.0f} ticks between start and end")
+            reported_ms, ticks = numbers["ms"] or 0.0, ((numbers["end"] or 0) - (numbers["start"] or 0)) % _TURN
+            if abs(1e3 * ticks / self.clock - reported_ms) > _CLOSE:
+                faults.append(f"ms: {reported_ms:g} does not match the {ticks:.0f} ticks between start and end")
         misses, accesses = numbers.get("misses"), numbers.get("accesses")
         if misses is not None and accesses is not None and misses > accesses:
             faults.append(f"misses: {misses:g} exceed {accesses:g} accesses")

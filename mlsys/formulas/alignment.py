@@ -43,14 +43,14 @@ def padded_efficiency(size: int, tile: int) -> float:
 
 @quantity_function("", element_size=positive("byte"), alignment=positive("byte"))
 def aligned_elements(element_size: float, alignment: float) -> float:
-    """Return the elements that a dimension should be a multiple of, so that each row starts aligned.
+    """Return the number of elements of which a dimension should be a multiple, so that each row starts aligned.
 
     Parameters
     ----------
     element_size
         Bytes of an element.
     alignment
-        Bytes that rows should start at a multiple of: 16 for tensor cores.
+        Alignment of the start of a row, bytes: 16 for tensor cores.
 
     References
     ----------

@@ -23,7 +23,7 @@ def facility_energy(power: float, time: float, utilisation: float = 1.0, pue: fl
     time
         Time *t*.
     utilisation
-        Fraction *u* of the time under load, 0 to 1; it draws nothing in the rest.
+        Fraction *u* of the time under load, 0 to 1; otherwise it draws nothing.
     pue
         Power usage effectiveness, 1 or more: energy of the facility over energy of the machines.
 

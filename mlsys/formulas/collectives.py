@@ -47,7 +47,7 @@ def ring_all_gather_time(message: float, ranks: float, latency: float, bandwidth
     ranks
         Number of ranks *p*.
     latency, bandwidth
-        Of one message to the next rank: s, and byte/s in one direction.
+        Of one message: s, and byte/s in one direction.
 
     Examples
     --------
@@ -68,10 +68,8 @@ def ring_reduce_scatter_time(
     ----------
     message
         Bytes *n* of the whole array.
-    ranks
-        Number of ranks *p*.
-    latency, bandwidth
-        Of one message to the next rank: s, and byte/s in one direction.
+    ranks, latency, bandwidth
+        As for :func:`ring_all_gather_time`.
     reduction_time_per_byte
         Time :math:`\gamma` of adding up one byte, s/byte.
 
@@ -99,10 +97,8 @@ def ring_all_reduce_time(
     ----------
     message
         Bytes *n* of the array of each rank.
-    ranks
-        Number of ranks *p*.
-    latency, bandwidth
-        Of one message to the next rank: s, and byte/s in one direction.
+    ranks, latency, bandwidth
+        As for :func:`ring_all_gather_time`.
     reduction_time_per_byte
         Time :math:`\gamma` of adding up one byte, s/byte.
 
@@ -128,10 +124,8 @@ def recursive_doubling_all_gather_time(message: float, ranks: float, latency: fl
     ----------
     message
         Bytes *n* of the whole array.
-    ranks
-        Number of ranks *p*.
-    latency, bandwidth
-        Of one message: s, and byte/s in one direction.
+    ranks, latency, bandwidth
+        As for :func:`ring_all_gather_time`.
 
     Examples
     --------
@@ -156,10 +150,8 @@ def recursive_doubling_all_reduce_time(
     ----------
     message
         Bytes *n* of the array of each rank.
-    ranks
-        Number of ranks *p*.
-    latency, bandwidth
-        Of one message: s, and byte/s in one direction.
+    ranks, latency, bandwidth
+        As for :func:`ring_all_gather_time`.
     reduction_time_per_byte
         Time :math:`\gamma` of adding up one byte, s/byte.
 
@@ -192,10 +184,8 @@ def rabenseifner_all_reduce_time(
     ----------
     message
         Bytes *n* of the array of each rank.
-    ranks
-        Number of ranks *p*.
-    latency, bandwidth
-        Of one message: s, and byte/s in one direction.
+    ranks, latency, bandwidth
+        As for :func:`ring_all_gather_time`.
     reduction_time_per_byte
         Time :math:`\gamma` of adding up one byte, s/byte.
 
@@ -226,10 +216,8 @@ def tree_broadcast_time(message: float, ranks: float, latency: float, bandwidth:
     ----------
     message
         Bytes *n*.
-    ranks
-        Number of ranks *p*.
-    latency, bandwidth
-        Of one message: s, and byte/s in one direction.
+    ranks, latency, bandwidth
+        As for :func:`ring_all_gather_time`.
 
     Examples
     --------
@@ -252,10 +240,8 @@ def tree_all_reduce_time(
     ----------
     message
         Bytes *n* of the array of each rank.
-    ranks
-        Number of ranks *p*.
-    latency, bandwidth
-        Of one message: s, and byte/s in one direction.
+    ranks, latency, bandwidth
+        As for :func:`ring_all_gather_time`.
     reduction_time_per_byte
         Time :math:`\gamma` of adding up one byte, s/byte.
 
@@ -301,10 +287,8 @@ def pairwise_all_to_all_time(message: float, ranks: float, latency: float, bandw
     ----------
     message
         Bytes *n* that each rank holds, a *p*-th of it for each rank.
-    ranks
-        Number of ranks *p*.
-    latency, bandwidth
-        Of one message: s, and byte/s in one direction.
+    ranks, latency, bandwidth
+        As for :func:`ring_all_gather_time`.
 
     Examples
     --------
@@ -350,10 +334,8 @@ def bruck_all_to_all_time(message: float, ranks: float, latency: float, bandwidt
     ----------
     message
         Bytes *n* that each rank holds, a *p*-th of it for each rank.
-    ranks
-        Number of ranks *p*.
-    latency, bandwidth
-        Of one message: s, and byte/s in one direction.
+    ranks, latency, bandwidth
+        As for :func:`ring_all_gather_time`.
 
     Examples
     --------

@@ -11,7 +11,7 @@ L. A. Barroso, U. Hölzle, P. Ranganathan, The Datacenter as a Computer, 3rd ed.
 
 import numpy as np
 
-from mlsys.unit_checks import at_least, count, efficiency, fraction, nonnegative, positive, quantity_function
+from mlsys.unit_checks import at_least, efficiency, fraction, nonnegative, positive, quantity_function
 
 _RATE = nonnegative("USD/hour")
 _MILLION = 1e6
@@ -108,43 +108,6 @@ def rented_cost(device_time: float, rent: float) -> float:
     61.68 MUSD
     """
     return device_time * rent
-
-
-@quantity_function(
-    "USD/hour",
-    lambda price, lifetime, residual=0.0: (
-        "`residual` cannot be above `price`: a machine that is sold for more than it cost has no depreciation"
-        if np.any(np.asarray(residual) > np.asarray(price))
-        else None
-    ),
-    price=nonnegative("USD"),
-    lifetime=positive("hour"),
-    residual=nonnegative("USD"),
-)
-def straight_line_depreciation(price: float, lifetime: float, residual: float = 0.0) -> float:
-    """Return the purchase price spread evenly over the lifetime, (price − residual) / lifetime.
-
-    Parameters
-    ----------
-    price
-        Purchase price, USD.
-    lifetime
-        Time in service.
-    residual
-        Value at its end, USD.
-
-    Returns
-    -------
-    Quantity
-        USD per hour of the lifetime, busy or not.
-
-    Examples
-    --------
-    >>> from mlsys.units import Q_
-    >>> print(f"{straight_line_depreciation(Q_(30_000, 'USD'), Q_(4, 'year')):.3f}")
-    0.856 USD/h
-    """
-    return (price - residual) / lifetime
 
 
 @quantity_function("USD/year", price=nonnegative("USD"), lifetime=positive("year"), interest=nonnegative("1/year"))
@@ -301,63 +264,3 @@ def bandwidth_per_price(price: float, bandwidth: float) -> float:
     135.9
     """
     return bandwidth / price
-
-
-@quantity_function("USD", first_price=positive("USD"), cumulative=at_least(1), learning_rate=fraction(below_one=True))
-def learning_curve_price(first_price: float, cumulative: float, learning_rate: float) -> float:
-    r"""Return the price of a product after a cumulative production, :math:`P_1\, n^{\log_2(1-\ell)}` (Wright's law).
-
-    Parameters
-    ----------
-    first_price
-        Price *P₁* at the cumulative production that is taken as 1.
-    cumulative
-        Cumulative production *n* relative to it, 1 or more.
-    learning_rate
-        Fraction *ℓ* by which each doubling lowers the price, at least 0 and below 1.
-
-    Returns
-    -------
-    Quantity
-        USD.
-
-    References
-    ----------
-    T. P. Wright, Factors Affecting the Cost of Airplanes, Journal of the Aeronautical Sciences 3(4), 1936.
-
-    Examples
-    --------
-    >>> from mlsys.units import Q_
-    >>> print(learning_curve_price(Q_(100, "USD"), 4, 0.2).round(6))
-    64 USD
-    """
-    exponent: float = np.log2(1 - learning_rate)
-    price: float = first_price * cumulative**exponent
-    return price
-
-
-@quantity_function("USD", wafer_price=positive("USD"), dies=count(), die_yield=efficiency())
-def die_cost(wafer_price: float, dies: int, die_yield: float) -> float:
-    """Return the cost of a working die: the price of a wafer over its working dies.
-
-    Parameters
-    ----------
-    wafer_price
-        Price of a processed wafer, USD.
-    dies
-        Number of dies on a wafer; :func:`mlsys.formulas.dies_per_wafer` estimates it.
-    die_yield
-        Fraction of the dies that work, above 0 and up to 1; see :func:`mlsys.formulas.die_yield`.
-
-    Returns
-    -------
-    Quantity
-        USD, without test and package.
-
-    Examples
-    --------
-    >>> from mlsys.units import Q_
-    >>> print(die_cost(Q_(10_000, "USD"), 64, 0.5))
-    312.5 USD
-    """
-    return wafer_price / (dies * die_yield)

@@ -20,7 +20,7 @@ def partial_overlap_time(copy_time: float, compute_time: float, overlap: float) 
     copy_time, compute_time
         Times :math:`t_c` and :math:`t_w` of one step, s.
     overlap
-        Fraction *f* of the shorter one that passes beside the longer one, 0 to 1.
+        Fraction *f* of the shorter one that overlaps with the longer one, 0 to 1.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def double_buffered_time(copy_time: float, compute_time: float, steps: float) ->
     r"""Return the time of several steps with two buffers, :math:`t_c + (k-1)\max(t_c, t_w) + t_w`.
 
     While a step computes on one buffer, the next copy fills the other. Only the first copy and the last computation
-    have nothing beside them.
+    overlap with nothing.
 
     Parameters
     ----------

@@ -117,37 +117,6 @@ def tensor_parallel_layer_bytes(
     return reduces * 2 * (tensor_parallel - 1) / tensor_parallel * sequence * batch * hidden * element_size
 
 
-@quantity_function("byte", sequence=count(), batch=count(), hidden=count(), element_size=_SIZE, shares=count())
-def pipeline_boundary_bytes(
-    sequence: int, batch: int, hidden: int, element_size: float = 2.0, shares: int = 1
-) -> float:
-    """Return the bytes that cross from one pipeline stage to the next for one micro-batch, in one direction.
-
-    Activations go forward, and gradients of the same size go back.
-
-    Parameters
-    ----------
-    sequence, batch, hidden
-        Tokens of a sequence, sequences of a micro-batch, and width of the model.
-    element_size
-        Bytes of a value.
-    shares
-        Chips among which the tensor is divided: those of tensor parallelism, if each sends its share alone and the
-        next stage gathers them.
-
-    Returns
-    -------
-    Quantity
-        byte sent by one chip.
-
-    Examples
-    --------
-    >>> print(f"{pipeline_boundary_bytes(2048, 1, 12288).to('MB'):.1f~P}")
-    50.3 MB
-    """
-    return sequence * batch * hidden * element_size / shares
-
-
 @quantity_function("byte", weights=positive("byte"), ranks=count(), stage=Argument("", low=0, high=3, whole=True))
 def zero_communication_bytes(weights: float, ranks: int, stage: int = 0) -> float:
     """Return the bytes that a chip sends in one step of data-parallel training under a stage of ZeRO.

@@ -51,33 +51,6 @@ def requests_in_system(arrival_rate: float, time_in_system: float) -> float:
     return arrival_rate * time_in_system
 
 
-@quantity_function("", arrival_rate=nonnegative("1/s"), service_time=positive("s"), servers=count())
-def offered_utilisation(arrival_rate: float, service_time: float, servers: int = 1) -> float:
-    r"""Return the utilisation of each server, :math:`\rho = \lambda S / c`; a queue is stable only below 1.
-
-    Parameters
-    ----------
-    arrival_rate
-        Mean arrival rate, 1/s.
-    service_time
-        Mean service time, s.
-    servers
-        Number of parallel servers.
-
-    Returns
-    -------
-    Quantity
-        Pure number; above 1 the queue grows without limit.
-
-    Examples
-    --------
-    >>> from mlsys.units import Q_
-    >>> print(offered_utilisation(Q_(8, "1/s"), Q_(0.2, "s"), 2))
-    0.8
-    """
-    return arrival_rate * service_time / servers
-
-
 @quantity_function("s", service_time=positive("s"), utilisation=_load())
 def mm1_wait(service_time: float, utilisation: float) -> float:
     r"""Return the mean time in the queue of M/M/1, :math:`S \rho / (1 - \rho)`.
@@ -135,36 +108,6 @@ def md1_wait(service_time: float, utilisation: float) -> float:
     2 s
     """
     return service_time * utilisation / (2 * (1 - utilisation))
-
-
-@quantity_function("s", service_time=positive("s"), utilisation=_load(), squared_variation=nonnegative())
-def mg1_wait(service_time: float, utilisation: float, squared_variation: float) -> float:
-    r"""Return the mean time in the queue of M/G/1 by Pollaczek and Khinchine, :math:`S\rho(1+C^2)/(2(1-\rho))`.
-
-    Arrivals are Poisson, service times have any distribution, and there is one server.
-
-    Parameters
-    ----------
-    service_time
-        Mean service time *S*, s.
-    utilisation
-        Utilisation of the server.
-    squared_variation
-        Squared coefficient of variation :math:`C^2` of the service time: its variance over its squared mean;
-        0 for equal times, 1 for exponential ones.
-
-    Returns
-    -------
-    Quantity
-        Seconds, without the service itself.
-
-    Examples
-    --------
-    >>> from mlsys.units import Q_
-    >>> print(mg1_wait(Q_(1, "s"), 0.5, 4.0))
-    2.5 s
-    """
-    return service_time * utilisation * (1 + squared_variation) / (2 * (1 - utilisation))
 
 
 @quantity_function("", servers=count(), utilisation=_load())

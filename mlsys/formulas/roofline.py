@@ -94,31 +94,6 @@ def attainable_performance(intensity: float, peak: float, bandwidth: float) -> f
     return np.minimum(peak, bandwidth * intensity)  # type: ignore[no-any-return]
 
 
-@quantity_function("byte/s", performance=positive("FLOP/s"), intensity=positive("FLOP/byte"))
-def required_bandwidth(performance: float, intensity: float) -> float:
-    """Return the bandwidth that sustains ``performance`` at ``intensity``, byte/s.
-
-    Parameters
-    ----------
-    performance
-        Rate to sustain, FLOP/s.
-    intensity
-        Arithmetic intensity, FLOP/byte.
-
-    Returns
-    -------
-    Quantity
-        byte/s.
-
-    Examples
-    --------
-    >>> from mlsys.units import Q_
-    >>> print(required_bandwidth(Q_(312, "TFLOP/s"), Q_(1, "FLOP/byte")).to("TB/s"))
-    312 TB/s
-    """
-    return performance / intensity
-
-
 @quantity_function("", intensity=positive("FLOP/byte"), ridge=positive("FLOP/byte"))
 def utilisation_ceiling(intensity: float, ridge: float) -> float:
     r"""Return the upper bound of utilisation, as a fraction of the peak, :math:`\min(1, I/I_{ridge})`.

@@ -11,7 +11,7 @@ J. L. Hennessy, D. A. Patterson, Computer Architecture: A Quantitative Approach,
 
 import numpy as np
 
-from mlsys.unit_checks import Argument, at_least, fraction, nonnegative, positive, quantity_function
+from mlsys.unit_checks import Argument, fraction, nonnegative, positive, quantity_function
 
 
 @quantity_function("", first=positive(), last=positive(), time=positive("year"))
@@ -92,89 +92,6 @@ def dynamic_power(capacitance: float, voltage: float, clock: float, activity: fl
     10.0 W
     """
     return activity * capacitance * voltage**2 * clock
-
-
-@quantity_function("", scale=at_least(1), voltage_scale=positive())
-def power_density_growth(scale: float, voltage_scale: float) -> float:
-    r"""Return how the power per area of a chip grows over process generations, :math:`S^2 v^2`.
-
-    Per area there are *S*² transistors, each of a capacitance of 1/*S*, at *S* times the clock. Under Dennard scaling
-    the voltage falls as 1/*S* and the density stays; since about 2005 it hardly falls.
-
-    Parameters
-    ----------
-    scale
-        Factor *S* >= 1 by which dimensions shrink: about 1.4 for one generation.
-    voltage_scale
-        Voltage *v* over that before.
-
-    Returns
-    -------
-    Quantity
-        Pure number: power per area over that before.
-
-    Examples
-    --------
-    >>> print(f"{power_density_growth(1.4, 1 / 1.4):.2f} with Dennard, {power_density_growth(1.4, 1):.2f} without")
-    1.00 with Dennard, 1.96 without
-    """
-    return scale**2 * voltage_scale**2
-
-
-@quantity_function("", power_budget=nonnegative("W"), full_power=positive("W"))
-def dark_silicon_fraction(power_budget: float, full_power: float) -> float:
-    r"""Return the fraction of a chip that cannot run at full clock within its power budget, :math:`1 - P_b/P`.
-
-    Parameters
-    ----------
-    power_budget
-        Power *P_b* that package and cooling allow.
-    full_power
-        Power *P* of the whole chip at full clock.
-
-    Returns
-    -------
-    Quantity
-        Pure number from 0 to 1. Esmaeilzadeh et al. projected 0.21 at 22 nm and more than 0.5 at 8 nm.
-
-    Examples
-    --------
-    >>> from mlsys.units import Q_
-    >>> print(dark_silicon_fraction(Q_(125, "W"), Q_(250, "W")))
-    0.5
-    """
-    dark: float = np.maximum(0.0, 1 - power_budget / full_power)
-    return dark
-
-
-@quantity_function("", wafer_diameter=positive("mm"), die_area=positive("mm**2"))
-def dies_per_wafer(wafer_diameter: float, die_area: float) -> float:
-    r"""Return how many dies a round wafer holds, :math:`\pi (d/2)^2/A - \pi d/\sqrt{2A}`, at least 0.
-
-    The second term is the dies that the edge cuts. It approximates; small wafers hold fewer than it says.
-
-    Parameters
-    ----------
-    wafer_diameter
-        Diameter *d*, such as 300 mm.
-    die_area
-        Area *A* of a die.
-
-    Returns
-    -------
-    Quantity
-        Pure number, not rounded.
-
-    Examples
-    --------
-    >>> from mlsys.units import Q_
-    >>> print(f"{dies_per_wafer(Q_(300, 'mm'), Q_(814, 'mm**2')):.1f}")
-    63.5
-    """
-    whole = np.pi * (wafer_diameter / 2) ** 2 / die_area
-    cut = np.pi * wafer_diameter / np.sqrt(2 * die_area)
-    dies: float = np.maximum(0.0, whole - cut)
-    return dies
 
 
 @quantity_function("", die_area=nonnegative("cm**2"), defect_density=nonnegative("1/cm**2"), clustering=positive())

@@ -208,7 +208,7 @@ def _qti_item(section: ET.Element, variant: Variant) -> None:
     processing = ET.Element("resprocessing")
     outcomes = ET.SubElement(processing, "outcomes")
     ET.SubElement(outcomes, "decvar", maxvalue="100", minvalue="0", varname="SCORE", vartype="Decimal")
-    told = {"general_fb": question.solution}
+    feedback = {"general_fb": question.solution}
     _condition(processing, None, "general_fb")
     if choices:
         response = ET.SubElement(presentation, "response_lid", ident="response1", rcardinality="Single")
@@ -217,7 +217,7 @@ def _qti_item(section: ET.Element, variant: Variant) -> None:
             label = ET.SubElement(offered, "response_label", ident=str(1000 + nth))
             _material(label, _paragraph(choice.text))
             if choice.hint:
-                told[f"{1000 + nth}_fb"] = choice.hint
+                feedback[f"{1000 + nth}_fb"] = choice.hint
                 _condition(processing, str(1000 + nth), f"{1000 + nth}_fb")
         right = next(nth for nth, choice in enumerate(choices, start=1) if choice.right)
         _score(_condition(processing, str(1000 + right), None))
@@ -234,7 +234,7 @@ def _qti_item(section: ET.Element, variant: Variant) -> None:
         ET.SubElement(both, "varlte", respident="response1").text = _number(question.answer + margin)
         _score(condition)
     item.append(processing)
-    for ident, text in told.items():
+    for ident, text in feedback.items():
         if text:
             _material(ET.SubElement(ET.SubElement(item, "itemfeedback", ident=ident), "flow_mat"), _paragraph(text))
 

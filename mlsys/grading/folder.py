@@ -1,4 +1,4 @@
-"""Reading of a folder of hand-in files that nobody has checked: what lies outside the folder is never opened."""
+"""Reading of a folder of untrusted hand-in files: files outside the folder are never opened."""
 
 import errno
 import os

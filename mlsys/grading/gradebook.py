@@ -17,7 +17,7 @@ __all__ = ["Alike", "Gradebook", "QuestionStatistics", "Row"]
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one file.
+    """Result of grading one file.
 
     Attributes
     ----------
@@ -249,6 +249,6 @@ class Gradebook:
             moved = [name for name, each in now["items"].items() if each["points"] != items.get(name, {}).get("points")]
             moved += [name for name in items if name not in now["items"]]
             if moved or (then.get("points"), then.get("out_of")) != (now["points"], now["out_of"]):
-                told = {"before": then.get("points"), "after": now["points"], "items": moved}
-                changed.append({"student": row.student, "lab": row.lab, **told})
+                change = {"before": then.get("points"), "after": now["points"], "items": moved}
+                changed.append({"student": row.student, "lab": row.lab, **change})
         return changed

@@ -35,8 +35,8 @@ def pages(book: Gradebook, changes: Sequence[Mapping[str, Any]] = (), *, answers
     }
     for key, graded in book.students.items():
         rows = [graded[lab] for lab in sorted(graded)]
-        told = student.render(name=rows[0].student, rows=rows, answers=answers, style=style)
-        made[f"students/{names[key]}"] = told
+        page = student.render(name=rows[0].student, rows=rows, answers=answers, style=style)
+        made[f"students/{names[key]}"] = page
     return made
 
 

@@ -100,17 +100,17 @@ def _row(found: Found, due: datetime | None, lab: str | None, policy: Policy, ke
         items, notes = _items(submission, key, marker)
         score = scored(submission, items, due, policy)
     except Refused as error:
-        said = printable(str(error))
+        message = printable(str(error))
     except MemoryError:
-        said = "it needs more memory than there is"
+        message = "it needs more memory than there is"
     except Exception as error:  # one file never stops the run
-        said = f"it could not be graded ({printable(first_line(error))}). Please report this file"
+        message = f"it could not be graded ({printable(first_line(error))}). Please report this file"
     else:
         late = submission.handed_in - due if due and submission.handed_in and submission.handed_in > due else None
-        told = (*submission.notes, *notes, *score.notes, *_odd_times(submission))
-        return Row(found.name, "scored", submission.student, submission.lab, submission, score, late, told)
+        remarks = (*submission.notes, *notes, *score.notes, *_odd_times(submission))
+        return Row(found.name, "scored", submission.student, submission.lab, submission, score, late, remarks)
     student, of_lab = (submission.student, submission.lab) if submission else ("", "")
-    return Row(found.name, "refused", student, of_lab, notes=(said,))
+    return Row(found.name, "refused", student, of_lab, notes=(message,))
 
 
 def _items(submission: Submission, key: Key, marker: Marker) -> tuple[tuple[Item, ...], list[str]]:
@@ -144,7 +144,7 @@ def _newest(rows: Sequence[Row], book: Gradebook) -> list[Row]:
     for row in rows:
         if row.outcome == "scored":
             groups[book.key_of(row.student), row.lab].append(row)
-    told: dict[str, Row] = {}
+    replaced: dict[str, Row] = {}
     for group in groups.values():
         if len(group) < 2:
             continue
@@ -152,12 +152,14 @@ def _newest(rows: Sequence[Row], book: Gradebook) -> list[Row]:
         others = [row for row in group if row is not newest]
         for row in others:
             same = "the same content as" if _digest(row) == _digest(newest) else "an earlier hand-in than"
-            told[row.file] = replace(row, outcome="replaced", notes=(f"{same} {newest.file}, which counts", *row.notes))
+            replaced[row.file] = replace(
+                row, outcome="replaced", notes=(f"{same} {newest.file}, which counts", *row.notes)
+            )
         named = ", ".join(row.file for row in others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
-        told[newest.file] = replace(
+        replaced[newest.file] = replace(
             newest, notes=(f"the newest of {len(group)} files of this student; also {named}", *newest.notes)
         )
-    return [told.get(row.file, row) for row in rows]
+    return [replaced.get(row.file, row) for row in rows]
 
 
 def _age(row: Row) -> tuple[datetime, str]:

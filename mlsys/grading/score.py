@@ -79,7 +79,7 @@ class ItemScore:
         Number of attempts after the due date.
     given
         The answer that counts, in words; empty if there was none.
-    said
+    message
         Feedback for the student.
     reason
         The student's reason for a design.
@@ -91,7 +91,7 @@ class ItemScore:
     attempts: int
     late: int
     given: str
-    said: str
+    message: str
     reason: str = ""
 
     @property
@@ -154,10 +154,10 @@ def scored(
         tries = (submission.claims if item.part == "claims" else submission.questions).get(item.id, Tries())
         marks = []
         for attempt in tries.attempts:
-            share, said = _marked(item, attempt.answer, unmarked)
+            share, message = _marked(item, attempt.answer, unmarked)
             if attempt.claimed is not None and attempt.claimed != (share >= 1):
                 forged.append(item.id)
-            marks.append((share, said, attempt))
+            marks.append((share, message, attempt))
         best = [share * policy.of(nth, tries.solution_shown) for nth, (share, _, _) in enumerate(marks)]
         top = max(best, default=0.0)
         counted = marks[best.index(top)] if top > 0 else marks[-1] if marks else None
@@ -218,23 +218,23 @@ def _design(
     design = submission.design.get(item.id)
     if design is None or design.choice is None:
         return ItemScore(item, 0.0, 0.0, 0, 0, "", "", design.reason if design else "")
-    share, said = _marked(item, design.choice, unmarked)
+    share, message = _marked(item, design.choice, unmarked)
     if design.claimed is not None and abs(design.claimed - share) > 0.005:
         forged.append(item.id)
     if len(design.reason) < policy.reason:
-        share, said = share / 2, f"{said} A reason of at least {policy.reason} characters is missing.".strip()
+        share, message = share / 2, f"{message} A reason of at least {policy.reason} characters is missing.".strip()
     late = due is not None and submission.handed_in is not None and submission.handed_in > due
-    return ItemScore(item, share, 0.0 if late else share, 1, int(late), shown(design.choice), said, design.reason)
+    return ItemScore(item, share, 0.0 if late else share, 1, int(late), shown(design.choice), message, design.reason)
 
 
 def _marked(item: Item, answer: Any, unmarked: list[str]) -> tuple[float, str]:
     try:
-        share, said = item.mark(answer)
+        share, message = item.mark(answer)
         share = float(share)
     except MISSHAPEN:  # an answer may be any JSON
         unmarked.append(item.id)
         return 0.0, "This is no answer to the question."
-    return (min(max(share, 0.0), 1.0), said) if math.isfinite(share) else (0.0, said)
+    return (min(max(share, 0.0), 1.0), message) if math.isfinite(share) else (0.0, message)
 
 
 def _is_late(attempt: Attempt, submission: Submission, due: datetime | None) -> bool:

@@ -12,7 +12,7 @@ from mlsys.errors import ArgumentError
 from mlsys.labs.claimed import KINDS, ClaimQuestion, Verdict
 from mlsys.labs.design import Built, Design, Knob, Outcome
 from mlsys.labs.draw import Draw, seed_of
-from mlsys.labs.handin import Answer, Attempt, DesignAnswer, HandIn, HandInError, checksum, read_handin
+from mlsys.labs.handin import Answer, Attempt, DesignAnswer, HandIn, checksum
 from mlsys.labs.questions import Choice, ChoiceQuestion, Mark, NumberQuestion, Question
 from mlsys.labs.wrapup import WrapUp
 
@@ -29,7 +29,6 @@ __all__ = [
     "DesignAnswer",
     "Draw",
     "HandIn",
-    "HandInError",
     "Knob",
     "Mark",
     "NumberQuestion",
@@ -40,7 +39,6 @@ __all__ = [
     "designs",
     "lab_content",
     "questions",
-    "read_handin",
     "seed_of",
 ]  # fmt: skip
 

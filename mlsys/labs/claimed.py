@@ -135,13 +135,13 @@ class ClaimQuestion(Question):
         """Return the mark of a stored answer, with a part of the score for a part of the answer."""
         if not self.accepts(answer):
             return Mark(0.0, False, f"{reprlib.repr(answer)} is no answer to this question.")
-        score, said = self._scored(Verdict.of(str(answer)))
-        return Mark(score, score == 1, said)
+        score, message = self._scored(Verdict.of(str(answer)))
+        return Mark(score, score == 1, message)
 
     def judge(self, given: object) -> tuple[bool, str]:
         """Return whether ``given`` is right in all its parts, and the solution or a hint."""
-        score, said = self._scored(Verdict.of(str(given)))
-        return score == 1, said
+        score, message = self._scored(Verdict.of(str(given)))
+        return score == 1, message
 
     def _scored(self, verdict: Verdict) -> tuple[float, str]:
         if verdict.kind == NOTHING:

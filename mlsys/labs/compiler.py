@@ -89,8 +89,8 @@ def _day(calls: tuple[int, ...], updates: int, room: int, first: str, second: st
         times_compiled = 0 if how == "eager" else updates if how == "frozen" and not nth else 1
         compiling += times_compiled * result.compile_seconds
         total += count * each + times_compiled * result.compile_seconds
-    told = f"The day takes {number(total / 60)} minutes of the core, {number(compiling)} s of them compiling."
-    return Built(total, told, f"No more than {room} s may be spent compiling." if compiling > room else "")
+    summary = f"The day takes {number(total / 60)} minutes of the core, {number(compiling)} s of them compiling."
+    return Built(total, summary, f"No more than {room} s may be spent compiling." if compiling > room else "")
 
 
 def wrap_up(draw: Draw) -> WrapUp:

@@ -29,20 +29,20 @@ class Knob:
 
 @dataclass(frozen=True)
 class Built:
-    """What a design comes to.
+    """Outcome of a design: its cost, and the limit that it breaks.
 
     Attributes
     ----------
     cost
-        What the task asks to make small.
-    told
-        What came out, in one sentence with its numbers.
+        Quantity that the task asks to minimise.
+    summary
+        The outcome in one sentence with its numbers.
     fault
-        The limit that it breaks; empty if it keeps all.
+        The limit that it breaks; empty if it meets all.
     """
 
     cost: float
-    told: str
+    summary: str
     fault: str = ""
 
 
@@ -106,5 +106,5 @@ class Design:
         assert isinstance(choice, Mapping)
         built = self.build(**choice)
         if built.fault:
-            return Outcome(0.0, False, f"{built.told} {built.fault}")
-        return Outcome(min(1.0, self.best / built.cost), True, built.told)
+            return Outcome(0.0, False, f"{built.summary} {built.fault}")
+        return Outcome(min(1.0, self.best / built.cost), True, built.summary)

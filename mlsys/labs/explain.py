@@ -103,11 +103,11 @@ def _spent(weeks: int, run: str, **factors: float) -> Built:
     shares = attribution.shares
     left = sum(share / 100 / factors.get(cause, 1.0) for cause, share in shares.items())
     time = attribution.total * left
-    told = (
+    summary = (
         f"{cost} week{'' if cost == 1 else 's'} bring a run of {number(1e3 * attribution.total)} µs to "
         f"{number(1e3 * time)} µs, {times(1 / left)} as fast."
     )
-    return Built(time, told, f"There are only {weeks} weeks." if cost > weeks else "")
+    return Built(time, summary, f"There are only {weeks} weeks." if cost > weeks else "")
 
 
 def wrap_up(draw: Draw) -> WrapUp:

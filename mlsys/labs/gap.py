@@ -96,10 +96,10 @@ def runtime_gap(record: Mapping[str, Any]) -> Gap | None:
     shares, time = slow["attribution"], 1e3 * slow["latency_ms"]["p50"]
     bound = time * (shares["compute"] + shares["memory"]) / 100
     largest = max(("launch", "residual"), key=lambda cause: shares[cause])
-    said = ", ".join(f"{name} {percent(shares[cause] / 100)}" for cause, name in (
+    message = ", ".join(f"{name} {percent(shares[cause] / 100)}" for cause, name in (
         ("compute", "arithmetic"), ("memory", "bytes"), ("launch", "entering kernels"), ("residual", "the rest")
     ))  # fmt: skip
-    said = f"Of its time: {said}."
+    message = f"Of its time: {message}."
     return Gap(
         f"One run by {slow['name'].split()[-1]}, from arithmetic and bytes alone",
         bound,
@@ -107,9 +107,9 @@ def runtime_gap(record: Mapping[str, Any]) -> Gap | None:
         "µs",
         (
             Explanation("Its weights do not fit into a cache, so memory is slower than predicted",
-                        shares["memory"] >= 100 * _HALF, said),
-            Explanation("Entering kernels takes the time between", largest == "launch", said),
-            Explanation("Kernels far from any bound, and work beside them, take it", largest == "residual", said),
+                        shares["memory"] >= 100 * _HALF, message),
+            Explanation("Entering kernels takes the time between", largest == "launch", message),
+            Explanation("Kernels far from any bound, and work beside them, take it", largest == "residual", message),
             Explanation(
                 "Its arithmetic is done in another number format", False,
                 "The run names its format, and the arithmetic is counted at the rate of that format.",

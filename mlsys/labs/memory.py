@@ -97,7 +97,7 @@ def _built(
     state = MemoryState(chip, warps * loads, stride, precision)
     useful, moved, full = (each.m_as("GB/s") for each in (state.useful, state.moved, chip.memory_bw))
     held = (state.in_flight * state.efficiency).m_as("kB")  # a register takes what the lane wants, not its sector
-    told = (
+    summary = (
         f"Registers of {number(held)} kB wait while {number(moved)} GB/s move, {percent(moved / full)} of the "
         f"{device}'s, "
         f"of which {number(useful)} are used."
@@ -107,7 +107,7 @@ def _built(
         (moved > share * full, f"No more than {percent(share)} may be moved."),
         (warps > most, f"No more than {most} warps may wait."),
     )
-    return Built(held, told, next((text for broken, text in faults if broken), ""))
+    return Built(held, summary, next((text for broken, text in faults if broken), ""))
 
 
 def wrap_up(draw: Draw) -> WrapUp:

@@ -88,13 +88,13 @@ def _changed(network: str, most: int, limit: float, software: str, precision: st
     weeks = _COMPILED[software] + _FORMATS[precision] + _MOVING[device]
     layers = reading(network, device, batch, precision, software)
     each, whole = layers.total / batch, 1e3 * layers.total
-    told = f"A batch takes {number(whole)} ms, a sample {_time(each)}, after {weeks} weeks."
+    summary = f"A batch takes {number(whole)} ms, a sample {_time(each)}, after {weeks} weeks."
     faults = (
         (precision == "int8" and software != "compiled", "INT8 needs the compiler."),
         (weeks > most, f"There are {most} weeks."),
         (whole > limit, f"Users accept {limit:g} ms."),
     )
-    return Built(each, told, next((text for broken, text in faults if broken), ""))
+    return Built(each, summary, next((text for broken, text in faults if broken), ""))
 
 
 def wrap_up(draw: Draw) -> WrapUp:

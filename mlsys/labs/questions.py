@@ -232,7 +232,7 @@ class NumberQuestion(Question):
         if right:
             return True, self.solution
         size = "too large" if given > self.answer else "too small"
-        slip = next((said for value, said in self.slips if abs(given - value) <= SLIP * abs(value)), self.hint)
+        slip = next((message for value, message in self.slips if abs(given - value) <= SLIP * abs(value)), self.hint)
         return False, f"{number(given)} is {size}. {slip}"
 
     def read(self, shown: object) -> Any:

@@ -28,7 +28,7 @@ def prediction(draw: Draw) -> Question:
     chip = Hardware.Cloud[device]
     ridge = chip.ridge_point(PRECISION)
     before, at = (roofline(chip, layer("dense", batch, width, PRECISION)) for batch in (right // 2, right))
-    told = [
+    clauses = [
         f"batch {batch} does {number(result.figures['intensity'])}"
         for batch, result in ((right // 2, before), (right, at))
     ]
@@ -37,7 +37,7 @@ def prediction(draw: Draw) -> Question:
         f"A dense layer of width {width:,} in {PRECISION.upper()} on the {device} uses less than one percent of the "
         "peak at batch 1. From which of these batch sizes on does it wait for the arithmetic, "
         "no longer for the memory?",
-        f"The ridge of the {device} lies at {number(ridge)} FLOP per byte; {told[0]}, {told[1]}.",
+        f"The ridge of the {device} lies at {number(ridge)} FLOP per byte; {clauses[0]}, {clauses[1]}.",
         choices=tuple(Choice(str(batch), right=batch == right) for batch in _FROM),
     )
 
@@ -90,13 +90,13 @@ def _built(share: float, rate: float, device: str, precision: str, width: int, b
         return Built(float(batch), f"The {device} has no {precision.upper()}.", "Choose a format that it has.")
     result, weights = roofline(chip, work), width**2 * _BYTES[precision] / 1e6
     used, reached = result.figures["utilisation"].m_as(""), (work.flops / result.time).m_as("TFLOP/s")
-    told = f"Batch {batch:,} reaches {percent(used)} of the peak, {number(reached)} TFLOP/s."
+    summary = f"Batch {batch:,} reaches {percent(used)} of the peak, {number(reached)} TFLOP/s."
     faults = (
         (weights > _ROOM, f"The weights take {number(weights)} MB, more than {_ROOM} MB."),
         (used < share, f"{percent(share)} of the peak are wanted."),
         (reached < rate, f"{rate} TFLOP/s are wanted."),
     )
-    return Built(float(batch), told, next((text for broken, text in faults if broken), ""))
+    return Built(float(batch), summary, next((text for broken, text in faults if broken), ""))
 
 
 def wrap_up(draw: Draw) -> WrapUp:

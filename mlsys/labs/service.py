@@ -81,11 +81,11 @@ def _built(
     model: str, rate: float, limit: float, region: str, system: str, tp: int, replicas: int, batch: int
 ) -> Built:
     service = service_of(model, system, tp, replicas, batch, rate, limit, region)
-    told = (
+    summary = (
         f"{_chips(service.chips)} cost {number(service.dollars)} USD and emit {number(service.grams)} g CO2e a million "
         f"tokens; a token takes {_ms(service.copy.step)}, and the load is {percent(service.load)}."
     )
-    return Built(service.dollars, told, service.fault)
+    return Built(service.dollars, summary, service.fault)
 
 
 def wrap_up(draw: Draw) -> WrapUp:

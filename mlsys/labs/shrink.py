@@ -101,7 +101,7 @@ def designs(draw: Draw) -> tuple[Design, ...]:
 def _shrunk(room: int, right: float, cut: str, precision: str, clock: str) -> Built:
     point = _of(cut, precision, clock)
     accuracy, energy = point.objectives[0], 1e3 * sum(point.energies)
-    told = (
+    summary = (
         f"It takes {number(point.memory / 1e3)} kB and {number(energy)} µJ, and {percent(accuracy, 3)} of its answers "
         "are right."
     )
@@ -109,7 +109,7 @@ def _shrunk(room: int, right: float, cut: str, precision: str, clock: str) -> Bu
         (point.memory > 1e3 * room, f"That is more than {room} kB."),
         (accuracy < right, f"{percent(right, 3)} are wanted."),
     )
-    return Built(energy, told, next((text for broken, text in faults if broken), ""))
+    return Built(energy, summary, next((text for broken, text in faults if broken), ""))
 
 
 def wrap_up(draw: Draw) -> WrapUp:

@@ -110,8 +110,8 @@ def designs(draw: Draw) -> tuple[Design, ...]:
 def _shaped(room: int, m: int, n: int, k: int, rows: int, columns: int, dataflow: Stationary) -> Built:
     counts = count_systolic(m, n, k, rows, columns, dataflow, fold_overlap="load")
     fault = f"That is more than {room:,} PEs." if rows * columns > room else ""
-    told = f"{rows * columns:,} PEs take {counts.cycles:,} cycles, {percent(counts.utilisation)} of them at work."
-    return Built(float(counts.cycles), told, fault)
+    summary = f"{rows * columns:,} PEs take {counts.cycles:,} cycles, {percent(counts.utilisation)} of them at work."
+    return Built(float(counts.cycles), summary, fault)
 
 
 def wrap_up(draw: Draw) -> WrapUp:

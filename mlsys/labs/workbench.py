@@ -36,9 +36,9 @@ class Formula:
 
     Examples
     --------
-    >>> FORMULAS["amdahl"].told("50", "10")
+    >>> FORMULAS["amdahl"].answer("50", "10")
     'The whole becomes 1.82 times as fast.'
-    >>> FORMULAS["amdahl"].told("50", "0")
+    >>> FORMULAS["amdahl"].answer("50", "0")
     Traceback (most recent call last):
         ...
     ValueError: Speedup of that part must be above 0
@@ -49,7 +49,7 @@ class Formula:
     blanks: tuple[Blank, ...]
     compute: Callable[..., str]
 
-    def told(self, *typed: str) -> str:
+    def answer(self, *typed: str) -> str:
         """Return the result in words.
 
         Raises

@@ -1,4 +1,4 @@
-"""What a lab found, and what to take along."""
+"""The wrap-up of a lab: its findings and its conclusions."""
 
 from dataclasses import dataclass
 

@@ -113,7 +113,7 @@ class LoopNest:
         return LoopNest(tuple(levels))
 
     def pseudocode(self, space: IterationSpace) -> str:
-        """Return the nest as loops, for people."""
+        """Return the nest as pseudocode."""
         lines, outer, depth = [], dict(space.sizes), 0
         for level in self.levels:
             note = f"  # {level.memory}"

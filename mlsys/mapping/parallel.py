@@ -136,6 +136,8 @@ class Layout:
                 f"{self.chips} chips are needed, and {system.name} has {system.chips}. "
                 "Choose smaller sizes, or more nodes"
             )
+        if model.encoder is not None and self.pp > 1:
+            yield f"`pp` divides the layers of decoders, and {model.name} has an encoder. Leave it at 1"
         if len(layers) % self.pp:
             yield (
                 f"`pp` must divide the {len(layers)} layers of {model.name}. Possible: {_listed(divisors(len(layers)))}"
@@ -226,7 +228,7 @@ def tensor_sizes(model: Decoder, *, ep: int = 1) -> tuple[int, ...]:
     >>> tensor_sizes(language_model("llama-3-8b"))
     (1, 2, 4, 8, 16, 32)
     """
-    kinds = dict.fromkeys(model.layer_list)
+    kinds = dict.fromkeys((*model.layer_list, *(model.encoder.layers if model.encoder is not None else ())))
     most = min((layer.heads for layer in kinds if not layer.convolution), default=1)
     return tuple(size for size in divisors(most) if all(_obstacle(size, layer, ep) is None for layer in kinds))
 
@@ -245,7 +247,8 @@ def _obstacle(size: int, layer: DecoderLayer, ep: int) -> str | None:
 
 
 def _tensor_fault(layout: Layout, model: Decoder, possible: tuple[int, ...]) -> str:
-    found = (_obstacle(layout.tp, layer, layout.ep) for layer in dict.fromkeys(model.layer_list))
+    encoder = model.encoder.layers if model.encoder is not None else ()
+    found = (_obstacle(layout.tp, layer, layout.ep) for layer in dict.fromkeys((*model.layer_list, *encoder)))
     what = next((obstacle for obstacle in found if obstacle is not None), "the heads")
     return f"`tp` must divide {what} of {model.name}. Possible: {_listed(possible)}"
 

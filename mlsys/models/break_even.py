@@ -108,7 +108,7 @@ class BreakEven:
         spread = "" if self.low.m == self.high.m else f" ({_months(self.low)} to {_months(self.high)})"
         least = self.least_utilisation.m_as("")
         over = (
-            f"over {self.lifetime.m_as('year'):g} years from a utilisation of {least:.0%} on"
+            f"over {self.lifetime.m_as('year'):g} years from a utilisation of {least:.0%} upwards"
             if least <= 1
             else f"not over {self.lifetime.m_as('year'):g} years, even if it is always used"
         )

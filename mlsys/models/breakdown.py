@@ -18,7 +18,7 @@ class Breakdown:
     Attributes
     ----------
     model
-        Name of the function that made it.
+        Name of the function that returned it.
     subject
         What it is the total of, in words.
     total

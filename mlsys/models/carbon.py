@@ -81,7 +81,7 @@ def energy_use(
     time
         Time of the whole machine.
     utilisation
-        Fraction of the time under load, 0 to 1; the machine is off in the rest.
+        Fraction of the time under load, 0 to 1; otherwise the machine is off.
     power
         Power of the whole machine under load; by default the most of its nodes, or the TDP of its chips.
     pue

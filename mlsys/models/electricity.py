@@ -19,7 +19,7 @@ DataCentre = Literal["average", "new", "large", "google", "palm"]
 
 
 def electricity_price(region: str = "USA", sector: Sector = "industrial", year: int | None = None) -> Quantity:
-    """Return what customers of a sector pay for electricity in a region of the United States.
+    """Return the price of electricity for a sector in a region of the United States.
 
     Parameters
     ----------

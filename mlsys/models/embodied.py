@@ -189,7 +189,7 @@ def embodied(
         (low_node, low_abated, areas[1], 1),
         (high_node, high_abated, areas[2], 2),
     )
-    capacity, technology, told = _memory(device, memory)
+    capacity, technology, memory_assumptions = _memory(device, memory)
     ends = []
     for each, abated, area, end in cases:
         node_name = computed(float(each), _NODE)
@@ -211,7 +211,7 @@ def embodied(
         (
             f"ACT at {central} nm" + ("" if node == central else f" for {node:g} nm, which it does not have"),
             words,
-            *told,
+            *memory_assumptions,
             "chips alone: no board, heat sink, host, transport or disposal",
         ),
     )
@@ -306,7 +306,7 @@ def _memory(device: Device, given: Quantity | None) -> tuple[Quantity | None, tu
     central = ("DRAM_DDR4_10NM", "DRAM_LPDDR4", "DRAM_DDR3_30NM")
     level = view(device).main
     kind = level.technology
-    words = "ACT has no factor for its DRAM: that of DDR4 of 10 nm, from LPDDR4 to DDR3 of 30 nm"
+    words = "ACT has no factor for its DRAM: that of 10 nm DDR4 is used, with a range from LPDDR4 to 30 nm DDR3"
     if given is not None:
         checked_number("embodied", "memory", given, nonnegative("byte"), {})
         return given, central, (words,)

@@ -33,7 +33,7 @@ LAUNCH = 5e-6  # What the host and the driver need to start a kernel, s: assumed
 
 @dataclass(frozen=True)
 class Leg:
-    """What one hop of the request takes.
+    """Time and energy of one hop of the request.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ def running_cost(
     machine
         A device or a system.
     utilisation
-        Fraction of the time under load, 0 to 1; the machine is off in the rest.
+        Fraction of the time under load, 0 to 1; otherwise the machine is off.
     power
         Power of the whole machine under load; by default the most of its nodes, or the TDP of its chips.
     electricity
@@ -80,7 +80,7 @@ def total_cost_of_ownership(
     lifetime
         Time in service, by default four years.
     utilisation
-        Fraction of the time under load, 0 to 1; the machine is off in the rest.
+        Fraction of the time under load, 0 to 1; otherwise the machine is off.
     price
         Purchase price of the whole machine, instead of a recorded one.
     year
@@ -174,13 +174,13 @@ def power_in_words(machine: Machine, power: Quantity | None) -> str:
     --------
     >>> from mlsys import Hardware
     >>> power_in_words(Hardware.Cloud.H100, None)
-    'the chips draw their TDP under load; hosts and network are not in it'
+    'the chips draw their TDP under load; hosts and network are not included'
     """
     if power is not None:
         return "power as given"
     if isinstance(machine, System) and machine.has_power:
         return "under load, nodes draw the most that is recorded for them, hosts included"
-    return "the chips draw their TDP under load; hosts and network are not in it"
+    return "the chips draw their TDP under load; hosts and network are not included"
 
 
 def checked_pue(where: str, pue: float | Quantity | None) -> float | Quantity:
@@ -289,7 +289,7 @@ def load_in_words(utilisation: float | Quantity) -> str:
     Examples
     --------
     >>> load_in_words(0.7)
-    'under load 70% of the time, and off in the rest'
+    'under load 70% of the time, and off for the rest'
     """
     utilisation = float(Q_(utilisation).m)
-    return f"under load {utilisation:.0%} of the time, and off in the rest"
+    return f"under load {utilisation:.0%} of the time, and off for the rest"

@@ -253,15 +253,15 @@ def purchase_price(machine: Machine, year: int | None = None, *, kind: PriceKind
             f"purchase_price(): `kind` of {device.id} is recorded as {have}, got {kind!r}. Write e.g. "
             f"kind={known[0].kind!r}"
         )
-    told = newest_quotations("purchase_price", device.id, fitting, year)
+    quotations = newest_quotations("purchase_price", device.id, fitting, year)
     words = {
         "system": "price of a server over its chips: host, network and margin are in it",
         "estimate": "estimated cost: the chip is not sold",
     }
-    assumptions = [words[each] for each in dict.fromkeys(quotation.kind for quotation in told) if each in words]
-    if is_system and told[0].kind in ("list", "paid"):
+    assumptions = [words[each] for each in dict.fromkeys(quotation.kind for quotation in quotations) if each in words]
+    if is_system and quotations[0].kind in ("list", "paid"):
         assumptions.append("price of the chips alone, without their hosts and network")
-    return _price("purchase price", machine.name, told, chips, tuple(assumptions))
+    return _price("purchase price", machine.name, quotations, chips, tuple(assumptions))
 
 
 def _in_device_file(device: Device) -> Quotation | None:

@@ -1,4 +1,4 @@
-"""What usual slips do to a number: the same fact read in several ways, and a plan that makes four slips at once."""
+"""Effects of common slips on a number: one fact read in several ways, and a plan with four slips at once."""
 
 from dataclasses import dataclass
 

@@ -126,7 +126,7 @@ class Step:
         return cls(symbol, operands)
 
     @classmethod
-    def told(cls, symbol: str, words: Mapping[str, str], sets: Iterable[Fact], compared: Iterable[Fact]) -> Step:
+    def from_facts(cls, symbol: str, words: Mapping[str, str], sets: Iterable[Fact], compared: Iterable[Fact]) -> Step:
         """Return the step of a model that computes with plain numbers, from its labelled arguments and its facts."""
         own = dict.fromkeys(sets)
         rest = tuple(fact for fact in dict.fromkeys(compared) if fact not in own)

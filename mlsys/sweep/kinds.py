@@ -104,9 +104,9 @@ def load_spec(path: str | Path) -> SweepSpec | SizingSpec:
     faults = sizing_faults(data, path.parent)
     if "devices" in data:
         faults = [(("devices",), "`devices` and `systems` do not go together: a device is a system of one chip")]
-    told = [*document.faults, *(document.located(*fault) for fault in faults)]
-    if told:
-        raise SweepFileError("\n".join(told))
+    messages = [*document.faults, *(document.located(*fault) for fault in faults)]
+    if messages:
+        raise SweepFileError("\n".join(messages))
     try:
         entries: dict[str, Any] = {key: value if key == "rank" else listed(value) for key, value in data.items()}
         return SizingSpec(**entries, folder=path.parent)

@@ -109,7 +109,7 @@ class PointTable(Generic[Row]):
         words = {"column": name, owners: next(iter(here)) if len(here) == 1 else f"{len(here)} {owners}"}
         # The exact subset of facts is not determined: that would need many points to be timed again for each.
         result = Q_(values, "" if unit == "pixel" else unit)
-        result._origin = Step.told("sweep", words, (), facts) if facts else None
+        result._origin = Step.from_facts("sweep", words, (), facts) if facts else None
         return result
 
     def where(self, keep: Callable[[Row], bool]) -> Self:

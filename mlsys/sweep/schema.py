@@ -39,11 +39,11 @@ def spec_faults(data: object, folder: Path) -> list[tuple[Place, str]]:
     if not isinstance(data, Mapping):
         return [((), "a specification of a sweep is a mapping of keys to values")]
     whole, model, device = _validators()
-    complaints = [fault for error in whole.iter_errors(data) for fault in told_of(error)]
+    complaints = [fault for error in whole.iter_errors(data) for fault in faults_of(error)]
     for keys, entry in entries_of(data, "models"):
         if isinstance(entry, Mapping):
             complaints += [
-                ((*keys, *rest), text) for error in model.iter_errors(entry) for rest, text in told_of(error)
+                ((*keys, *rest), text) for error in model.iter_errors(entry) for rest, text in faults_of(error)
             ]
         elif not isinstance(entry, str):
             complaints.append((keys, f"a model is a name or a mapping with `model`, got {entry!r}"))
@@ -52,7 +52,7 @@ def spec_faults(data: object, folder: Path) -> list[tuple[Place, str]]:
             complaints += [(keys, text) for text in _model_faults(name, folder)]
     for keys, entry in entries_of(data, "devices"):
         if isinstance(entry, Mapping):
-            of_form = [((*keys, *rest), text) for error in device.iter_errors(entry) for rest, text in told_of(error)]
+            of_form = [((*keys, *rest), text) for error in device.iter_errors(entry) for rest, text in faults_of(error)]
             complaints += of_form or [(keys, text) for text in _filter_faults(entry)]
         elif isinstance(entry, str):
             complaints += [(keys, text) for text in _device_faults(entry)]
@@ -89,7 +89,7 @@ def repeated(key: str, value: Any) -> list[tuple[Place, str]]:
     ]
 
 
-def told_of(error: Any) -> list[tuple[Place, str]]:
+def faults_of(error: Any) -> list[tuple[Place, str]]:
     """Return an error of the schema in words."""
     keys = tuple(error.absolute_path)
     if error.validator == "anyOf":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsys.errors import SweepFileError
 from mlsys.faults import Place, json_schema, schema_file
-from mlsys.sweep.schema import entries_of, listed, repeated, told_of
+from mlsys.sweep.schema import entries_of, faults_of, listed, repeated
 from mlsys.sweep.spec import MOST_POINTS
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _decoder(name: str, folder: Path) -> Decoder:
     from mlsys.workloads.transformer_config import load_decoder
 
     path = folder / name
-    return load_decoder(path if path.exists() else name)
+    return load_decoder(path if path.exists() else name, encoders=True)
 
 
 def _machines(data: Mapping[str, Any], folder: Path) -> Iterator[tuple[Place, System]]:
@@ -178,7 +178,7 @@ def sizing_faults(data: Mapping[str, Any], folder: Path) -> list[tuple[Place, st
         Base folder of relative paths.
     """
     rules, checker = schema_file("mlsys.sweep"), json_schema().Draft202012Validator
-    complaints = [fault for error in checker(rules["sizings"]).iter_errors(data) for fault in told_of(error)]
+    complaints = [fault for error in checker(rules["sizings"]).iter_errors(data) for fault in faults_of(error)]
     for keys, entry in entries_of(data, "models"):
         if isinstance(entry, str) and entry:
             complaints += _refused(keys, functools.partial(_decoder, entry, folder))
@@ -188,14 +188,14 @@ def sizing_faults(data: Mapping[str, Any], folder: Path) -> list[tuple[Place, st
             complaints.append((keys, f"a system is a name or a mapping with `system`, got {entry!r}"))
             continue
         of_form = (
-            [((*keys, *rest), text) for error in system.iter_errors(entry) for rest, text in told_of(error)]
+            [((*keys, *rest), text) for error in system.iter_errors(entry) for rest, text in faults_of(error)]
             if isinstance(entry, Mapping)
             else []
         )
         complaints += of_form or _refused(keys, functools.partial(_all_machines, entry, folder))
     for keys, entry in entries_of(data, "lengths"):
         if isinstance(entry, Mapping):
-            found = [((*keys, *rest), text) for error in length.iter_errors(entry) for rest, text in told_of(error)]
+            found = [((*keys, *rest), text) for error in length.iter_errors(entry) for rest, text in faults_of(error)]
             complaints += found
         elif isinstance(entry, bool) or not isinstance(entry, int) or not 1 <= entry <= 2**31:
             wanted = "a whole number of tokens from 1 to 2147483648, or a mapping with prompt and output"

@@ -35,8 +35,10 @@ class SizingRow(NamedTuple):
         Stored formats as asked, None for the model's own; the arithmetic's.
     parameters, active_parameters, weight_bytes, context
         The model.
-    kv_cache_bytes_per_token, kv_cache_bytes, kv_cache_bytes_per_token_per_chip, state_bytes, activation_bytes
-        Memory by part.
+    kv_cache_bytes_per_token, kv_cache_bytes, kv_cache_bytes_per_token_per_chip, cross_cache_bytes
+        The key-value cache, and the part of it that an encoder left.
+    state_bytes, activation_bytes
+        The rest of the memory by part.
     needed_bytes, needed_bytes_per_chip, capacity_bytes, fits, largest_batch, largest_sequence
         What one copy needs, what the fullest chip needs and has, and what fits.
     ttft_seconds, ttft_seconds_low, ttft_seconds_high
@@ -81,6 +83,7 @@ class SizingRow(NamedTuple):
     kv_cache_bytes_per_token: float | None
     kv_cache_bytes: float | None
     kv_cache_bytes_per_token_per_chip: float | None
+    cross_cache_bytes: float | None
     state_bytes: float | None
     activation_bytes: float | None
     needed_bytes: float | None

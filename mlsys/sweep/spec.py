@@ -135,9 +135,9 @@ class SweepSpec:
 
         path = Path(path)
         document = Document(path, "sweep", SweepFileError)
-        told = [*document.faults, *(document.located(*fault) for fault in spec_faults(document.data, path.parent))]
-        if told:
-            raise SweepFileError("\n".join(told))
+        messages = [*document.faults, *(document.located(*fault) for fault in spec_faults(document.data, path.parent))]
+        if messages:
+            raise SweepFileError("\n".join(messages))
         try:
             return cls(**{key: listed(value) for key, value in document.data.items()}, folder=path.parent)
         except SweepFileError as error:

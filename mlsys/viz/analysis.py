@@ -87,8 +87,8 @@ def estimate_ranges(ax: Axes, analyses: Sequence[Analysis]) -> Axes:
     ax.plot(estimates, rows, "D", color=COLORS["OrangeLine"], markeredgecolor="white", markersize=8, label="estimate",
             zorder=4)  # fmt: skip
     for row, (_, estimate, low, high) in enumerate(times):
-        said = f"{number(estimate)} ms ({number(low)} to {number(high)}){_speed(analyses[row], analyses[0])}"
-        ax.annotate(said, (high, row), xytext=(8, 0), textcoords="offset points", va="center", fontsize=9)
+        message = f"{number(estimate)} ms ({number(low)} to {number(high)}){_speed(analyses[row], analyses[0])}"
+        ax.annotate(message, (high, row), xytext=(8, 0), textcoords="offset points", va="center", fontsize=9)
     ax.set_yticks(rows, [analysis.device for analysis in analyses])
     wide = max(highs) > 30 * min(bounds)
     ax.set(xlabel="time of one pass, ms", ylim=(len(analyses) - 0.5, -0.6), xscale="log" if wide else "linear")

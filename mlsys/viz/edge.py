@@ -225,23 +225,23 @@ def edge_figures(rows: Sequence[LayerRow], points: Sequence[EdgePoint], budget: 
     fig, ax, _, plt = setup_plot((7.0, 3.6))
     layer_memory(ax, rows)
     largest = max(rows, key=lambda row: row.activation_bytes, default=None)
-    said = f"Marks for the memory that each of {len(rows)} layers makes and keeps, on a logarithmic axis"
+    message = f"Marks for the memory that each of {len(rows)} layers makes and keeps, on a logarithmic axis"
     if largest is not None:
-        said += f"; {largest.layer} makes most, {largest.activation_bytes / 1e6:.4g} MB"
-    figures["layerwise_activation_memory.png"] = (fig, said + ".")
+        message += f"; {largest.layer} makes most, {largest.activation_bytes / 1e6:.4g} MB"
+    figures["layerwise_activation_memory.png"] = (fig, message + ".")
     plt.close(fig)
     fig, ax, _, plt = setup_plot((7.0, 3.6))
     mac_bars(ax, rows)
     busiest = max(rows, key=lambda row: row.macs, default=None)
-    said = f"Bars of the multiply-accumulates of {len(rows)} layers"
+    message = f"Bars of the multiply-accumulates of {len(rows)} layers"
     if busiest is not None:
-        said += f"; {busiest.layer} has most, {busiest.macs / 1e6:.4g} million"
-    figures["layerwise_macs.png"] = (fig, said + ".")
+        message += f"; {busiest.layer} has most, {busiest.macs / 1e6:.4g} million"
+    figures["layerwise_macs.png"] = (fig, message + ".")
     plt.close(fig)
     fig, ax, _, plt = setup_plot((7.0, 4.4))
     tradeoff(ax, points, budget)
     front = sum(point.pareto for point in points)
-    said = f"Accuracy over planned memory; {front} of {len(points)} points are on the Pareto front"
-    figures["precision_tradeoffs.png"] = (fig, said + ".")
+    message = f"Accuracy over planned memory; {front} of {len(points)} points are on the Pareto front"
+    figures["precision_tradeoffs.png"] = (fig, message + ".")
     plt.close(fig)
     return figures

@@ -135,8 +135,10 @@ def layer_roofline(ax: Axes, attribution: Attribution) -> Axes:
             areas = [20 + 500 * layer.time / attribution.total for layer in here]
             edges = [COLORS["primary"] if layer.beats else "white" for layer in here]
             above = sum(layer.beats for layer in here)
-            said = f"limited by {bound}: {len(here)}" + (f", {above} of them faster than their roof" if above else "")
-            ax.scatter(at, rates, areas, COLORS[color], marker=marker, edgecolors=edges, label=said, zorder=3)
+            message = f"limited by {bound}: {len(here)}" + (
+                f", {above} of them faster than their roof" if above else ""
+            )
+            ax.scatter(at, rates, areas, COLORS[color], marker=marker, edgecolors=edges, label=message, zorder=3)
     spots: dict[tuple[int, int], list[LayerShare]] = {}
     for layer in placed:
         spot = round(8 * np.log10(layer.intensity)), round(5 * np.log10(layer.rate))

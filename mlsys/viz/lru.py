@@ -3,7 +3,6 @@
 import functools
 import json
 import math
-from itertools import product
 
 from mlsys.inputs import shipped_text
 from mlsys.models.cache import MissCurve, gemm_trace, miss_curve
@@ -86,12 +85,3 @@ def _table() -> dict[tuple[int, int, int], list[int]]:
         size, words, line_words = map(int, key.split())
         table[size, words, line_words] = moved
     return table
-
-
-def simulated_table() -> dict[str, list[int]]:
-    """Return the simulated table to store: words moved at each capacity, by ``"size tile line"``."""
-    return {
-        f"{size} {tile} {line}": [_simulated(size, tile, words, line) for words in CAPACITIES]
-        for size, line, tile in product(SIZES, LINES, EDGES)
-        if tile <= size
-    }

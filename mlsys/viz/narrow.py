@@ -1,4 +1,4 @@
-"""A second layout of a figure for phones: narrow, panels below each other, letters as large as on the page."""
+"""A second layout of a figure for phones: narrow, with stacked panels and text as large as on the page."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def _apart(boxes: Sequence[Bbox]) -> bool:
 
 
 def _stack_panels(figure: Figure, undo: list[Callable[[], Any]]) -> int:
-    """Put panels that stand beside each other below each other; return the columns there were."""
+    """Stack panels that are side by side; return the former number of columns."""
     most = 1
     grids: dict[int, tuple[GridSpecBase, list[Axes]]] = {}
     for ax in figure.axes:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from mlsys.choices import FoldOverlap, Stationary
-from mlsys.files import atomically, write_text
+from mlsys.files import write_text
 from mlsys.inputs import shipped_text
 from mlsys.models.systolic import DATAFLOWS, Frame, simulate_array
 from mlsys.provenance.shown import announce, unheard
@@ -144,14 +144,6 @@ class SystolicAnimation:
         """Return width and height of a frame in inches, from the side of a PE."""
         rows, columns = self.shape
         return max(side * (columns + 0.95), 3.4), side * (rows + 1.05) + _TITLE
-
-    def save_gif(self, path: str | Path, seconds: float = 0.9) -> Path:
-        """Write the animation as GIF with ``seconds`` per cycle, the last one longer; return the path."""
-        first, *rest = self.pictures()
-        pause = [round(1000 * seconds)] * len(self)
-        pause[-1] *= 3
-        options: dict[str, Any] = {"append_images": rest, "duration": pause, "loop": 0}
-        return atomically(path, lambda draft: first.save(draft, format="GIF", save_all=True, **options))
 
     def save_html(self, path: str | Path) -> Path:
         """Write a self-contained HTML page; return the path."""

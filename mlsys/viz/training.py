@@ -217,7 +217,7 @@ def scaling_panels(
     most
         Largest number of chips.
     batch
-        Chips among which the fixed batch of the second panel gives each that share.
+        Number of chips at which the fixed batch of the second panel gives each chip that share.
     """
     figure.clear()
     panels = figure.subplots(1, 2, sharey=True)

@@ -65,11 +65,11 @@
   };
   const hold = () => {
     if (!locking || !locking.isConnected) return;
-    const told = locking.querySelector(".mlsys-comparison .widget-html-content");
-    if (!told || !locking.querySelector(".mlsys-lock:disabled")) return;
-    put(told, "tabindex", "-1");
-    put(told, "data-lm-suppress-shortcuts", "true");
-    told.focus({ preventScroll: true });
+    const comparison = locking.querySelector(".mlsys-comparison .widget-html-content");
+    if (!comparison || !locking.querySelector(".mlsys-lock:disabled")) return;
+    put(comparison, "tabindex", "-1");
+    put(comparison, "data-lm-suppress-shortcuts", "true");
+    comparison.focus({ preventScroll: true });
     locking = null;
   };
   document.addEventListener("click", pressed, true);

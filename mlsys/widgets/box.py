@@ -183,13 +183,13 @@ class QuestionBox:
         try:
             given = self.question.read(self.field.value)
         except AnswerError as error:
-            self.feedback.value = spoken_note("told", str(error))
+            self.feedback.value = spoken_note("note", str(error))
             return
         if any(given == answer for _, answer in self.attempts):
             if given == self.given:
                 self._show("" if self.right else "You have checked this answer before; change it first.")
             else:
-                self.feedback.value = spoken_note("told", "You have checked this answer before; try another one.")
+                self.feedback.value = spoken_note("note", "You have checked this answer before; try another one.")
             return
         self.attempts.append((now(), given))
         self._show()
@@ -203,7 +203,7 @@ class QuestionBox:
             self._changed()
 
     def _show(self, more: str = "") -> None:
-        question, words, kind = self.question, [], "told"
+        question, words, kind = self.question, [], "note"
         if self.given is not None:
             right, why = question.judge(self.given)
             kind = "right" if right else "wrong"

@@ -53,9 +53,9 @@ class Calculator:
             return
         formula = FORMULAS[self.choice.value]
         try:
-            said = formula.told(*(field.value for field in self.fields[: len(formula.blanks)]))
+            message = formula.answer(*(field.value for field in self.fields[: len(formula.blanks)]))
         except (ValueError, OverflowError) as error:
             self.result.value = spoken_note("wrong", f"{error}.".replace("..", "."))
             return
         code = f" In Python: mlsys.formulas.{formula.function}." if formula.function else ""
-        self.result.value = spoken_note("told", f"{said}{code}")
+        self.result.value = spoken_note("note", f"{message}{code}")

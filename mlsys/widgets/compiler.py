@@ -53,7 +53,7 @@ class CompilerLab(Lab):
 
     def _more(self) -> tuple[Any, ...]:
         self.gap = GapBox(lambda record: self.keep_measurement("gap", record))
-        self.here = MeasureHere(self._command, told_beside, then=self._show_measured)
+        self.here = MeasureHere(self._command, measured_comparison, then=self._show_measured)
         words = (
             f"<p>The picture was measured on one machine. The button runs {_HERE} with a batch of {_HERE_BATCH} on the "
             "machine of this notebook, eager and compiled, with what you chose above; the picture then shows the same "
@@ -99,7 +99,7 @@ def _plain(record: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name != "at"}
 
 
-def told_beside(record: dict[str, Any]) -> str:
+def measured_comparison(record: dict[str, Any]) -> str:
     """Return a sentence that compares the measurement on the reader's machine with the stored one."""
     mine = CompileResult.from_record(record)
     theirs, _ = stored(_HERE_CASE, mine.frozen)

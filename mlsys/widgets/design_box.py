@@ -77,7 +77,7 @@ class DesignBox:
         choice = {name: field.value for name, field in self.fields.items()}
         open_ = [knob.label for knob in self.design.knobs if choice[knob.id] is None]
         if open_:
-            self.feedback.value = spoken_note("told", f"Choose first: {', '.join(open_)}.")
+            self.feedback.value = spoken_note("note", f"Choose first: {', '.join(open_)}.")
             return
         self.choice = choice
         self._show()
@@ -87,7 +87,7 @@ class DesignBox:
         if self.choice is None:
             self.feedback.value = ""
             return
-        self.feedback.value = spoken_note(*told(self.design, self.choice))
+        self.feedback.value = spoken_note(*outcome_note(self.design, self.choice))
 
     def enable(self, on: bool) -> None:
         """Enable or disable the choices."""
@@ -113,7 +113,7 @@ class DesignBox:
         self._show()
 
 
-def told(design: Design, choice: dict[str, Any]) -> tuple[str, str]:
+def outcome_note(design: Design, choice: dict[str, Any]) -> tuple[str, str]:
     """Return the kind of note, and the words, for a scored choice."""
     outcome = design.score(choice)
     if not outcome.meets:

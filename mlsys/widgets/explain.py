@@ -15,7 +15,7 @@ from mlsys.widgets.lab import Lab
 from mlsys.widgets.measure import MeasureHere, this_python
 from mlsys.widgets.parts import Control, choice, slider
 
-_BEGUN = "Started. Four runtimes, three times each, take some tens of seconds."
+_START_MESSAGE = "Started. Four runtimes, three times each, take some tens of seconds."
 _CAUSES = (("Arithmetic", "compute"), ("Bytes", "memory"), ("Entering kernels", "launch"), ("The rest", "residual"))
 
 
@@ -71,9 +71,9 @@ class ExplainLab(Lab):
         self.gap = GapBox(lambda record: self.keep_measurement("gap", record))
         self.here = MeasureHere(
             self._command,
-            told_here,
+            measured_summary,
             then=self._keep_measured,
-            begun=_BEGUN,
+            start_message=_START_MESSAGE,
         )
         words = (
             "<p>The picture was measured on one machine. The button runs the same network on the machine of this "
@@ -116,7 +116,7 @@ class ExplainLab(Lab):
         return this_python("explain", "run", "ds-cnn", "--backend", names, "--out", folder, "--json")
 
 
-def told_here(record: dict[str, Any]) -> str:
+def measured_summary(record: dict[str, Any]) -> str:
     """Return sentences that summarise the measurement on the reader's machine."""
     logs = sorted(record["logs"], key=lambda log: log["latency_ms"]["p50"])
     times_here = ", ".join(f"{log['name'].split()[-1]} {number(1e3 * log['latency_ms']['p50'])} µs" for log in logs)

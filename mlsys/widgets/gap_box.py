@@ -54,7 +54,7 @@ class GapBox:
         if self.gap is None:
             return
         if self.field.value is None:
-            self.feedback.value = spoken_note("told", "Please choose an explanation first.")
+            self.feedback.value = spoken_note("note", "Please choose an explanation first.")
             return
         self._show()
         self._changed(self.gap.record(self.field.value))

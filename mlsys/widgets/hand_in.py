@@ -63,21 +63,21 @@ class HandInBox:
         """Write the file, and return its path where one is written."""
         work, path = self._work(), None
         name, text = file_name(work), work.text()
-        said = [f"{name} is ready."]
+        reported = [f"{name} is ready."]
         if self._writes():
             try:
                 path = write_text(Path(name).absolute(), text)
-                said = [f"Handed in as {path}."]
+                reported = [f"Handed in as {path}."]
             except OSError as error:
-                said = [f"{name} could not be written here ({error.strerror or error}); download it below."]
+                reported = [f"{name} could not be written here ({error.strerror or error}); download it below."]
         if path is not None and on_colab():
-            said.append(_downloaded(path))
+            reported.append(_downloaded(path))
         missing = self._missing()
         if missing:
-            said.append(f"Not answered yet: {missing}. You can go on and hand in again.")
+            reported.append(f"Not answered yet: {missing}. You can go on and hand in again.")
         if not work.student:
-            said.append("It carries no name: your answers are to the printed numbers.")
-        self.message.value = spoken_note("wrong" if missing or not work.student else "right", " ".join(said))
+            reported.append("It carries no name: your answers are to the printed numbers.")
+        self.message.value = spoken_note("wrong" if missing or not work.student else "right", " ".join(reported))
         data = base64.b64encode(text.encode("utf-8")).decode("ascii")
         self.link.value = (
             f'<p><a download="{html.escape(name)}" href="data:application/json;base64,{data}">'

@@ -171,11 +171,15 @@ class KeepsWork(ABC):
             progress = Progress(self.id, "file")
             progress.take_over()
         try:
-            said, kind = progress.keep(self.state(), by_hand=by_hand), "told"
+            reported, kind = progress.keep(self.state(), by_hand=by_hand), "note"
         except (OSError, LabStateError) as error:
-            said, kind = f"Not saved: {getattr(error, 'strerror', None) or error}.", "wrong"
-        shown = parts.spoken_note(kind, said) if by_hand or kind == "wrong" or progress.conflict else f"<p>{said}</p>"
-        if said and self.message.value != shown:
+            reported, kind = f"Not saved: {getattr(error, 'strerror', None) or error}.", "wrong"
+        shown = (
+            parts.spoken_note(kind, reported)
+            if by_hand or kind == "wrong" or progress.conflict
+            else f"<p>{reported}</p>"
+        )
+        if reported and self.message.value != shown:
             self.message.value = shown
 
     def _restore_clicked(self) -> None:
@@ -185,14 +189,14 @@ class KeepsWork(ABC):
             self.message.value = parts.spoken_note("wrong", f"Not restored: {error}.")
         else:
             self.progress.take_over()
-            self.message.value = parts.spoken_note("told", f"Restored from {self.file.name}.")
+            self.message.value = parts.spoken_note("note", f"Restored from {self.file.name}.")
 
     def _start_afresh(self) -> None:
         """Reset the lab; the saved state is kept until the next prediction is locked."""
         fresh: Any = type(self)
         self.restore(fresh(self.student).state())
         self.message.value = parts.spoken_note(
-            "told", "Started afresh. Until you lock a prediction, Restore takes you back."
+            "note", "Started afresh. Until you lock a prediction, Restore takes you back."
         )
 
     def _resume(self) -> None:

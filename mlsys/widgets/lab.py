@@ -174,9 +174,9 @@ class Lab(KeepsWork):
         self.student_button = parts.button("Use my numbers")
         self.student_button.add_class("mlsys-enter")
         self.student_button.on_click(lambda _: self._named(self.student_field.value))
-        self.student_told = ipywidgets.HTML("")
+        self.student_message = ipywidgets.HTML("")
         row = ipywidgets.HBox([self.student_field, self.student_button], layout={"flex_flow": "row wrap"})
-        naming = ipywidgets.VBox([row, self.student_told])
+        naming = ipywidgets.VBox([row, self.student_message])
         naming.add_class("mlsys-student")
         return naming
 
@@ -252,7 +252,7 @@ class Lab(KeepsWork):
         try:
             self._predicted = self.prediction.read(self.field.value)
         except AnswerError as error:
-            self.comparison.value = parts.spoken_note("told", f"{error} A guess is enough.")
+            self.comparison.value = parts.spoken_note("note", f"{error} A guess is enough.")
             return
         self.started = self.started or now()
         self._open(True)
@@ -285,7 +285,7 @@ class Lab(KeepsWork):
             design.enable(locked)
         self._prompt.value = f"<p>{html.escape(self.prediction.text)}</p>"
         self.hint.value = "" if locked else "<p>Picture and sliders open when your prediction is locked.</p>"
-        self.comparison.value = parts.spoken_note("told", self.prediction.compared(self._predicted)) if locked else ""
+        self.comparison.value = parts.spoken_note("note", self.prediction.compared(self._predicted)) if locked else ""
         self._tell_wrap_up()
 
     def _tell_wrap_up(self) -> None:
@@ -301,12 +301,12 @@ class Lab(KeepsWork):
         touched = self.touched
         self.student_field.disabled = self.student_button.disabled = touched
         if self.student:
-            said = f"The numbers below are those of {self.student}."
+            reported = f"The numbers below are those of {self.student}."
         else:
-            said = "With a name or an id the questions get numbers of your own; without, they are the printed ones."
+            reported = "With a name or an id the questions get numbers of your own; without, they are the printed ones."
         if touched:
-            said += " Start afresh, under Keep your work, to change the name."
-        self.student_told.value = f"<p>{html.escape(said)}</p>"
+            reported += " Start afresh, under Keep your work, to change the name."
+        self.student_message.value = f"<p>{html.escape(reported)}</p>"
 
     def _answered(self) -> None:
         self.started = self.started or now()
@@ -343,7 +343,7 @@ class Lab(KeepsWork):
             self.picture.value = (
                 f'<div style="opacity:.25">{image_tag(self.png, f"No picture: {error}", *self.size)}</div>'
             )
-            self.summary.value = parts.spoken_note("told", f"{error} Choose another one.")
+            self.summary.value = parts.spoken_note("note", f"{error} Choose another one.")
             return
         self._mark_prediction()
         self.png = self._live.png()

@@ -23,25 +23,31 @@ class MeasureHere:
     ----------
     command
         Called at each press of the button; returns the command and its arguments.
-    told
+    summarize
         Function from the command's JSON to the sentence that is shown.
     limit
         Seconds after which it is stopped.
     then
         Called with the command's JSON after a successful measurement, before its sentence is shown.
-    begun
+    start_message
         Message at the start.
     """
 
     def __init__(
         self,
         command: Callable[[], Sequence[str]],
-        told: Callable[[dict[str, Any]], str],
+        summarize: Callable[[dict[str, Any]], str],
         limit: float = 120.0,
         then: Callable[[dict[str, Any]], None] = lambda record: None,
-        begun: str = "Started. A compiler and two timings take some tens of seconds.",
+        start_message: str = "Started. A compiler and two timings take some tens of seconds.",
     ) -> None:
-        self._command, self._told, self._limit, self._then, self._begun = command, told, limit, then, begun
+        self._command, self._summarize, self._limit, self._then, self._start_message = (
+            command,
+            summarize,
+            limit,
+            then,
+            start_message,
+        )
         self._process: subprocess.Popen[str] | None = None
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -65,7 +71,7 @@ class MeasureHere:
             return
         self._stopped.clear()
         self.start_button.disabled, self.stop_button.disabled = True, False
-        self._say("told", self._begun)
+        self._say("note", self._start_message)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -90,13 +96,13 @@ class MeasureHere:
         self.start_button.disabled, self.stop_button.disabled = False, True
 
     def _outcome(self, command: list[str]) -> tuple[str, str]:
-        begun = time.monotonic()
+        started = time.monotonic()
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         while not self._stopped.is_set():
             try:
                 out, err = self._process.communicate(timeout=_LOOK_EVERY)
             except subprocess.TimeoutExpired:
-                taken = time.monotonic() - begun
+                taken = time.monotonic() - started
                 if taken > self._limit:
                     self._process.kill()
                     self._process.communicate()
@@ -109,12 +115,12 @@ class MeasureHere:
             if self._process.returncode:
                 return "wrong", _last_line(err)
             record = json.loads(out)
-            said = self._told(record)
+            reported = self._summarize(record)
             self._then(record)
-            return "right", said
+            return "right", reported
         self._process.kill()
         self._process.communicate()
-        return "told", "Stopped. Nothing was kept."
+        return "note", "Stopped. Nothing was kept."
 
     def _say(self, kind: str, words: str) -> None:
         self.message.value = parts.spoken_note(kind, words)

@@ -89,25 +89,25 @@ class RealNetworkLab(Lab):
             value=1, min=1, max=4096, description="Samples at once", style=style, layout=layout
         )
         self.own_button = parts.button("Read it")
-        self.own_told = ipywidgets.HTML("")
+        self.own_message = ipywidgets.HTML("")
         self.own_button.on_click(lambda _: self.read_own())
-        fields = [self.own, self.own_device, self.own_batch, self.own_button, self.own_told]
+        fields = [self.own, self.own_device, self.own_batch, self.own_button, self.own_message]
         return (parts.heading("A network of your own"), parts.text(_INVITED), ipywidgets.VBox(fields))
 
     def read_own(self) -> None:
         """Analyse the network in the fields, tell the result, and keep it to be handed in."""
         text = self.own.value.strip()[:_MOST_LETTERS]
         if not text:
-            self.own_told.value = parts.spoken_note("told", "Type the name of a network first, such as densenet121.")
+            self.own_message.value = parts.spoken_note("note", "Type the name of a network first, such as densenet121.")
             return
         try:
             answer = self._analysed(text)
         except (ValueError, LookupError, OSError, TypeError) as error:
-            told = str(error).strip().splitlines() or [type(error).__name__]
-            self.own_told.value = parts.spoken_note("wrong", told[0])
+            result = str(error).strip().splitlines() or [type(error).__name__]
+            self.own_message.value = parts.spoken_note("wrong", result[0])
             return
-        self.own_told.value = (
-            parts.spoken_note("told", answer.first)
+        self.own_message.value = (
+            parts.spoken_note("note", answer.first)
             + f"<pre style='overflow-x:auto'>{html.escape(answer.explain(8))}</pre>"
         )
         record = {

@@ -136,7 +136,7 @@ def text(markup: str) -> Any:
 
 
 def spoken_note(kind: str, message: str) -> str:
-    """Return a message, ``"right"``, ``"wrong"`` or ``"told"``, that a screen reader speaks when it appears."""
+    """Return a message, ``"right"``, ``"wrong"`` or ``"note"``, that a screen reader speaks when it appears."""
     return f'<div class="mlsys-{kind}" role="status" aria-live="polite">{html.escape(message)}</div>'
 
 

@@ -182,7 +182,7 @@ def _load(source: Mapping[str, Any] | str | Path) -> tuple[str, Any]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a mapping from its pairs; which of two values of one key is meant nobody can know."""
+    """Return a mapping from its pairs; duplicate keys raise an error, since they are ambiguous."""
     record = dict(pairs)
     if len(record) < len(pairs):
         keys = [key for key, _ in pairs]

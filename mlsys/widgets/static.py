@@ -15,7 +15,7 @@ from mlsys.labs.claimed import KINDS, ClaimQuestion
 from mlsys.labs.design import Design, Knob
 from mlsys.labs.questions import NOTHING, SLIP, ChoiceQuestion, NumberQuestion, Question
 from mlsys.viz.live import image_tag
-from mlsys.widgets.design_box import told
+from mlsys.widgets.design_box import outcome_note
 from mlsys.widgets.frames import frames_of
 from mlsys.widgets.parts import STYLE
 from mlsys.widgets.wrapup import wrap_up_page
@@ -128,7 +128,7 @@ def _knob_text(knob: Knob) -> str:
 def _scores(design: Design) -> dict[str, Any]:
     """Return the data that the script needs to score a design: what each choice comes to, last knob fastest."""
     knobs = [{"label": knob.label, "options": [label for label, _ in knob.options]} for knob in design.knobs]
-    return {"knobs": knobs, "told": [told(design, choice) for choice in design.choices()]}
+    return {"knobs": knobs, "outcomes": [outcome_note(design, choice) for choice in design.choices()]}
 
 
 def _marks(question: Question) -> dict[str, Any]:

@@ -46,12 +46,12 @@
       const near = Math.abs(given.value - question.answer) <= question.tolerance * Math.abs(question.answer);
       const right = named && (sound || near);
       const parts = `The claim is wrong; the kind of slip is ${named ? "right" : "another"} and the value is ${near ? "right" : "not"}.`;
-      const told = sound
+      const message = sound
         ? "The claim holds, whatever makes it look suspicious."
         : given.kind === question.kinds[0]
           ? "The claim is wrong."
           : parts;
-      return { right, hint: `${told} ${question.hint}` };
+      return { right, hint: `${message} ${question.hint}` };
     }
     if (question.choices) {
       const [text, hint, right] = question.choices[given];
@@ -124,27 +124,27 @@
     const read = field(box, question, name);
     const check = make("button", { type: "button" }, "Check my answer");
     const reveal = make("button", { type: "button", disabled: "" }, "Show the solution");
-    const told = make("div", { role: "status", "aria-live": "polite" });
+    const message = make("div", { role: "status", "aria-live": "polite" });
     const tried = new Set();
     check.addEventListener("click", () => {
       const given = read();
-      if (typeof given === "string") return say(told, "told", given);
+      if (typeof given === "string") return say(message, "note", given);
       const key = JSON.stringify(given);
       const before = tried.has(key);
       tried.add(key);
       const found = judge(question, given);
       const open = tried.size >= HONEST;
       reveal.disabled = !open || found.right;
-      if (found.right) say(told, "right", `Right. ${question.solution}`);
-      else if (before) say(told, "told", "You have checked this answer before; try another one.");
-      else say(told, "wrong", `Not yet. ${found.hint} Try again${open ? ", or have the solution shown" : ""}.`);
+      if (found.right) say(message, "right", `Right. ${question.solution}`);
+      else if (before) say(message, "note", "You have checked this answer before; try another one.");
+      else say(message, "wrong", `Not yet. ${found.hint} Try again${open ? ", or have the solution shown" : ""}.`);
       if (found.right || open) answered();
     });
     reveal.addEventListener("click", () => {
-      say(told, "told", `The answer is “${question.right}”. ${question.solution}`);
+      say(message, "note", `The answer is “${question.right}”. ${question.solution}`);
     });
     submits(box, check);
-    box.append(make("p", { class: "mlsys-buttons" }, check, reveal), told);
+    box.append(make("p", { class: "mlsys-buttons" }, check, reveal), message);
   };
 
   // A list for each choice of a design, and what the chosen one comes to.
@@ -155,16 +155,16 @@
       return list;
     });
     const score = make("button", { type: "button" }, "Score my design");
-    const told = make("div", { role: "status", "aria-live": "polite" });
+    const message = make("div", { role: "status", "aria-live": "polite" });
     score.addEventListener("click", () => {
       const open = design.knobs.filter((_, at) => lists[at].value === "").map((knob) => knob.label);
-      if (open.length) return say(told, "told", `Choose first: ${open.join(", ")}.`);
+      if (open.length) return say(message, "note", `Choose first: ${open.join(", ")}.`);
       const place = lists.reduce((sum, list, at) => sum * design.knobs[at].options.length + Number(list.value), 0);
-      say(told, ...design.told[place]);
+      say(message, ...design.outcomes[place]);
     });
     const rows = design.knobs.map((knob, at) => make("p", {}, make("label", {}, `${knob.label} `, lists[at])));
     box.querySelector("ul").replaceWith(...rows);
-    box.append(make("p", { class: "mlsys-buttons" }, score), told);
+    box.append(make("p", { class: "mlsys-buttons" }, score), message);
   };
 
   // Where a prediction lies in the figure: the ends of a range, or a place twice, in parts of its width or height.
@@ -256,8 +256,8 @@
     const predict = lab.querySelector(".mlsys-predicted");
     const read = field(predict, data.prediction, `${id}-prediction`);
     const lock = make("button", { type: "button", class: "mlsys-lock" }, "Lock in my prediction");
-    const told = make("div", { role: "status", "aria-live": "polite", tabindex: "-1" });
-    predict.append(make("p", { class: "mlsys-buttons" }, lock), told);
+    const message = make("div", { role: "status", "aria-live": "polite", tabindex: "-1" });
+    predict.append(make("p", { class: "mlsys-buttons" }, lock), message);
     if (wrap) {
       const body = await unpack(wrap.querySelector("script[type='application/x-mlsys']"));
       unwrap = () => {
@@ -267,14 +267,14 @@
     }
     lock.addEventListener("click", () => {
       const given = read();
-      if (typeof given === "string") return say(told, "told", `${given} A guess is enough.`);
+      if (typeof given === "string") return say(message, "note", `${given} A guess is enough.`);
       const found = judge(data.prediction, given);
       const so = data.prediction.choices ? `“${data.prediction.right}”` : data.prediction.right;
       const link = found.right ? ", and so it is" : `; it is ${so}`;
-      say(told, "told", `You predicted ${found.given}${link}. ${data.prediction.solution}`);
+      say(message, "note", `You predicted ${found.given}${link}. ${data.prediction.solution}`);
       lock.disabled = true;
       predict.querySelectorAll("input").forEach((input) => (input.disabled = true));
-      told.focus({ preventScroll: true });
+      message.focus({ preventScroll: true });
       explore(lab, data.frames, given);
       open.forEach((box, at) =>
         ask(box, data.questions[at], `${id}-${at}`, () => done(`${id}-${data.questions[at].name}`)),

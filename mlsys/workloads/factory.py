@@ -43,7 +43,7 @@ def module_of(model: str, *, meta: bool) -> tuple[Any, Any, str]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # user code may raise anything
-        raise ArgumentError(f"{model!r} failed to build a module: {_said(error)}") from error
+        raise ArgumentError(f"{model!r} failed to build a module: {_message(error)}") from error
     module, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(module, torch.nn.Module):
         raise ArgumentError(
@@ -79,18 +79,18 @@ def named_object(model: str) -> Any:
     except BaseException as error:  # user code may raise anything
         file, dot, ending = home.rpartition(".")
         advice = f"Write {file}:{name}" if dot and ending == "py" else "Run it in the folder of the module"
-        raise ArgumentError(f"{model!r}: cannot import {home!r}: {_said(error)}. {advice}") from error
+        raise ArgumentError(f"{model!r}: cannot import {home!r}: {_message(error)}. {advice}") from error
     finally:
         sys.path.remove("")
     try:
         factory = getattr(module, name, None)
     except Exception as error:
-        raise ArgumentError(f"{model!r}: {home} has no {name!r}: {_said(error)}") from error
+        raise ArgumentError(f"{model!r}: {home} has no {name!r}: {_message(error)}") from error
     if factory is None:
         raise ArgumentError(f"{model!r}: {home} has no {name!r}.{did_you_mean(name, vars(module))}")
     return factory
 
 
-def _said(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     text = first_line(error)
     return text if text == type(error).__name__ else f"{type(error).__name__}: {text}"

@@ -61,14 +61,14 @@ def in_formats(entry: Entry, formats: Mapping[str, str], option: str) -> Entry:
             f"{spelled(option, next(iter(formats)))} is for the decoder language models of the catalogue and of "
             f"configurations, and {entry.name!r} is none"
         )
-    said = [f"{what} in {formats[name]}" for name, what in _FORMATS.items() if name in formats]
+    stored_in = [f"{what} in {formats[name]}" for name, what in _FORMATS.items() if name in formats]
     model: Decoder = entry.model
     for name, form in formats.items():
         try:
             model = model.in_formats(**{name: form})
         except UnknownNameError as error:
             raise UnknownNameError(f"{spelled(option, name)}: {error}") from None
-    return replace(entry, model=model, drawn=False, source=f"{entry.source}; {', '.join(said)}")
+    return replace(entry, model=model, drawn=False, source=f"{entry.source}; {', '.join(stored_in)}")
 
 
 def from_entry(

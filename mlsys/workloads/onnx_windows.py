@@ -74,9 +74,9 @@ def convolution_shapes(node: NodeView) -> tuple[Shape | None, ...] | None:
 
 
 def _same_kernel(node: NodeView, kernel: Shape) -> None:
-    said = tuple(node.get("kernel_shape", kernel[2:]))
-    if said != kernel[2:]:
-        raise Mismatch(f"has `kernel_shape` {text_of(said)}, and its weight is {text_of(kernel)}")
+    window = tuple(node.get("kernel_shape", kernel[2:]))
+    if window != kernel[2:]:
+        raise Mismatch(f"has `kernel_shape` {text_of(window)}, and its weight is {text_of(kernel)}")
 
 
 def transposed_convolution_shapes(node: NodeView) -> tuple[Shape | None, ...] | None:

@@ -143,9 +143,9 @@ def test_another_gpu_than_the_one_named_is_told(
 ) -> None:
     gpu()
     out = tmp_path / "mine.csv"
-    told = CliRunner().invoke(main, ["measure", "--device", device, "--on", "cuda", "--out", str(out)])
-    assert told.exit_code == 0, told.output
-    assert ("is --device right?" in told.output) == doubted
+    result = CliRunner().invoke(main, ["measure", "--device", device, "--on", "cuda", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert ("is --device right?" in result.output) == doubted
     rows = read_rows(out)
     assert len(rows) == ten.planned("cuda") and {row.device for row in rows} == {Hardware[device].id}
     assert all(re.search(r"after \d+ warm-up calls", row.note) for row in rows)

@@ -67,7 +67,7 @@ def listening(context: BrowserContext) -> tuple[Page, list[str]]:
     """Open a tab, and return it with the list of what it complains about."""
     complaints: list[str] = []
     tab = context.new_page()
-    tab.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    tab.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     tab.on("pageerror", lambda error: complaints.append(str(error)))
     tab.on("requestfailed", lambda request: complaints.append(f"{request.url}: {request.failure}"))
     tab.on("response", lambda got: complaints.append(f"{got.url}: {got.status}") if got.status >= 400 else None)

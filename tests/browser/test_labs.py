@@ -203,10 +203,10 @@ def test_closed_until_predicted_then_explored_and_checked(lab: Page) -> None:
     opened = control if listed else lab.locator(".mlsys-lab .noUi-target").first
     expect(opened).not_to_have_attribute("disabled", re.compile(""))
     lab.wait_for_function(IDLE)  # the sliders open, at values of their own; a first run compiles its loops before
-    before, told = settled(lab, picture), summary.inner_text()
+    before, result = settled(lab, picture), summary.inner_text()
     move(control, listed)
     expect(picture).not_to_have_attribute("src", before, timeout=PATIENCE)
-    expect(summary).not_to_have_text(told, timeout=PATIENCE)
+    expect(summary).not_to_have_text(result, timeout=PATIENCE)
 
     question = lab.locator(".mlsys-check").first
     answer(question)
@@ -271,8 +271,8 @@ def comes_back_after_a_restart(lab: Page) -> None:
     lab.wait_for_function(IDLE)
     lab.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     expect(lab.locator(".mlsys-lab.jupyter-widgets-disconnected").first).to_be_visible(timeout=PATIENCE)
-    told = "() => getComputedStyle(document.querySelector('.jupyter-widgets-disconnected'), '::before').content"
-    assert "lost its kernel" in lab.evaluate(told)
+    result = "() => getComputedStyle(document.querySelector('.jupyter-widgets-disconnected'), '::before').content"
+    assert "lost its kernel" in lab.evaluate(result)
 
     lab.wait_for_function(READY)
     lab.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")

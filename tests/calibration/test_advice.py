@@ -62,8 +62,8 @@ def test_every_part_has_its_share() -> None:
 
 def _rows() -> tuple[list[Case], list[float], np.ndarray]:
     """Return what could be asked of a Raspberry Pi 4."""
-    told = held_out_predictions("device", ["Raspberry Pi 4 (Cortex-A72, 4 cores)"])
-    rows = [each for each in told if each.case is not None]
+    result = held_out_predictions("device", ["Raspberry Pi 4 (Cortex-A72, 4 cores)"])
+    rows = [each for each in result if each.case is not None]
     cases = [each.case for each in rows if each.case is not None]
     return cases, [each.seconds for each in rows], np.array([plain_of(case.setting)[0].vectorised() for case in cases])
 

@@ -73,9 +73,9 @@ def test_the_file_is_used_where_it_is_named_and_only_for_its_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, out = written(tmp_path / "mine.csv", stream_rows(0.6)), tmp_path / "own.yaml"
-    told = CliRunner().invoke(main, ["calibrate", str(data), "--out", str(out)])
-    assert told.exit_code == 0, told.output
-    assert "your memory attains" in told.output
+    result = CliRunner().invoke(main, ["calibrate", str(data), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "your memory attains" in result.output
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".part"] == []
     setting, usual = "stream on GPU", parameters_of("stream on GPU", "L4")[0].bandwidth
     assert calibrated(setting, "L4") is None
@@ -99,8 +99,8 @@ def network_rows(
         empty = dict.fromkeys(("id", "source", "source_path", "quality", "group", "note"), "")
         row = Row(**dict(zip(heads, words, strict=True)), **empty, n_devices=1, model=name, batch="1", value=1.0,
                   line=0, unit="ms", software=software)  # fmt: skip
-        (told,) = validate([row]).predictions
-        value = told.value * factor.get(name, factor[""]) * (10 if name == spoilt else 1)
+        (result,) = validate([row]).predictions
+        value = result.value * factor.get(name, factor[""]) * (10 if name == spoilt else 1)
         rows.append((*words, f"{value:.6g}", "ms", software, name, "1"))
     return rows
 
@@ -192,9 +192,9 @@ def test_rows_that_cannot_teach_are_refused_with_their_line(tmp_path: Path) -> N
     assert "line 2: `device_class` 'MCU' is not that of NVIDIA L4, a GPU: write datacenter GPU or" in message
     assert "line 5: `device_class` MCU is not datacenter GPU" in refused(tmp_path, [*good[:3], other_class, good[4]])
     slipped = (*good[3][:6], str(float(good[3][6]) * 1000), *good[3][7:])
-    assert "line 5" in (told := refused(tmp_path, [*good[:3], slipped, good[4]])) and "Is the unit right" in told
+    assert "line 5" in (result := refused(tmp_path, [*good[:3], slipped, good[4]])) and "Is the unit right" in result
     nothing = (*good[3][:4], "0 MB per array (2 loads + 1 store)", *good[3][5:])
-    assert "line 5" in (told := refused(tmp_path, [*good[:3], nothing, good[4]])) and "contains no work" in told
+    assert "line 5" in (result := refused(tmp_path, [*good[:3], nothing, good[4]])) and "contains no work" in result
     assert "unknown columns: colour" in refused(tmp_path, [(*row, "red") for row in good], (*HEADS, "colour"))
 
 
@@ -226,13 +226,13 @@ def test_a_version_has_its_factor_and_no_other_has(tmp_path: Path, monkeypatch: 
     ((setting, factors),) = calibration.versions.items()
     assert factors["ncnn 2"] < 0.9 < 1.0 < factors["ncnn benchncnn"]
 
-    def told() -> dict[str, float]:
+    def result() -> dict[str, float]:
         named = ("ncnn 2", "ncnn benchncnn", "")
         return {name: parameters_of(setting, calibration.device, version=name)[0].launch for name in named}
 
-    before = told()  # a version that shipped rows measured has an effect of its own
+    before = result()  # a version that shipped rows measured has an effect of its own
     monkeypatch.setenv(CALIBRATION, str(out))
-    after = told()
+    after = result()
     for name, factor in factors.items():
         assert after[name] / after[""] == pytest.approx(factor * before[name] / before[""], rel=0.01)
 
@@ -327,8 +327,8 @@ def test_a_few_cores_of_a_server_can_be_calibrated() -> None:
     empty = dict.fromkeys(("id", "source", "source_path", "quality", "group"), "")
     row = Row(**dict(zip(heads, words, strict=True)), **empty, n_devices=1, value=157.4, unit="ms", line=0,
               software="PyTorch 2.13 eager", note="98% of 2 threads")  # fmt: skip
-    (told,) = validate([row]).predictions
-    assert told.bound == pytest.approx(22.3e9 / (2 * 32 * 3.7e9), rel=0.05)
+    (result,) = validate([row]).predictions
+    assert result.bound == pytest.approx(22.3e9 / (2 * 32 * 3.7e9), rel=0.05)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -365,10 +365,10 @@ def test_all_that_is_measured_can_be_asked_of_the_machine(
     monkeypatch.setitem(ten._ELEMENTS, on, ())
     empty = dict.fromkeys(("id", "source", "source_path", "quality", "group", "note"), "")
     runs = list(ten._runs(on, "fp32", {"device": "cpu", "dtype": torch.float32}, 4))
-    told: dict[str, Any] = {**empty, "device": device, "device_class": group, "n_devices": 1, "value": 1e3}
-    told |= {"precision": "fp32", "software": "PyTorch 2.9.1 eager"}
+    result: dict[str, Any] = {**empty, "device": device, "device_class": group, "n_devices": 1, "value": 1e3}
+    result |= {"precision": "fp32", "software": "PyTorch 2.9.1 eager"}
     sizes = ({name: int(cells[name]) for name in ("image", "tokens") if name in cells} for cells, _, _ in runs)
-    rows = [Row(**(told | cells | numbers)) for (cells, _, _), numbers in zip(runs, sizes, strict=True)]
+    rows = [Row(**(result | cells | numbers)) for (cells, _, _), numbers in zip(runs, sizes, strict=True)]
     assert {interpret(row).setting for row in rows} == settings <= set(fitted())
     assert len({(row.model, row.batch) for row in rows}) == len(rows) == len(ten._NETWORKS[on])
     assert ten.planned("cpu") == 10 or on == "cpu"
@@ -378,8 +378,8 @@ def test_what_was_measured_is_what_is_asked(tmp_path: Path, monkeypatch: pytest.
     """Networks that PyTorch ran twice as slowly: it is what that machine is asked in unless another is named."""
     rows: list[tuple[str, ...]] = []
     for words in network_rows({"": 1.0}):
-        told = ("Core_i7_12700H", "CPU", *words[2:8], "PyTorch 2.9.1 eager", *words[9:])
-        rows.append((*told[:6], "1000", *told[7:]))
+        result = ("Core_i7_12700H", "CPU", *words[2:8], "PyTorch 2.9.1 eager", *words[9:])
+        rows.append((*result[:6], "1000", *result[7:]))
     path = written(tmp_path / "a.csv", rows, NETWORK_HEADS)
     usual_values = [each.value for each in validate(read_rows(path)).predictions]
     twice = [(*row[:6], f"{2 * value:.6g}", *row[7:]) for row, value in zip(rows, usual_values, strict=True)]
@@ -388,9 +388,9 @@ def test_what_was_measured_is_what_is_asked(tmp_path: Path, monkeypatch: pytest.
     asked = ["analyze", "vgg16", "--device", "Core_i7_12700H", "--precision", "fp32", "--json"]
 
     def answer(*more: str) -> dict[str, Any]:
-        told = CliRunner().invoke(main, [*asked, *more])
-        assert told.exit_code == 0, told.output
-        return dict(json.loads(told.stdout))
+        result = CliRunner().invoke(main, [*asked, *more])
+        assert result.exit_code == 0, result.output
+        return dict(json.loads(result.stdout))
 
     eager = ("--setting", "eager network")
     mine, usual, other = answer("--calibration", str(out)), answer(*eager), answer()
@@ -419,30 +419,30 @@ def test_what_is_said_of_the_error_is_that_of_estimates_that_use_the_file(
     folder = tmp_path_factory.mktemp("said")
     rows = network_rows(dict(zip(names, factors, strict=True)), software=software)
     data, out = written(folder / "mine.csv", rows, NETWORK_HEADS), folder / "own.yaml"
-    said = calibrate_file(data, out)
+    reported = calibrate_file(data, out)
     with calibrated_by(out):
         used = [abs(each.value / each.row.value - 1) for each in validate(read_rows(data)).predictions]
-    assert said.after == pytest.approx(float(np.median(used)), abs=1e-6)
+    assert reported.after == pytest.approx(float(np.median(used)), abs=1e-6)
 
 
 @pytest.mark.parametrize(("attained", "doubted"), [(0.9, False), (1.3, True)])
 def test_a_machine_that_beats_its_twin_is_told(tmp_path: Path, attained: float, doubted: bool) -> None:
     """The L4 has 300 GB/s: rows of 390 GB/s are of another machine, and no estimate follows them."""
     data = written(tmp_path / "mine.csv", stream_rows(attained, launch=0.0))
-    told = CliRunner().invoke(main, ["calibrate", str(data), "--out", str(tmp_path / "own.yaml")])
-    assert told.exit_code == 0, told.output
-    assert ("your machine attained 390 GB/s from memory" in told.output) == doubted, told.output
-    assert ("the device's limit is 300 GB/s" in told.output) == doubted
-    assert ("Name another device" in told.output) == doubted
-    said = calibrate(read_rows(data))
-    assert (said.after > 0.2) == doubted and (said.spread > 0.2) == doubted
+    result = CliRunner().invoke(main, ["calibrate", str(data), "--out", str(tmp_path / "own.yaml")])
+    assert result.exit_code == 0, result.output
+    assert ("your machine attained 390 GB/s from memory" in result.output) == doubted, result.output
+    assert ("the device's limit is 300 GB/s" in result.output) == doubted
+    assert ("Name another device" in result.output) == doubted
+    reported = calibrate(read_rows(data))
+    assert (reported.after > 0.2) == doubted and (reported.spread > 0.2) == doubted
 
 
 def test_rows_that_ask_for_more_than_the_twin_has_are_told(tmp_path: Path) -> None:
     """A fifth of the estimate is above the bound in most rows, and still more than the twin's peak attains."""
     rows = network_rows({"": 0.2}, software="TFLite CPU 2.8")
-    said = calibrate(read_rows(written(tmp_path / "mine.csv", rows, NETWORK_HEADS)))
-    assert said.doubts and said.after > 0.1
+    reported = calibrate(read_rows(written(tmp_path / "mine.csv", rows, NETWORK_HEADS)))
+    assert reported.doubts and reported.after > 0.1
     assert not calibrate(read_rows(written(tmp_path / "b.csv", network_rows({"": 1.3}), NETWORK_HEADS))).doubts
 
 
@@ -462,8 +462,8 @@ def test_rows_that_stay_far_off_say_that_others_will(tmp_path: Path) -> None:
         (*row[:6], f"{float(row[6]) * part:.6g}", *row[7:])
         for row, part in zip(stream_rows(1.0, launch=0.0), parts.tolist(), strict=True)
     ]
-    told = calibrate(read_rows(written(tmp_path / "a.csv", odd)))
-    assert np.exp(1.28 * told.spread) > 2
+    result = calibrate(read_rows(written(tmp_path / "a.csv", odd)))
+    assert np.exp(1.28 * result.spread) > 2
 
 
 def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
@@ -493,8 +493,8 @@ def test_what_contradicts_is_told_by_time_whatever_its_unit_and_only_of_the_same
 def test_measurements_are_not_written_over(tmp_path: Path) -> None:
     data = written(tmp_path / "mine.csv", stream_rows(0.7))
     before = data.read_bytes()
-    told = CliRunner().invoke(main, ["calibrate", str(data), "--out", str(data)])
-    assert told.exit_code == 2 and "is an input of this command" in told.output
+    result = CliRunner().invoke(main, ["calibrate", str(data), "--out", str(data)])
+    assert result.exit_code == 2 and "is an input of this command" in result.output
     assert data.read_bytes() == before
 
 

@@ -193,7 +193,7 @@ def test_software_that_was_not_among_the_ten_keeps_its_range() -> None:
     learned = learn([each.case] * 3, np.full(3, each.seconds), np.repeat(base, 3, axis=0))
     other = replace(each, case=replace(each.case, setting="another"))
     low, high = _reach(other, learned)
-    told = sorted((each.low / each.value, each.high / each.value))
-    assert (low, high) == pytest.approx((1 / told[1], 1 / told[0]) if each.case.inverse else tuple(told))
+    result = sorted((each.low / each.value, each.high / each.value))
+    assert (low, high) == pytest.approx((1 / result[1], 1 / result[0]) if each.case.inverse else tuple(result))
     own = _reach(each, learned)
     assert own[1] / own[0] < high / low

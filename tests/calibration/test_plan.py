@@ -47,8 +47,8 @@ def asked(*words: object) -> Result:
 
 def test_ten_of_every_software_and_size_are_written_to_be_filled_in(tmp_path: Path) -> None:
     data, out = written(tmp_path / "wanted.csv", LIST), tmp_path / "ten.csv"
-    told = asked(data, "--plan", out)
-    assert told.exit_code == 0, told.output
+    result = asked(data, "--plan", out)
+    assert result.exit_code == 0, result.output
     with out.open(newline="", encoding="utf-8") as stream:
         lines = list(csv.DictReader(stream))
     assert len(lines) == 10 and {line["value"] for line in lines} == {""}
@@ -96,16 +96,16 @@ WRONG = {
 def test_lists_that_plan_nothing_are_refused_in_one_line(name: str, tmp_path: Path) -> None:
     rows, heads, wanted = WRONG[name]
     out = tmp_path / "ten.csv"
-    told = asked(written(tmp_path / "wanted.csv", rows, heads), "--plan", out)
-    assert told.exit_code == 1 and not out.exists()
-    assert wanted in told.output and len(told.output.strip().splitlines()) == 1
+    result = asked(written(tmp_path / "wanted.csv", rows, heads), "--plan", out)
+    assert result.exit_code == 1 and not out.exists()
+    assert wanted in result.output and len(result.output.strip().splitlines()) == 1
 
 
 def test_a_plan_keeps_its_list_and_learns_nothing(tmp_path: Path) -> None:
     data = written(tmp_path / "wanted.csv", LIST)
     before = data.read_text()
-    told = asked(data, "--plan", data)
-    assert told.exit_code == 2 and "is an input of this command" in told.output and data.read_text() == before
+    result = asked(data, "--plan", data)
+    assert result.exit_code == 2 and "is an input of this command" in result.output and data.read_text() == before
     both = asked(data, "--plan", tmp_path / "ten.csv", "--out", tmp_path / "own.yaml")
     assert both.exit_code == 2 and "omit --out" in both.output
     assert sorted(path.name for path in tmp_path.iterdir()) == ["wanted.csv"]

@@ -21,7 +21,7 @@ def page() -> Iterator[None]:
     end_chapter("")
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> list[str]:
+def result(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
@@ -51,7 +51,7 @@ def test_a_value_is_formatted_once(
     claim(it=value, **options)
     filed = current_page().claims["it"]
     assert (filed.text, filed.pinned) == (text, pinned)
-    assert told(capsys)[0].startswith(f"it = {text}  ←  ")
+    assert result(capsys)[0].startswith(f"it = {text}  ←  ")
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ WITHOUT: dict[str, dict[str, list[str]]] = yaml.safe_load(
 
 @functools.cache
 def record(page: Path) -> dict[str, Any]:
-    (told,) = claims_in_notebook(page.read_text("utf-8"))
-    return told
+    (result,) = claims_in_notebook(page.read_text("utf-8"))
+    return result
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -153,18 +153,18 @@ def test_a_cell_that_never_ends_is_given_up(tmp_path: Path) -> None:
 
 
 def test_elsewhere_than_in_the_main_thread_a_page_is_interrupted_too(tmp_path: Path) -> None:
-    endless, said = page(tmp_path, "while True:\n    pass"), []
+    endless, message = page(tmp_path, "while True:\n    pass"), []
 
     def ask() -> None:
         try:
             sensitivity(endless, seconds=0.5)
         except ValueError as error:
-            said.append(str(error))
+            message.append(str(error))
 
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     thread.join(300)
-    assert said and "did not finish" in said[0]
+    assert message and "did not finish" in message[0]
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
@@ -194,8 +194,8 @@ def test_time_that_is_up_between_facts_leaves_those_tried(
         moved = sensitivity(made)
     assert len(moved) == facts_tried and all("ridge" in claims for claims in moved.values())
     runs = 0
-    told = CliRunner().invoke(main, ["claims", "sensitivity", str(made), "--json"])
-    assert told.exit_code == 0 and f"{facts_tried} of 2 facts tried" in told.stderr, told.output
-    record = json.loads(told.stdout)
+    result = CliRunner().invoke(main, ["claims", "sensitivity", str(made), "--json"])
+    assert result.exit_code == 0 and f"{facts_tried} of 2 facts tried" in result.stderr, result.output
+    record = json.loads(result.stdout)
     assert len(record["facts"]) == facts_tried and not record["complete"]
-    assert len(told.stderr.splitlines()) == 1
+    assert len(result.stderr.splitlines()) == 1

@@ -82,11 +82,11 @@ def test_energy_of_a_pass_is_told_where_a_power_is_known() -> None:
     code, output = run("analyze", "ds-cnn", "--device", "STM32H7A3", "--precision", "int8")
     assert code == 0
     assert re.search(r"\n  energy        \d\.\d+ mJ per pass, 30% of it idle power; 122 mW under load\n", output)
-    told = analysed("ds-cnn", "--device", "STM32H7A3", "--precision", "int8")
-    assert 1376e-6 < told["energy_joules"] < 3713e-6
-    assert told["energy_joules"] == pytest.approx(told["static_joules"] + told["dynamic_joules"])
-    assert told["energy_joules"] == pytest.approx(told["power_watts"] * told["estimate_seconds"])
-    assert told["low_joules"] < told["energy_joules"] < told["high_joules"]
+    reported = analysed("ds-cnn", "--device", "STM32H7A3", "--precision", "int8")
+    assert 1376e-6 < reported["energy_joules"] < 3713e-6
+    assert reported["energy_joules"] == pytest.approx(reported["static_joules"] + reported["dynamic_joules"])
+    assert reported["energy_joules"] == pytest.approx(reported["power_watts"] * reported["estimate_seconds"])
+    assert reported["low_joules"] < reported["energy_joules"] < reported["high_joules"]
     other = analysed("resnet50", "--device", "TPUv4", "--precision", "bf16")
     assert {other[name] for name in ENERGY} == {None}
     card = analysed("resnet50", "--device", "A100")

@@ -56,10 +56,10 @@ def test_codes(words: list[str], code: int, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     for name, text in (("buffers", "id,lower,upper,size\na,0,2,5\nb,1,3,5\n"), ("sweep", SWEEP), ("caps", CAPS)):
         (tmp_path / name).write_text(text)
-    status, _, said = run(*(word.format(buffers="buffers", sweep="sweep", caps="caps") for word in words))
-    assert status == code in EXIT_CODES, said
+    status, _, message = run(*(word.format(buffers="buffers", sweep="sweep", caps="caps") for word in words))
+    assert status == code in EXIT_CODES, message
     if code:
-        assert said.strip() and "Traceback" not in said
+        assert message.strip() and "Traceback" not in message
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,6 @@ def test_codes(words: list[str], code: int, tmp_path: Path, monkeypatch: pytest.
         ["mapper", "--rows"],
         ["validate", "--data"],
         ["memory", "--capacity", "8", "--buffers"],
-        ["plan", "--instance"],
         ["plan"],
         ["calibrate"],
         ["sweep"],
@@ -88,8 +87,8 @@ def test_codes(words: list[str], code: int, tmp_path: Path, monkeypatch: pytest.
     ],
 )
 def test_a_file_that_is_not_there_is_wrong_usage_everywhere(words: list[str]) -> None:
-    code, _, said = run(*words, "no-such-file")
-    assert code == 2 and "no-such-file" in said and len(said.splitlines()) == 1
+    code, _, message = run(*words, "no-such-file")
+    assert code == 2 and "no-such-file" in message and len(message.splitlines()) == 1
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".json"])
@@ -99,8 +98,8 @@ def test_a_file_that_is_not_there_is_wrong_usage_everywhere(words: list[str]) ->
      ["tiles", "--device", "GenericKPU"], ["edge", "layers"], ["compile-bench"]],
 )  # fmt: skip
 def test_so_is_a_model_file(words: list[str], suffix: str) -> None:
-    code, _, said = run(*words, f"no-such-file{suffix}")
-    assert code == 2 and "no-such-file" in said and len(said.splitlines()) == 1
+    code, _, message = run(*words, f"no-such-file{suffix}")
+    assert code == 2 and "no-such-file" in message and len(message.splitlines()) == 1
 
 
 def test_who_lacks_a_file_is_told_how_to_get_one() -> None:
@@ -114,9 +113,9 @@ def test_who_lacks_a_file_is_told_how_to_get_one() -> None:
      ["explain", "no-such"], ["--no-such"], ["edge", "clock", "--point"], ["memory", "--top", "x"], ["device"]],
 )  # fmt: skip
 def test_wrong_usage_is_said_in_one_line(words: list[str]) -> None:
-    code, out, said = run(*words)
+    code, out, message = run(*words)
     assert code == 2 and not out
-    assert len(said.splitlines()) == 1 and said.startswith("Error: ")
+    assert len(message.splitlines()) == 1 and message.startswith("Error: ")
 
 
 REPORTS = [
@@ -132,16 +131,16 @@ def test_reports_take_json(words: list[str], tmp_path: Path) -> None:
     cell = {"cell_type": "code", "source": ["1 + 1"], "metadata": {}, "outputs": [], "execution_count": None}
     page.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}))
     device = ROOT / "mlsys" / "hardware" / "data" / "cloud" / "A100_80GB.yaml"
-    code, out, said = run(*(word.format(page=page, device=device) for word in words), "--json")
-    assert code == 0, said
+    code, out, message = run(*(word.format(page=page, device=device) for word in words), "--json")
+    assert code == 0, message
     assert json.loads(out)
 
 
 def test_json_of_a_file_with_faults_lists_them(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("id: x\n")
     code, out, _ = run("check", tmp_path / "bad.yaml", "--json")
-    (told,) = json.loads(out)["files"]
-    assert code == 1 and told["device"] is None and told["faults"]
+    (result,) = json.loads(out)["files"]
+    assert code == 1 and result["device"] is None and result["faults"]
 
 
 def test_what_a_factory_prints_is_not_in_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,9 +149,9 @@ def test_what_a_factory_prints_is_not_in_the_answer(tmp_path: Path, monkeypatch:
         "import torch\nprint('on import')\ndef make():\n    print('on call')\n"
         "    return torch.nn.Linear(4, 4), torch.zeros(1, 4)\n"
     )
-    code, out, said = run("flops", "chatty_net:make", "--json")
+    code, out, message = run("flops", "chatty_net:make", "--json")
     assert code == 0 and json.loads(out)
-    assert "on import" in said and "on call" in said
+    assert "on import" in message and "on call" in message
 
 
 @pytest.mark.parametrize(
@@ -169,5 +168,5 @@ def test_what_a_factory_prints_is_not_in_the_answer(tmp_path: Path, monkeypatch:
     ],
 )
 def test_two_forms_of_one_answer_are_wrong_usage_everywhere(words: list[str]) -> None:
-    code, out, said = run(*words, "--json", "--csv")
-    assert (code, out) == (2, "") and "give either --json or --csv, not both" in said
+    code, out, message = run(*words, "--json", "--csv")
+    assert (code, out) == (2, "") and "give either --json or --csv, not both" in message

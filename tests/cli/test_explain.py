@@ -36,29 +36,29 @@ def test_run_writes_a_log_for_each_backend_and_names_what_is_absent(tmp_path: Pa
         "--out", tmp_path / "logs", "--json",
     )  # fmt: skip
     assert code == 0
-    told = json.loads(out)
-    assert [log["name"] for log in told["logs"]] == [
+    record = json.loads(out)
+    assert [log["name"] for log in record["logs"]] == [
         "tiny-cnn fp32 eager", "tiny-cnn fp32 onnxruntime", "tiny-cnn int8 onnxruntime",
     ]  # fmt: skip
-    assert [missing["reason"] for missing in told["absent"]] == ["eager: eager runs fp32 here, not int8"]
-    for log in told["logs"]:
+    assert [missing["reason"] for missing in record["absent"]] == ["eager: eager runs fp32 here, not int8"]
+    for log in record["logs"]:
         kept = read_log(log["file"])
         assert kept.runs == 2 and len(kept.samples) == 200 and len(kept.colds) == 2
         assert (log["energy_mj"]["mean"] is None and log["energy_mj"]["reason"]) or log["energy_mj"]["mean"] > 0
         assert kept.counters["source"] or kept.counters["reason"]
         assert log["attribution"] is None and "not requested" in log["attribution_reason"]
-    (first, other, apart), *_ = told["agreement"]
+    (first, other, apart), *_ = record["agreement"]
     assert (first, other) == ("tiny-cnn fp32 eager", "tiny-cnn fp32 onnxruntime") and apart < 1e-5
     assert len(list((tmp_path / "logs").iterdir())) == 3
 
 
 def test_run_tells_all_faults_in_one_pass_and_writes_nothing(tmp_path: Path) -> None:
     (tmp_path / "bad.tflite").write_bytes(b"x" * 40)
-    told = faults(
+    record = faults(
         "run", tmp_path / "bad.tflite", "--backend", "eager,egaer,eager,serial", "--format", "fp32,int9",
         "--iterations", 99, "--cores", "0,x", "--out", tmp_path / "logs",
     )  # fmt: skip
-    text = "\n".join(told)
+    text = "\n".join(record)
     for words in (
         "--iterations: must be at least 100, got 99", "unknown 'egaer'. Did you mean 'eager'?", "duplicate 'eager'",
         "--backend serial: needs --port", "`format` must be one of fp32, int8, got 'int9'",
@@ -108,9 +108,9 @@ def test_report_in_words_and_as_json() -> None:
     code, out, _ = call("report", EAGER, QUICK)
     assert code == 0
     assert "Most of it: conv" in out and "what if INT8 arithmetic: not applicable" in out and "between runs" in out
-    told = json.loads(call("report", EAGER, QUICK, "--json")[1])
-    assert abs(sum(told["logs"][0]["attribution"].values()) - 100) < 1e-9
-    assert {claim["verdict"] for claim in told["claims"]} <= {"pass", "fail", "undecided"}
+    record = json.loads(call("report", EAGER, QUICK, "--json")[1])
+    assert abs(sum(record["logs"][0]["attribution"].values()) - 100) < 1e-9
+    assert {claim["verdict"] for claim in record["claims"]} <= {"pass", "fail", "undecided"}
 
 
 def test_one_html_file_that_needs_nothing(tmp_path: Path) -> None:
@@ -162,8 +162,8 @@ def test_the_interactive_sunburst_says_what_the_attribution_does() -> None:
     for cause in causes:
         assert sum(layer["ms"] for layer in cause["layers"]) == pytest.approx(cause["ms"])
     page = sunburst_page(attribution, log)
-    told = json.loads(re.search(r"id='parts'>(.*?)</script>", page).group(1))
-    assert told == causes
+    record = json.loads(re.search(r"id='parts'>(.*?)</script>", page).group(1))
+    assert record == causes
     assert not re.search(r"(src|href)=|url\(|https?://(?!www\.w3\.org/2000/svg)", page)
     assert page.count("<td") >= 4 * sum(len(cause["layers"]) for cause in causes)
 
@@ -171,10 +171,10 @@ def test_the_interactive_sunburst_says_what_the_attribution_does() -> None:
 def test_reports_refuse_wrong_logs_all_at_once(tmp_path: Path) -> None:
     (tmp_path / "cut.jsonl").write_text("\n".join(stored_logs()["ds-cnn fp32 eager"].lines()[:20]) + "\n")
     (tmp_path / "junk.jsonl").write_text("?\n")
-    told = faults(
+    record = faults(
         "report", tmp_path / "cut.jsonl", tmp_path / "junk.jsonl", "stored:ds-cnn", "--html", tmp_path / "x.html"
     )
-    text = "\n".join(told)
+    text = "\n".join(record)
     assert "cut.jsonl, line 20: the log is truncated" in text
     assert "junk.jsonl, line 1: is not JSON" in text
     assert "stored:ds-cnn: unknown log" in text
@@ -218,8 +218,8 @@ def test_import_lists_every_bad_line_of_every_file(tmp_path: Path) -> None:
     (tmp_path / "power.csv").write_text("time_s,power_w\n0,0.5\n0,0.5\n1,-2\nx,1\n")
     out = tmp_path / "board.jsonl"
     words = ("import", tmp_path / "uart.csv", "--model", "net", "--platform", "b", "--out", out)
-    told = faults(*words, "--power", tmp_path / "power.csv", "--clock", -1)
-    assert [re.sub(r".*/", "", line).partition(":")[0] for line in told] == [
+    record = faults(*words, "--power", tmp_path / "power.csv", "--clock", -1)
+    assert [re.sub(r".*/", "", line).partition(":")[0] for line in record] == [
         "--clock", "uart.csv, line 5", "uart.csv, line 6", "power.csv, line 3", "power.csv, line 4",
         "power.csv, line 5",
     ]  # fmt: skip
@@ -232,8 +232,8 @@ def test_import_lists_every_bad_line_of_every_file(tmp_path: Path) -> None:
 def test_compare_in_three_forms(tmp_path: Path) -> None:
     code, out, _ = call("compare", EAGER, QUICK)
     assert code == 0 and "STM32L4R5" in out and "best latency_ms: litert fp32" in out and "—" in out
-    told = json.loads(call("compare", EAGER, "--json")[1])
-    assert told["platforms"][0]["energy_mj"] is None and told["best"]["energy_mj"] == "Syntiant NDP9120"
+    record = json.loads(call("compare", EAGER, "--json")[1])
+    assert record["platforms"][0]["energy_mj"] is None and record["best"]["energy_mj"] == "Syntiant NDP9120"
     rows = call("compare", EAGER, "--csv")[1].splitlines()
     assert rows[0] == "platform,latency_ms,energy_mj,memory_kb,accuracy,cost_usd,source"
     assert "nothing to compare" in faults("compare", "--no-published")[0]
@@ -254,5 +254,5 @@ def test_guide_ends_with_three_where_nothing_is_feasible(tmp_path: Path) -> None
     assert "**cpu**" in table and "if latency_ms allows 52:" in table and "| latency_ms 145 is above 52 |" in table
     assert call(*words, "--within", 150, "--memory", 600)[1].startswith("m7")
     rows.write_text("platform\n")
-    told = faults("guide", "--within", -5, "--energy", 0, "--rows", rows)
-    assert "--within" in told[0] and "--energy" in told[1] and all("rows.csv" in fault for fault in told[2:])
+    record = faults("guide", "--within", -5, "--energy", 0, "--rows", rows)
+    assert "--within" in record[0] and "--energy" in record[1] and all("rows.csv" in fault for fault in record[2:])

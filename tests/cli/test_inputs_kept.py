@@ -25,7 +25,6 @@ COMMANDS = {
     "plan --figure": ("plan IN --figure OUT", ".svg"),
     "plan --save-scenario": ("plan IN --save-scenario OUT", ".json"),
     "plan --profiles": ("plan p.json --profiles IN --output OUT", ".csv"),
-    "plan --instance": ("plan --instance IN --output OUT", ".json"),
     "analyze --html": ("analyze IN --device A100 --html OUT", ".json"),
     "analyze --figure": ("analyze IN --device A100 --figure OUT", ".svg"),
     "analyze --calibration": ("analyze lenet5 --device A100 --calibration IN --html OUT", ".yaml"),

@@ -81,8 +81,8 @@ def test_check_refuses_two_files_of_one_folder_with_one_id(tmp_path: Path) -> No
     (tmp_path / "copy").mkdir()
     for name in ("a.yaml", "b.yaml", "copy/a.yaml"):
         (tmp_path / name).write_text(text, "utf-8")
-    code, said = run("check", tmp_path / "a.yaml", tmp_path / "b.yaml")
-    assert code == 1 and f"b.yaml: the id 'T4' is already used by {tmp_path / 'a.yaml'}" in said
+    code, message = run("check", tmp_path / "a.yaml", tmp_path / "b.yaml")
+    assert code == 1 and f"b.yaml: the id 'T4' is already used by {tmp_path / 'a.yaml'}" in message
     assert run("check", tmp_path / "a.yaml", tmp_path / "copy" / "a.yaml")[0] == 0, "a copy may replace a device"
 
 

@@ -76,6 +76,6 @@ def test_a_mapped_layer_is_the_record_of_its_result_and_one_line() -> None:
     assert record["time"]["unit"] == "s" and record["figures"]["energy"]["unit"] == "J" and record["facts"]
     answer = CliRunner().invoke(main, [*COMMANDS["mapper"], "--csv"])
     heads, line = answer.stdout.splitlines()
-    told = dict(zip(heads.split(","), line.split(","), strict=True))
-    assert float(told["seconds"]) == record["time"]["value"]
-    assert float(told["joules"]) == record["figures"]["energy"]["value"]
+    result = dict(zip(heads.split(","), line.split(","), strict=True))
+    assert float(result["seconds"]) == record["time"]["value"]
+    assert float(result["joules"]) == record["figures"]["energy"]["value"]

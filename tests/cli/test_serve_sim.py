@@ -51,8 +51,8 @@ def test_the_table_of_requests_is_a_trace_that_gives_the_same_latencies(tmp_path
 
 def test_a_page_and_static_batching_beside(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    said = ran(*LOAD, "--buckets", "256,512", "--html", str(page)).stdout
-    assert "padding is 41.4% of prompt tokens" in said
+    message = ran(*LOAD, "--buckets", "256,512", "--html", str(page)).stdout
+    assert "padding is 41.4% of prompt tokens" in message
     assert "<svg" in page.read_text("utf-8")
 
 

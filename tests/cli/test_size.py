@@ -190,7 +190,7 @@ def test_without_a_machine_it_says_what_needs_none() -> None:
         (("gpt2", "--sequence", 2048), "learned positions for 1024 tokens"),
         (("llama-3-8b", "--sequence", 10, "--prompt", 20), "leaves -10"),
         (("llama-3-8b", "--csv"), "needs a machine"),
-        (("llama-3-8b", "--requests", "5/s"), "goes with --find"),
+        (("llama-3-8b", "--requests", "5/s"), "needs --find"),
         (("llama-3-8b", "--find", "fast"), "is no limit"),
         (("llama-3-8b", "--find", "TPOT>30 ms"), "TPOT takes <"),
         (("llama-3-8b", "--find", "TPOT<30 kg"), "TPOT"),

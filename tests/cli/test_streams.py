@@ -18,9 +18,9 @@ def test_a_closed_pipe_ends_quietly(words: list[str]) -> None:
     done = subprocess.Popen([*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert done.stdout is not None and done.stderr is not None
     done.stdout.close()
-    said = done.stderr.read()
+    message = done.stderr.read()
     done.wait()
-    assert said == "" and done.returncode == 0
+    assert message == "" and done.returncode == 0
 
 
 def test_an_encoding_that_lacks_a_character_gets_it_written_out() -> None:

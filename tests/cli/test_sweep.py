@@ -92,7 +92,7 @@ def test_ctrl_c_leaves_a_folder_that_goes_on(spec: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         ([], "give either SPEC.yaml or --show FOLDER"),
         (["small.yaml", "--json", "--csv"], "give either --json or --csv, not both"),
@@ -103,13 +103,13 @@ def test_ctrl_c_leaves_a_folder_that_goes_on(spec: Path, monkeypatch: pytest.Mon
         (["small.yaml", "--out", "full"], "full is not empty and was not created by a sweep"),
     ],
 )
-def test_mistakes(spec: Path, arguments: list[object], told: str) -> None:
+def test_mistakes(spec: Path, arguments: list[object], reported: str) -> None:
     Path("bad.yaml").write_text("models: resnet5O\ndevices: A100\n")
     Path("full").mkdir()
     Path("full/letter.txt").write_text("dear")
     code, output, notes = run(*arguments)
-    usage = told.startswith(("give", "--jobs", "--show"))
-    assert (code, output) == (2 if usage else 1, "") and told in notes
+    usage = reported.startswith(("give", "--jobs", "--show"))
+    assert (code, output) == (2 if usage else 1, "") and reported in notes
 
 
 def test_the_shell_completes_devices_and_networks() -> None:
@@ -127,13 +127,13 @@ def test_the_shell_completes_devices_and_networks() -> None:
 
 
 def test_a_sweep_without_time_keeps_what_it_has_and_goes_on(spec: Path) -> None:
-    code, out, said = run("small.yaml", "--out", "kept", "--seconds", "0.1", "--jobs", "1", "--csv")
+    code, out, message = run("small.yaml", "--out", "kept", "--seconds", "0.1", "--jobs", "1", "--csv")
     done = list(csv.DictReader(io.StringIO(out)))
     assert code == 0 and done
     whole = list(csv.DictReader(io.StringIO(run("small.yaml", "--out", "kept", "--csv")[1])))
     assert [row for row in whole if row["id"] in {each["id"] for each in done}] == done
     if len(done) < len(whole):
-        assert "stopped by the time limit" in said and "resume" in said
+        assert "stopped by the time limit" in message and "resume" in message
 
 
 def test_a_lock_that_is_a_pipe_is_not_waited_for(spec: Path) -> None:
@@ -142,5 +142,5 @@ def test_a_lock_that_is_a_pipe_is_not_waited_for(spec: Path) -> None:
     folder = spec.parent / "kept"
     folder.mkdir()
     os.mkfifo(folder / store._LOCK)
-    code, _, said = run("small.yaml", "--out", "kept")
-    assert code == 1 and "lock" in said and sum(line.startswith("Error") for line in said.splitlines()) == 1
+    code, _, message = run("small.yaml", "--out", "kept")
+    assert code == 1 and "lock" in message and sum(line.startswith("Error") for line in message.splitlines()) == 1

@@ -46,7 +46,7 @@ def test_a_larger_memory_and_a_launch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("resnet50", "--device", "A100", "--strategy", "tpu"), "has no recorded array of multipliers"),
         (("resnet50", "--device", "A100", "--onchip", "1 MiB"), "is a real device, whose capacities are facts"),
@@ -54,11 +54,11 @@ def test_a_larger_memory_and_a_launch() -> None:
         (("resnet50", "--device", "A100", "--json", "--csv"), "give either --json or --csv, not both"),
     ],
 )
-def test_errors_in_one_line(arguments: tuple[str, ...], said: str) -> None:
+def test_errors_in_one_line(arguments: tuple[str, ...], message: str) -> None:
     code, text = run(*arguments)
     assert (
-        code == (2 if "either" in said else 1)
+        code == (2 if "either" in message else 1)
         and text.startswith("Error: ")
-        and said in text
+        and message in text
         and len(text.splitlines()) == 1
     )

@@ -54,7 +54,7 @@ FORMS = [
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("own")
     (folder / "devices").mkdir()
     (folder / "devices" / "mine.yaml").write_text(T4.read_text(encoding="utf-8"), encoding="utf-8")
@@ -69,8 +69,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_it_is_said(told: dict[str, str], form: str) -> None:
-    assert told[form] == ("False True" if "A100 --json" in form else "True True")
+def test_it_is_said(result: dict[str, str], form: str) -> None:
+    assert result[form] == ("False True" if "A100 --json" in form else "True True")
 
 
 def test_the_page_says_it_too(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_folder_of_devices_that_is_none_is_refused_in_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "setting", "said"),
+    ("device", "setting", "message"),
     [
         ("A10O", "compiled network on GPU", "is not used: unknown device 'A10O'. Did you mean"),
         (
@@ -138,12 +138,12 @@ def test_a_folder_of_devices_that_is_none_is_refused_in_one_line() -> None:
     ],
 )
 def test_a_calibration_that_plays_no_part_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, setting: str, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, setting: str, message: str
 ) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(f'device: {device}\nsettings:\n  "{setting}": {{compute: 0.5, launch: 1.0e-6}}\n')
     monkeypatch.setenv("MLSYS_CALIBRATION", str(file))
     for form in ([], ["--json"], ["--csv"]):
         done = CliRunner().invoke(main, ["analyze", "lenet5", "--device", "A100", *form])
-        told = " ".join(done.stdout.split()).replace('\\"', '"')
-        assert done.exit_code == 0 and said in told, done.output
+        result = " ".join(done.stdout.split()).replace('\\"', '"')
+        assert done.exit_code == 0 and message in result, done.output

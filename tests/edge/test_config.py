@@ -48,19 +48,19 @@ def test_every_fault_in_one_pass_with_its_line(tmp_path: Path) -> None:
     )
     with pytest.raises(EdgeFileError) as error:
         Config.load(path)
-    told = str(error.value).splitlines()
+    result = str(error.value).splitlines()
     wanted = {
         (1, "network"), (2, "batch"), (3, "precisions.1"), (3, "precisions.2"), (4, "clocks.0"),
         (5, "pruning.structured.0"), (6, "active_memory_budget_mb"), (7, "memory_bandwidth_gb_s"),
         (8, "power.static_w"), (9, "budget"), (10, "latency.device"), (11, "network"),
     }  # fmt: skip
-    lines = {(int(line.split(":")[1]), line.split(":")[2].strip()) for line in told}
+    lines = {(int(line.split(":")[1]), line.split(":")[2].strip()) for line in result}
     assert wanted == lines
-    assert all(line.startswith(str(path)) for line in told)
+    assert all(line.startswith(str(path)) for line in result)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"latency": {"source": "modelled"}}, "`device` is missing"),
         ({"latency": {"device": "RaspberryPi4"}}, "applies to `source: modelled`"),
@@ -74,8 +74,8 @@ def test_every_fault_in_one_pass_with_its_line(tmp_path: Path) -> None:
         ({"memory_budgets_mb": [1, 1.0]}, "is a duplicate of"),
     ],
 )
-def test_what_does_not_go_together(change: dict[str, Any], said: str) -> None:
-    with pytest.raises(EdgeFileError, match=said):
+def test_what_does_not_go_together(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(EdgeFileError, match=message):
         Config({"network": "small-cnn", **change})
 
 
@@ -200,5 +200,5 @@ def test_power_left_out_is_that_of_the_device() -> None:
 
 
 def test_a_device_whose_power_nobody_knows_needs_one() -> None:
-    told = dict(faults({**MODELLED, "latency": {"source": "modelled", "device": "A100"}}))
-    assert "no power under load is known for A100 or its class. Give static_w and dynamic_w" in told[("power",)]
+    result = dict(faults({**MODELLED, "latency": {"source": "modelled", "device": "A100"}}))
+    assert "no power under load is known for A100 or its class. Give static_w and dynamic_w" in result[("power",)]

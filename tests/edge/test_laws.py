@@ -89,7 +89,7 @@ def test_split_finds_what_made_the_measurements(
 
 
 @pytest.mark.parametrize(
-    ("points", "said"),
+    ("points", "message"),
     [
         ([(100, 1, 1)], "two clocks"),
         ([(100, 1, 1), (100, 2, 2)], "two clocks"),
@@ -98,9 +98,9 @@ def test_split_finds_what_made_the_measurements(
         ([(100, 1, 1), (50, 1, 1)], "are linearly dependent"),
     ],
 )
-def test_split_refuses_what_no_law_makes(points: list[tuple[int, int, int]], said: str) -> None:
+def test_split_refuses_what_no_law_makes(points: list[tuple[int, int, int]], message: str) -> None:
     made = [PowerPoint(Q_(clock, "MHz"), Q_(time, "s"), Q_(energy, "J")) for clock, time, energy in points]
-    with pytest.raises(ArgumentError, match=said):
+    with pytest.raises(ArgumentError, match=message):
         split_energy(made)
 
 

@@ -95,7 +95,7 @@ def test_command_prints_the_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--latency", "4.87 ms"], "--bandwidth must be given together"),
         (["--latency", "0 ms", "--bandwidth", "12.8 GB/s"], "latency"),
@@ -103,10 +103,10 @@ def test_command_prints_the_columns() -> None:
         (["--csv", "--json"], "not both"),
     ],
 )
-def test_command_says_what_is_wrong(options: list[str], said: str) -> None:
+def test_command_says_what_is_wrong(options: list[str], message: str) -> None:
     done = CliRunner().invoke(main, ["edge", "layers", "small-cnn", *options])
     assert done.exit_code in (1, 2)
-    assert said in done.output
+    assert message in done.output
 
 
 def test_clock_command() -> None:

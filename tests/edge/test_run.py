@@ -289,7 +289,7 @@ def test_goes_on_after_kill_9(workshop: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"data": "edge_task:nothing"}, "has no 'nothing'"),
         ({"data": "edge_task:net"}, "must return train_x"),
@@ -299,9 +299,9 @@ def test_goes_on_after_kill_9(workshop: Path, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_missing_is_told_before_anything_is_written(
-    workshop: Path, tmp_path: Path, change: dict[str, Any], said: str
+    workshop: Path, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ArgumentError, match=said):
+    with pytest.raises(ArgumentError, match=message):
         run(Config({**SMALL, **change}), tmp_path / "results", write=lambda *_: None)
     assert not list(tmp_path.iterdir())
 

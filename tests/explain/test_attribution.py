@@ -105,11 +105,11 @@ def test_amdahl_by_hand_and_refusals() -> None:
 def test_premises_that_fail_are_said() -> None:
     work = LayerWork("only", "pool", 0, 0, 1000, 10)
     attribution = attribute_times("pool", 2.0, [work], {"only": 2.0}, ops_per_s=1e9, bytes_per_s=1e6)
-    told = {gain.change: gain for gain in what_ifs(attribution, int8_ops_per_s=4e9)}
-    assert not told["INT8 arithmetic"].applies
-    assert told["INT8 arithmetic"].why == "none of the time is spent on compute"
-    assert told["fusing all layers into one kernel"].why == "there is only one layer"
-    assert told["INT8 weights and activations"].applies
+    result = {gain.change: gain for gain in what_ifs(attribution, int8_ops_per_s=4e9)}
+    assert not result["INT8 arithmetic"].applies
+    assert result["INT8 arithmetic"].why == "none of the time is spent on compute"
+    assert result["fusing all layers into one kernel"].why == "there is only one layer"
+    assert result["INT8 weights and activations"].applies
     slower = what_ifs(attribution, int8_ops_per_s=5e8)
     assert any("no faster" in gain.why for gain in slower)
 
@@ -125,9 +125,9 @@ def test_no_layer_lies_above_the_roof_that_it_is_judged_by(name: str) -> None:
     points = [point for group in ax.collections if isinstance(group, PathCollection) for point in group.get_offsets()]
     placed = {layer.name: layer for layer in attribution.layers if layer.rate and layer.intensity}
     faster = [x for x, rate in points if rate > bars[x] / 0.98]
-    said = " ".join(text.get_text() for text in ax.get_legend().get_texts())
+    message = " ".join(text.get_text() for text in ax.get_legend().get_texts())
     assert len(points) == len(placed) > 5
-    assert len(faster) == sum(map(int, re.findall(r"(\d+) of them faster", said)))
+    assert len(faster) == sum(map(int, re.findall(r"(\d+) of them faster", message)))
     for work in log.works:  # the operations of a layer at the rate of its bar take the least time that it is judged by
         if work.name in placed:
             layer = placed[work.name]

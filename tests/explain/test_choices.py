@@ -66,10 +66,10 @@ def test_the_guide_is_right_on_any_rows_and_limits() -> None:
 
 
 def test_the_best_is_the_least_cost_times_energy() -> None:
-    told = guide(ROWS, Requirement(latency_ms=1000))
-    assert told.by == "cost_usd × energy_mj"
-    assert told.answer == min(ROWS, key=lambda row: row.cost_usd * row.energy_mj).platform == "m7"
-    assert "if latency_ms allows" in told.tree and "→ m7" in told.tree
+    result = guide(ROWS, Requirement(latency_ms=1000))
+    assert result.by == "cost_usd × energy_mj"
+    assert result.answer == min(ROWS, key=lambda row: row.cost_usd * row.energy_mj).platform == "m7"
+    assert "if latency_ms allows" in result.tree and "→ m7" in result.tree
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_wrong_questions(rows, wanted, words: str) -> None:
 
 
 def test_all_faults_of_a_requirement_in_one_pass() -> None:
-    with pytest.raises(ValueError) as told:
+    with pytest.raises(ValueError) as result:
         Requirement(latency_ms=-1, energy_mj=0, cost_usd=float("inf"))
-    assert len(str(told.value).splitlines()) == 3
+    assert len(str(result.value).splitlines()) == 3
 
 
 # --- platforms --------------------------------------------------------------------------
@@ -125,9 +125,9 @@ def test_rows_of_ones_own(tmp_path: Path) -> None:
     path.write_text(
         "platform,latency_ms,energy_mj,memory_kb,accuracy,cost_usd\na,-1,x,3,190,\na,nan,1,,,0\n,1,1,1,1,1\nb,1,1\n"
     )
-    with pytest.raises(LogFileError) as told:
+    with pytest.raises(LogFileError) as result:
         read_platforms(path)
-    lines = str(told.value).splitlines()
+    lines = str(result.value).splitlines()
     places = [line.partition(", ")[2].partition(":")[0] for line in lines]
     assert places == ["line 2"] * 3 + ["line 3"] * 3 + ["line 4", "line 5"]
     path.write_text("platform,latency\na,1\n")

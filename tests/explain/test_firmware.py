@@ -43,12 +43,12 @@ def measured(elf: Path):
         board.setup(subject_of(NET, "int8"), 1)
         asked["infer"] = board.command("infer 2 1")
         asked["print"] = board.command("db print")
-        ticks = samples_of(board.command("trace 2 0"), board._told.clock)[0][1].counters["since_start"]
+        ticks = samples_of(board.command("trace 2 0"), board._profile.clock)[0][1].counters["since_start"]
         asked["wrapped"] = board.command(f"trace 6 0 {2**32 - int(2.5 * ticks)}")
         for name, words in (("bogus", "Unknown command"), ("infer 0", "above 0"), ("db load 3", "has 128 bytes")):
-            with pytest.raises(BackendMissingError, match=words) as told:
+            with pytest.raises(BackendMissingError, match=words) as result:
                 board.command(name)
-            asked[name] = str(told.value)
+            asked[name] = str(result.value)
         with pytest.raises(BackendMissingError, match="the board runs 'tiny-cnn', but 'ds-cnn' was requested"):
             board.close()
             SerialDevice(port, wait=5).setup(subject_of("ds-cnn", "int8"), 1)
@@ -71,8 +71,8 @@ def test_a_hundred_runs_three_times_with_every_layer(measured) -> None:
 def test_the_board_computes_what_the_reference_does_to_the_bit(measured) -> None:
     whole = quantized(net_of(NET))
     wanted = run_int8(whole, whole.source.to_int(inputs_of(whole.net)))[-1].ravel()
-    told = measured[1]["infer"].facts
-    assert [int(cell) for cell in told["raw"].split(",")] == wanted.tolist()
+    result = measured[1]["infer"].facts
+    assert [int(cell) for cell in result["raw"].split(",")] == wanted.tolist()
     assert np.allclose(measured[0].output, whole.target.to_real(wanted), atol=2e-6)
 
 

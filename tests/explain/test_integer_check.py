@@ -111,9 +111,9 @@ def test_a_runtime_is_exact_in_every_worst_case_or_labelled(backend: str, log: L
     check = check_integers(runner, subject)
     runner.close()
     assert check is not None and check.worst_case_steps == apart and (check.layer is None) == (apart == 0)
-    told = " ".join(doubts(replace(log, format="int8", integers=check.record)))
-    assert ("SATURATES" in told) == (apart > 0)
-    assert (f"{apart} steps" in told) == (apart > 0)
+    result = " ".join(doubts(replace(log, format="int8", integers=check.record)))
+    assert ("SATURATES" in result) == (apart > 0)
+    assert (f"{apart} steps" in result) == (apart > 0)
 
 
 def test_a_saturating_kernel_is_found_and_an_exact_one_is_not() -> None:
@@ -145,8 +145,8 @@ def test_the_label_reaches_log_text_json_and_html(tmp_path: Path, monkeypatch: p
     assert label and all("saturating on" in line and f" {steps} steps" in line for line in label)
     assert exact.integers["worst_case_steps"] == exact.integers["network_steps"] == 0
     assert "integers: exact" in summary_text(exact) and not any("INT8" in doubt for doubt in doubts(exact))
-    told = summary(log)
-    assert told["integers"]["network_steps"] == steps and any("SATURATES" in doubt for doubt in told["doubts"])
+    result = summary(log)
+    assert result["integers"]["network_steps"] == steps and any("SATURATES" in doubt for doubt in result["doubts"])
     kept = str(tmp_path / "tiny-cnn-int8-saturating.jsonl")
     for format_ in (["--json"], ["--html", str(tmp_path / "why.html")], []):
         report = CliRunner().invoke(main, ["explain", "report", kept, *format_])
@@ -158,8 +158,8 @@ def test_the_label_reaches_log_text_json_and_html(tmp_path: Path, monkeypatch: p
 def test_a_board_and_an_unchecked_log_say_that_nothing_was_checked(log: Log) -> None:
     assert "not checked when this log was made" in summary_text(replace(log, format="int8"))
     record = {"worst_case_steps": None, "layer": None, "network_steps": 2, "reason": "no module named onnx"}
-    told = " ".join(doubts(replace(log, format="int8", integers=record)))
-    assert "2 steps" in told and "not checked for saturation: no module named onnx" in told
+    result = " ".join(doubts(replace(log, format="int8", integers=record)))
+    assert "2 steps" in result and "not checked for saturation: no module named onnx" in result
     lines = replace(log, integers=record).lines()
     assert parsed("\n".join(lines) + "\n").integers == record
 

@@ -33,9 +33,9 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
 def broken(log: Log, change) -> str:
     lines = log.lines()
     change(lines)
-    with pytest.raises(LogFileError) as told:
+    with pytest.raises(LogFileError) as result:
         parsed("\n".join(lines) + "\n")
-    return str(told.value)
+    return str(result.value)
 
 
 def edit(index: int, **values):
@@ -81,17 +81,17 @@ def test_all_faults_in_one_pass_each_with_its_line(log: Log) -> None:
         edit(4, run="x", energy_mj=-3)(lines)
         lines[5] = "?"
 
-    told = broken(log, change).splitlines()
-    assert [line.split(":")[0] for line in told] == ["log, line 3", "log, line 5", "log, line 5", "log, line 6"]
+    result = broken(log, change).splitlines()
+    assert [line.split(":")[0] for line in result] == ["log, line 3", "log, line 5", "log, line 5", "log, line 6"]
 
 
 def test_several_files_are_all_told(tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).write_text("?\n")
-    with pytest.raises(LogFileError) as told:
+    with pytest.raises(LogFileError) as result:
         read_logs((tmp_path / "a.jsonl", tmp_path / "b.jsonl", tmp_path / "c.jsonl"))
     for name in ("a.jsonl, line 1", "b.jsonl, line 1", "c.jsonl: cannot be read (No such file"):
-        assert name in str(told.value)
+        assert name in str(result.value)
 
 
 def test_five_hundred_mutations_are_refused_or_mean_a_log(log: Log) -> None:
@@ -113,9 +113,9 @@ def test_five_hundred_mutations_are_refused_or_mean_a_log(log: Log) -> None:
                 text[position:position] = text[position : position + draw.randint(1, 60)]
         try:
             read = parsed("".join(text))
-        except LogFileError as told:
+        except LogFileError as result:
             refused += 1
-            assert all(line.startswith("log, line ") for line in str(told).splitlines())
+            assert all(line.startswith("log, line ") for line in str(result).splitlines())
         else:
             assert read.samples and read.median > 0
             assert parsed("\n".join(read.lines()) + "\n") == read

@@ -21,16 +21,16 @@ def test_intensity_counts_both_operations_and_all_bytes() -> None:
 
 
 def test_ratios_of_counters() -> None:
-    told = counter_ratios(
+    result = counter_ratios(
         {
             "cycles": 1000, "instructions": 1500, "L1-dcache-loads": 400, "L1-dcache-load-misses": 40, "LLC-loads": 30,
             "LLC-load-misses": 3, "branches": 100, "branch-misses": 5,
         }, 1e-6,
     )  # fmt: skip
-    assert told["ipc"] == 1.5
-    assert told["l1_miss_rate"] == told["llc_miss_rate"] == pytest.approx(0.1)
-    assert told["branch_accuracy"] == pytest.approx(0.95)
-    assert told["bytes_per_s"] == pytest.approx(3 * 64 / 1e-6)  # misses, not the 30 loads
+    assert result["ipc"] == 1.5
+    assert result["l1_miss_rate"] == result["llc_miss_rate"] == pytest.approx(0.1)
+    assert result["branch_accuracy"] == pytest.approx(0.95)
+    assert result["bytes_per_s"] == pytest.approx(3 * 64 / 1e-6)  # misses, not the 30 loads
     assert set(counter_ratios({}, 1).values()) == {None}
     assert counter_ratios({"L1-dcache-loads": 0, "L1-dcache-load-misses": 0}, 1)["l1_miss_rate"] is None
     with pytest.raises(ValueError, match="more misses than events"):
@@ -74,8 +74,8 @@ CHIP = Hardware.Tiny.STM32L4R5
 
 def test_gates_are_hard() -> None:
     """A Cortex-M4 has no FP16 arithmetic, whatever its FPU is set to; and what does not fit does not run."""
-    told = compatibility(CHIP, "fp16", memory_kb=200, available_kb=100, intensity=5)
-    assert told.points == 0 and len(told.reasons) == 2
+    result = compatibility(CHIP, "fp16", memory_kb=200, available_kb=100, intensity=5)
+    assert result.points == 0 and len(result.reasons) == 2
     assert (
         compatibility(CHIP, "int8", memory_kb=100, available_kb=100, intensity=5).points == 100 - WEIGHTS["nearly full"]
     )
@@ -85,8 +85,8 @@ def test_high_intensity_is_no_fault_and_low_is() -> None:
     ridge = CHIP.ridge_point("int8").m_as("FLOP/byte")
     assert compatibility(CHIP, "int8", memory_kb=1, available_kb=100, intensity=50 * ridge).points == 100
     assert compatibility(CHIP, "int8", memory_kb=1, available_kb=100, intensity=0.4 * ridge).points == 85
-    told = compatibility(CHIP, "int8", memory_kb=1, available_kb=100, intensity=9, unsupported=11, batch=4)
-    assert told.points == 0 and "−110" in told.reasons[0] and "−10" in told.reasons[1]
+    result = compatibility(CHIP, "int8", memory_kb=1, available_kb=100, intensity=9, unsupported=11, batch=4)
+    assert result.points == 0 and "−110" in result.reasons[0] and "−10" in result.reasons[1]
     weights = {**WEIGHTS, "batch on a microcontroller": 3}
     mine = compatibility(CHIP, "int8", memory_kb=1, available_kb=9, intensity=9, batch=2, weights=weights)
     assert mine.points == 97

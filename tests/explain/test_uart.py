@@ -37,17 +37,20 @@ def test_a_capture_by_hand() -> None:
     ],
 )
 def test_malformed_lines(line: str, words: str) -> None:
-    with pytest.raises(LogFileError) as told:
+    with pytest.raises(LogFileError) as result:
         read_capture([*GOOD[:6], line, *GOOD[6:]])
-    assert "line 7: " in str(told.value) and words in str(told.value)
+    assert "line 7: " in str(result.value) and words in str(result.value)
     left = read_capture([*GOOD[:10], line, "m-ready"], skip_malformed=True)
     assert [number for number, _ in left.faults] == [11] and len(left.rows) == 6
 
 
 def test_all_malformed_lines_in_one_pass() -> None:
-    with pytest.raises(LogFileError) as told:
+    with pytest.raises(LogFileError) as result:
         read_capture([*GOOD[:5], "x", *GOOD[5:8], "y", *GOOD[8:10]])
-    assert [line.partition(":")[0] for line in str(told.value).splitlines()] == ["capture, line 6", "capture, line 10"]
+    assert [line.partition(":")[0] for line in str(result.value).splitlines()] == [
+        "capture, line 6",
+        "capture, line 10",
+    ]
 
 
 def test_a_cut_capture_and_an_empty_one() -> None:
@@ -71,8 +74,8 @@ def test_five_hundred_mutations() -> None:
                 del letters[position : position + draw.randint(1, 12)]
         try:
             capture = read_capture("".join(letters).split("\n"))
-        except LogFileError as told:
-            assert all(", line " in line for line in str(told).splitlines())
+        except LogFileError as result:
+            assert all(", line " in line for line in str(result).splitlines())
         else:
             samples, _ = samples_of(capture, 1000)
             assert all(sample.latency_ms > 0 for sample in samples)

@@ -1,6 +1,5 @@
 """Laws of money: closed forms against accumulation by the month or by the payment."""
 
-import itertools
 import math
 import random
 
@@ -63,12 +62,6 @@ def test_an_annuity_is_worth_its_price_today() -> None:
     assert formulas.annuity(Q_(1000, "USD"), Q_(4, "year")).m_as("USD/year") == 250
 
 
-def test_each_doubling_lowers_the_price_by_the_learning_rate() -> None:
-    for rate in (0.0, 0.1, 0.2, 0.5):
-        price = [formulas.learning_curve_price.bare(100.0, 2.0**n, rate) for n in range(6)]
-        assert all(later / earlier == pytest.approx(1 - rate) for earlier, later in itertools.pairwise(price))
-
-
 def test_tokens_cost_more_the_dearer_the_slower_and_the_idler() -> None:
     base = formulas.token_cost.bare(2.0, 680.0, 1.0)
     assert formulas.token_cost.bare(3.0, 680.0, 1.0) > base
@@ -90,11 +83,8 @@ def test_a_million_tokens_cost_what_their_hours_cost() -> None:
         ("token_cost", dict(rent=Q_(2, "USD/hour"), token_rate=Q_(0, "token/s")), "`token_rate`"),
         ("token_cost", dict(rent=Q_(2, "USD/hour"), token_rate=Q_(1, "token/s"), utilisation=1.1), "`utilisation`"),
         ("electricity_rate", dict(power=Q_(1, "kW"), electricity_price=Q_(0.1, "USD/kWh"), pue=0.9), "`pue`"),
-        ("straight_line_depreciation", dict(price=Q_(1, "USD"), lifetime=Q_(1, "year"), residual=Q_(2, "USD")),
-         "`residual` cannot be above `price`"),
-        ("learning_curve_price", dict(first_price=Q_(1, "USD"), cumulative=2, learning_rate=1), "`learning_rate`"),
     ],
-)  # fmt: skip
+)
 def test_bad_money_is_refused(name: str, arguments: dict[str, object], says: str) -> None:
     with pytest.raises(ArgumentError, match=says):
         getattr(formulas, name)(**arguments)

@@ -10,11 +10,9 @@ from mlsys.formulas import (
     batch_fill_wait,
     erlang_c,
     md1_wait,
-    mg1_wait,
     mm1_sojourn_percentile,
     mm1_wait,
     mmc_wait,
-    offered_utilisation,
     padding_waste,
     requests_in_system,
 )
@@ -36,8 +34,6 @@ ONE = Q_(1, "s")
 def test_textbook_waits_of_one_server(load: float, wait: float) -> None:
     assert mm1_wait(ONE, load).m_as("s") == pytest.approx(wait)
     assert md1_wait(ONE, load).m_as("s") == pytest.approx(wait / 2)
-    for variation, known in ((0.0, md1_wait), (1.0, mm1_wait)):
-        assert mg1_wait(ONE, load, variation).m_as("s") == pytest.approx(known(ONE, load).m_as("s"))
     assert mm1_sojourn_percentile(ONE, load, 0.99).m_as("s") == pytest.approx(math.log(100) / (1 - load))
 
 
@@ -86,7 +82,6 @@ def test_queues_without_a_steady_state_are_refused() -> None:
     for call in (lambda: mm1_wait(ONE, 1.0), lambda: mmc_wait(ONE, 1.2, 4), lambda: padding_waste([600], [512])):
         with pytest.raises(ArgumentError):
             call()
-    assert offered_utilisation(Q_(6, "1/s"), ONE, 4).magnitude == 1.5
 
 
 _TOKENS = 2000  # mean length of an output: a service time is a whole number of iterations of 1/2000 s

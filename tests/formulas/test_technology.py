@@ -1,13 +1,9 @@
 """Laws of technology: trends, Dennard scaling, yields by counting defects, multicores against their limits."""
 
-import random
-
 import numpy as np
 import pytest
 
 from mlsys import Hardware, formulas
-from mlsys.errors import ArgumentError
-from mlsys.formulas import amdahl_speedup
 from mlsys.units import Q_
 
 
@@ -28,15 +24,6 @@ def test_gpus_of_the_catalogue_grew_as_the_course_says() -> None:
     assert demand / supply == pytest.approx(3.4, abs=0.1)
 
 
-def test_dennard_scaling_leaves_no_silicon_dark_and_its_end_half_a_generation() -> None:
-    for scale in (1.0, 1.4, 2.8):
-        assert formulas.power_density_growth(scale, 1 / scale).m == pytest.approx(1)
-        grown = formulas.power_density_growth(scale, 1.0).m
-        dark = formulas.dark_silicon_fraction(Q_(100, "W"), Q_(100 * grown, "W")).m
-        assert dark == pytest.approx(1 - 1 / scale**2)
-    assert formulas.dark_silicon_fraction(Q_(300, "W"), Q_(100, "W")).m == 0
-
-
 def test_power_grows_with_the_square_of_the_voltage() -> None:
     base = formulas.dynamic_power(Q_(1, "nF/cycle"), Q_(1, "V"), Q_(1, "GHz"))
     assert base.m_as("W") == pytest.approx(1)
@@ -53,45 +40,3 @@ def test_yield_is_that_of_dies_with_counted_defects() -> None:
         assert got == pytest.approx(counted, abs=0.004)
     poisson = formulas.die_yield(Q_(2, "cm**2"), Q_(0.3, "1/cm**2"), 1e9).m
     assert poisson == pytest.approx(np.exp(-0.6), rel=1e-6)
-
-
-def test_dies_of_a_wafer_by_laying_them_out() -> None:
-    """A grid of dies counted within the circle, at the best of many offsets: the formula is near it."""
-    rng = random.Random(1)
-    for width, height in ((10.0, 10.0), (25.0, 32.0), (5.0, 8.0)):
-        best = 0
-        for _ in range(60):
-            x = np.arange(-40, 40) * width + rng.random() * width
-            y = np.arange(-70, 70) * height + rng.random() * height
-            corners = [(x + dx)[:, None] ** 2 + (y + dy)[None, :] ** 2 for dx in (0, width) for dy in (0, height)]
-            best = max(best, int((np.maximum.reduce(corners) <= 150.0**2).sum()))
-        got = formulas.dies_per_wafer(Q_(300, "mm"), Q_(width * height, "mm**2")).m
-        assert got == pytest.approx(best, rel=0.1)
-    assert formulas.dies_per_wafer(Q_(10, "mm"), Q_(1000, "mm**2")).m == 0
-
-
-@pytest.mark.parametrize("fraction", [0.5, 0.9, 0.975, 0.99, 1.0])
-def test_multicores_obey_their_limits_and_order(fraction: float) -> None:
-    for units in (4, 16, 256):
-        for core in (1, 2, units):
-            symmetric, asymmetric, dynamic = (
-                formula.bare(fraction, units, core)
-                for formula in (formulas.symmetric_speedup, formulas.asymmetric_speedup, formulas.dynamic_speedup)
-            )
-            assert symmetric <= asymmetric * (1 + 1e-12) and asymmetric <= dynamic * (1 + 1e-12)
-        alike = formulas.symmetric_speedup.bare(fraction, units, 1)
-        assert alike == pytest.approx(amdahl_speedup.bare(fraction, units)), "cores of one unit: Amdahl's law"
-        assert formulas.symmetric_speedup.bare(fraction, units, units) == pytest.approx(units**0.5), "one large core"
-
-
-def test_the_best_chips_of_the_paper() -> None:
-    """M. D. Hill and M. R. Marty: at 256 units and 0.975, 51.2 for equal cores and 125.0 for one large core."""
-    sizes = np.linspace(1, 256, 20_000)
-    assert formulas.symmetric_speedup.bare(0.975, 256, sizes).max() == pytest.approx(51.2, abs=0.05)
-    assert formulas.asymmetric_speedup.bare(0.975, 256, sizes).max() == pytest.approx(125.0, abs=0.1)
-    assert sizes[formulas.symmetric_speedup.bare(0.975, 256, sizes).argmax()] == pytest.approx(7.1, abs=0.7)
-
-
-def test_a_core_larger_than_its_chip_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="`core_units` cannot be above `units`"):
-        formulas.symmetric_speedup(0.9, 16, 32)

@@ -83,9 +83,9 @@ def player(item: ET.Element, name: str, labels: dict[str, str]) -> Callable[[obj
         return float(given) >= float(node.text or "") if kind == "vargte" else float(given) <= float(node.text or "")
 
     def mark(given: object) -> float:
-        said, score = str(given) if numeric else labels[str(given)], 0.0
+        message, score = str(given) if numeric else labels[str(given)], 0.0
         for condition in item.iter(f"{name}respcondition"):
-            if holds(condition[0], said):
+            if holds(condition[0], message):
                 score = max([score, *(float(each.text or "") for each in condition.iter(f"{name}setvar"))])
                 if condition.get("continue") == "No":
                     break
@@ -142,5 +142,5 @@ def test_the_command_writes_each_format_and_refuses_what_does_not_fit(tmp_path) 
     assert qti_zip(VARIANTS) == qti_zip(VARIANTS), "the same bank is the same bytes"
     for words in (["--format", "qti"], ["--format", "moodle", "--out", str(tmp_path / "bank.zip")],
                   ["--format", "moodle", "--hide-answers"], ["02-rooflin"]):  # fmt: skip
-        code, said = run(*words)
-        assert code in (1, 2) and len(said.strip().splitlines()) == 1, said
+        code, message = run(*words)
+        assert code in (1, 2) and len(message.strip().splitlines()) == 1, message

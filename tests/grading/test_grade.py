@@ -169,7 +169,7 @@ def test_the_command_writes_everything_and_regrades(tmp_path: Path) -> None:
     assert "Changed: Ada, lab 01-amdahl: 10 to 12 points" in again.output
     record = json.loads(run("--json").output)
     assert record["files"] == {"scored": 1, "replaced": 0, "refused": 1} and len(record["rows"]) == 2
-    for words, said in (
+    for words, message in (
         (["--out", str(folder / "grades")], "outside"),
         (["--due", "Monday"], "must be a time"),
         (["--credit", "0.5,1"], "later attempt"),
@@ -178,7 +178,7 @@ def test_the_command_writes_everything_and_regrades(tmp_path: Path) -> None:
         (["--hide-answers"], "needs --out"),
     ):
         refused = run(*words)
-        assert refused.exit_code in (1, 2) and said in refused.output, refused.output
+        assert refused.exit_code in (1, 2) and message in refused.output, refused.output
         assert len(refused.output.strip().splitlines()) == 1
 
 

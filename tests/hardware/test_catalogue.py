@@ -53,8 +53,8 @@ def test_every_id_and_alias_leads_to_its_device() -> None:
 
 
 def test_spellings_are_those_that_whole_files_say() -> None:
-    said = {spelling: device.id for device in DEVICES for spelling in (device.id, device.name, *device.aliases)}
-    assert dict(Hardware.spellings()) == said
+    spellings = {spelling: device.id for device in DEVICES for spelling in (device.id, device.name, *device.aliases)}
+    assert dict(Hardware.spellings()) == spellings
 
 
 def test_spellings_are_read_of_devices_that_were_loaded(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_peaks_are_told_apart(toy: Device) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "result"),
     [
         (("fp8",), "Sparse toy has no fp8 peak. It has: fp16, fp32"),
         (("fp61",), "unknown precision 'fp61'"),
@@ -77,10 +77,10 @@ def test_peaks_are_told_apart(toy: Device) -> None:
         (("fp16", None, "tensor"), "has no tensor dense peak for fp16. It has: vector dense"),
     ],
 )
-def test_a_missing_peak_is_an_error_that_lists_what_exists(toy: Device, asked: tuple, told: str) -> None:
+def test_a_missing_peak_is_an_error_that_lists_what_exists(toy: Device, asked: tuple, result: str) -> None:
     with pytest.raises(UnknownNameError) as caught:
         toy.peak(*asked)
-    assert told in str(caught.value)
+    assert result in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["tf32_flops", "fp8_flops", "int8_flops", "tdp", "idle_power", "price"])
@@ -107,7 +107,7 @@ def test_the_flat_view_is_the_twin(a100: Device) -> None:
 
 def test_levels_links_and_chip_facts_are_asked_for_by_name(a100: Device) -> None:
     assert next(iter(a100.memory)) == a100.main_memory == "HBM"
-    for ask, told in [
+    for ask, result in [
         (lambda: a100.level("HMB"), "has no memory level 'HMB'. It has: HBM, L2, L1, Registers. Did you mean 'HBM'?"),
         (lambda: a100.link("NVLnk"), "Did you mean 'NVLink'?"),
         (lambda: a100.chip("clok"), "Did you mean 'clock'?"),
@@ -115,7 +115,7 @@ def test_levels_links_and_chip_facts_are_asked_for_by_name(a100: Device) -> None
     ]:
         with pytest.raises(UnknownNameError) as caught:
             ask()
-        assert told in str(caught.value)
+        assert result in str(caught.value)
 
 
 def test_links_are_per_direction(a100: Device) -> None:

@@ -37,7 +37,7 @@ def test_a_profile_with_another_memory_is_a_new_frozen_device(name: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("size", "error", "told"),
+    ("size", "error", "result"),
     [
         (2 * 2**20, ArgumentUnitError, "with_onchip(): `capacity` must be a quantity in byte, got the bare number"),
         ("2 MiB", ArgumentUnitError, "got '2 MiB'"),
@@ -51,10 +51,10 @@ def test_a_profile_with_another_memory_is_a_new_frozen_device(name: str) -> None
         (Q_(64, "KiB"), ArgumentError, "more than the 65,536 byte of the next level"),
     ],
 )
-def test_a_size_that_cannot_be_is_refused(size: object, error: type[Exception], told: str) -> None:
+def test_a_size_that_cannot_be_is_refused(size: object, error: type[Exception], result: str) -> None:
     with pytest.raises(error) as caught:
         Hardware.Generic.KPU.with_onchip(size)  # type: ignore[arg-type]
-    assert told in str(caught.value)
+    assert result in str(caught.value)
 
 
 def test_the_sizes_of_a_real_device_are_facts() -> None:

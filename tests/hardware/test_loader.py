@@ -90,12 +90,12 @@ def faults(tmp_path: Path, text: str | bytes) -> list[tuple[int | None, str]]:
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     with at_most(5), pytest.raises(DeviceFileError) as caught:
         load_device(path)
-    told = []
+    reported = []
     for line in str(caught.value).splitlines():
         match = re.fullmatch(rf"{re.escape(str(path))}(?::(\d+))?: (.+)", line)
         assert match, f"a fault without its file: {line}"
-        told.append((int(match.group(1)) if match.group(1) else None, match.group(2)))
-    return told
+        reported.append((int(match.group(1)) if match.group(1) else None, match.group(2)))
+    return reported
 
 
 def changed(old: str, new: str) -> str:
@@ -296,11 +296,11 @@ def test_dates_up_to_today_are_accepted(tmp_path: Path) -> None:
 def test_a_fault_is_told_with_its_line(fault: str, tmp_path: Path) -> None:
     old, new, marker, message = ONE_FAULT[fault]
     text = changed(old, new)
-    told = faults(tmp_path, text)
-    assert len(told) == 1, f"one fault, one line: {told}"
-    assert message in told[0][1]
+    reported = faults(tmp_path, text)
+    assert len(reported) == 1, f"one fault, one line: {reported}"
+    assert message in reported[0][1]
     if marker is not None:
-        assert told[0][0] == line_of(text, marker)
+        assert reported[0][0] == line_of(text, marker)
 
 
 def test_all_faults_are_listed_at_once(tmp_path: Path) -> None:
@@ -310,17 +310,17 @@ def test_all_faults_are_listed_at_once(tmp_path: Path) -> None:
     for old, new in broken.items():
         assert text.count(old) == 1
         text = text.replace(old, new)
-    told = faults(tmp_path, text)
+    reported = faults(tmp_path, text)
     markers = ("kWh", "vendro", "Toaster", "-8 GB", "soon", "release_year: 2")
     wanted = {line_of(text, marker) for marker in markers}
-    assert {line for line, _ in told} == wanted | {1}, "line 1: `vendor` is missing from the whole"
-    assert len(told) == 7
+    assert {line for line, _ in reported} == wanted | {1}, "line 1: `vendor` is missing from the whole"
+    assert len(reported) == 7
 
 
 def test_faults_of_reference_are_listed_at_once_too(tmp_path: Path) -> None:
     text = GOOD.replace("headline: int8", "headline: fp4").replace("source: sheet", "source: shet")
-    told = faults(tmp_path, text)
-    assert len(told) == 1 + GOOD.count("source: sheet")
+    reported = faults(tmp_path, text)
+    assert len(reported) == 1 + GOOD.count("source: sheet")
 
 
 @pytest.mark.parametrize(
@@ -348,9 +348,9 @@ def test_faults_of_reference_are_listed_at_once_too(tmp_path: Path) -> None:
     ids=lambda x: repr(x[:12]),
 )
 def test_what_is_no_device_file_is_refused_quickly(tmp_path: Path, content: str | bytes, message: str) -> None:
-    told = faults(tmp_path, content)
-    assert len(told) == 1
-    assert message in told[0][1]
+    reported = faults(tmp_path, content)
+    assert len(reported) == 1
+    assert message in reported[0][1]
 
 
 def test_what_cannot_be_read_is_a_device_file_error(tmp_path: Path) -> None:
@@ -534,16 +534,18 @@ def test_named_mutations_are_each_told_with_their_line(tmp_path: Path) -> None:
                         applied[which] += 1
                         break
             text = "\n".join(lines)
-        told = faults(tmp_path, text)
+        reported = faults(tmp_path, text)
         for line, message in wanted:
             # Two keys may be misspelt alike: the second is then a double before it is unknown.
             either = (message, message.replace("unknown key", "duplicate key"))
-            assert any(line in (None, where) and any(words in said for words in either) for where, said in told), (
+            assert any(
+                line in (None, where) and any(words in stderr for words in either) for where, stderr in reported
+            ), (
                 line,
                 message,
-                told,
+                reported,
             )
-        assert len(told) <= 2 * len(wanted) + 1, f"more faults than were made: {told}"
+        assert len(reported) <= 2 * len(wanted) + 1, f"more faults than were made: {reported}"
     assert not marker.exists(), "a tag was executed"
     assert sum(applied.values()) > 1.5 * FUZZED
     assert min(applied[kind] for kind in kinds) >= FUZZED // len(kinds) - 5, applied

@@ -67,12 +67,12 @@ def test_an_assumption_needs_its_range_and_a_limit_may_not_be_one(where: str, tm
     path = tmp_path / "RaspberryPi4.yaml"
     text = (resources.files("mlsys.hardware") / "data/edge/RaspberryPi4.yaml").read_text("utf-8")
     path.write_text(text.replace(FIELDS[where], FIELDS[where].replace("review", "trip")))
-    said = "may be assumed: write `profile: teaching`" if where == "tdp" else "needs a range: add `uncertainty"
-    with pytest.raises(DeviceFileError, match=said):
+    message = "may be assumed: write `profile: teaching`" if where == "tdp" else "needs a range: add `uncertainty"
+    with pytest.raises(DeviceFileError, match=message):
         load_device(path)
     path.write_text(text.replace(FIELDS[where], FIELDS[where].replace("review", "trip, uncertainty: 0.5")))
     if where == "tdp":
-        with pytest.raises(DeviceFileError, match=said):
+        with pytest.raises(DeviceFileError, match=message):
             load_device(path)
     else:
         assert load_device(path).idle_power.facts[0].uncertainty == 0.5

@@ -19,9 +19,9 @@ def test_every_level_of_the_catalogue_has_a_technology_that_its_words_say():
     for device in EVERY:
         for level in device.memory.values():
             technology = technology_of(level.kind)
-            said = [name for word, name in WORDS.items() if word in level.kind]
-            if said:
-                assert technology is Technology[said[0]], (device.id, level.kind)
+            names = [name for word, name in WORDS.items() if word in level.kind]
+            if names:
+                assert technology is Technology[names[0]], (device.id, level.kind)
             else:
                 assert technology.dynamic, (device.id, level.kind)
 

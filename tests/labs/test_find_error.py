@@ -105,5 +105,5 @@ def test_the_workbench_computes_what_is_known():
         "training": (("175", "300", "1024", "140"), "25.4 days"),
     }  # fmt: skip
     assert set(known) == set(FORMULAS)
-    for name, (typed, said) in known.items():
-        assert said in FORMULAS[name].told(*typed), (name, FORMULAS[name].told(*typed))
+    for name, (typed, message) in known.items():
+        assert message in FORMULAS[name].answer(*typed), (name, FORMULAS[name].answer(*typed))

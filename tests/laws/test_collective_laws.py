@@ -194,12 +194,12 @@ def test_a_result_names_the_facts_that_move_it_and_none_moves_it_more_than_in_pr
     every = {value.facts[0].name for value in where.recorded()} | {"H100_SXM/links/NVLink/per_direction"}
     for size in (Q_(1, "kB"), Q_(64, "MB"), Q_(16, "GB")):
         plain = collective_time(where, "all-reduce", size, library=library)
-        told = {fact.name for fact in plain.facts}
+        result = {fact.name for fact in plain.facts}
         assert plain.time.m_as("s") == pytest.approx(sum(part.m_as("s") for part in plain.parts.values()))
         for name in every:
             with perturbed(name, 1.1):
                 moved = collective_time(where, "all-reduce", size, library=library).time / plain.time
             assert 1 / 1.1 - 1e-9 <= moved.m_as("") <= 1.1 + 1e-9
-            assert name in told or moved.m_as("") == pytest.approx(1), name
+            assert name in result or moved.m_as("") == pytest.approx(1), name
             if name.endswith(("bandwidth", "per_direction")):
                 assert moved.m_as("") <= 1 + 1e-9, "a faster link never slows"

@@ -231,15 +231,15 @@ def test_a_product_on_an_array_of_cores_names_their_number() -> None:
 def test_a_limit_that_does_not_hold_is_compared_and_sets_nothing() -> None:
     """A power limit far above what is drawn; at a hundredth of it, it holds, and sets the time."""
 
-    def told():
+    def reported():
         time = architecture(Hardware.Generic.TPU, gemm(1024, 1024, 1024, "bf16")).time
         return {fact.name for fact in time.origin.sets()}, {fact.name for fact in time.origin.compared()}
 
     limit = "GenericTPU/power/tdp"
-    sets, compared = told()
+    sets, compared = reported()
     assert limit in compared and limit not in sets and sets
     with perturbed(limit, 0.01):
-        sets, compared = told()
+        sets, compared = reported()
     assert limit in sets and "ENERGY_REG_PJ" in sets
 
 

@@ -117,9 +117,9 @@ def test_every_documented_example_holds_with_numpy_integers(dtype: type[np.integ
             if test is None:
                 continue
             run += 1
-            said = io.StringIO()
-            if doctest.DocTestRunner(optionflags=options, verbose=False).run(test, out=said.write).failed:
-                wrong.append(f"{name}: {said.getvalue()[-600:]}")
+            stream = io.StringIO()
+            if doctest.DocTestRunner(optionflags=options, verbose=False).run(test, out=stream.write).failed:
+                wrong.append(f"{name}: {stream.getvalue()[-600:]}")
     assert not wrong, "\n".join(wrong)
     assert run > 80
 

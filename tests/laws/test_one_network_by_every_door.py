@@ -201,9 +201,9 @@ def test_every_option_of_a_module_or_an_onnx_file_counts(network: RandomNetwork)
 def rates(model: str, batch: int, *more: str) -> Iterator[tuple[dict[str, Any], float]]:
     """Yield the answers of analyze and compare, and of each the samples that its rate and its time say."""
     for words in (["analyze", model, "--device", "A100"], ["compare", model, "--devices", "A100,T4"]):
-        told = CliRunner().invoke(main, [*words, "--batch", str(batch), *more, "--json"])
-        assert told.exit_code == 0, told.output
-        answer = json.loads(told.stdout)
+        result = CliRunner().invoke(main, [*words, "--batch", str(batch), *more, "--json"])
+        assert result.exit_code == 0, result.output
+        answer = json.loads(result.stdout)
         for line in answer if isinstance(answer, list) else [answer]:
             yield line, line["samples_per_second"] * line["estimate_seconds"]
 
@@ -227,9 +227,9 @@ class Alone(torch.nn.Module):
 
 
 def test_inputs_without_a_batch_axis_have_no_batch_in_the_text() -> None:
-    told = CliRunner().invoke(main, ["analyze", offer(Alone(), torch.zeros(8, 8)), "--device", "A100"]).output
-    assert "no batch axis" in told.splitlines()[0] and "note: no axis of the inputs is a batch" in told
-    assert "batch 1" not in told
+    result = CliRunner().invoke(main, ["analyze", offer(Alone(), torch.zeros(8, 8)), "--device", "A100"]).output
+    assert "no batch axis" in result.splitlines()[0] and "note: no axis of the inputs is a batch" in result
+    assert "batch 1" not in result
 
 
 class Choosing(torch.nn.Module):

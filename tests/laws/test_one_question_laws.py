@@ -73,11 +73,11 @@ def above_its_bound(case: Case) -> float:
 def told_alike(case: Case, precision: str, name: str, batch: int) -> None:
     sizes = {} if zoo.entry(name).image else {"sequence": 128}
     network = as_run(load(name, batch=batch, precision=precision, **sizes), run_as(case.setting))
-    told = analyze(Hardware[case.twin], network, precision=precision, software=case.setting, samples=batch)
-    assert case.setting == told.setting
-    assert told.estimate.m_as("s") == pytest.approx(above_its_bound(case), rel=0.015)
+    result = analyze(Hardware[case.twin], network, precision=precision, software=case.setting, samples=batch)
+    assert case.setting == result.setting
+    assert result.estimate.m_as("s") == pytest.approx(above_its_bound(case), rel=0.015)
     plain = float(estimated([case], CaseBatch.of([(case.engine, case.work, case.cached)]))[0])
-    assert told.estimate.m_as("s") >= 0.995 * plain
+    assert result.estimate.m_as("s") >= 0.995 * plain
 
 
 @pytest.mark.parametrize(("setting", "precision", "name", "batch"), drawn(QUESTIONS, 24, "questions"))

@@ -90,7 +90,6 @@ def test_a_number_prints_alike_in_whatever_unit_it_was_kept(value: float, pair: 
 FORMULAS = [
     (formulas.ridge_point, {"peak": "rate of computation", "bandwidth": "rate of information"}),
     (formulas.arithmetic_intensity, {"operations": "computation", "data": "information"}),
-    (formulas.required_bandwidth, {"performance": "rate of computation", "intensity": "intensity"}),
     (
         formulas.attainable_performance,
         {"intensity": "intensity", "peak": "rate of computation", "bandwidth": "rate of information"},

@@ -413,7 +413,7 @@ def test_a_condition_of_ones_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: Pattern("", ("conv", "add")), "`name` must be a text, got ''"),
         (lambda: Pattern("p", ()), "`steps` of 'p' must name at least one step, got ()"),
@@ -433,14 +433,14 @@ def test_a_condition_of_ones_own() -> None:
         (lambda: fuse(workload("mlp"), "conv-bn"), "`patterns` must be several, got 'conv-bn' alone"),
     ],
 )
-def test_refusals(make: object, said: str) -> None:
+def test_refusals(make: object, message: str) -> None:
     with pytest.raises(ArgumentError) as refused:
         make()
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: Pattern("p", ("convolution", "relu")), "'p' has an unknown step 'convolution'. Known: conv, linear"),
         (lambda: Pattern("p", ("conv", "batchnorm")), "Did you mean 'batch_norm'?"),
@@ -448,7 +448,7 @@ def test_refusals(make: object, said: str) -> None:
         (lambda: PatternRegistry(DEFAULT_PATTERNS)["conv-bm"], "Did you mean 'conv-bn'?"),
     ],
 )
-def test_unknown_names(make: object, said: str) -> None:
+def test_unknown_names(make: object, message: str) -> None:
     with pytest.raises(UnknownNameError) as refused:
         make()
-    assert said in str(refused.value)
+    assert message in str(refused.value)

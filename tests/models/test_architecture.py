@@ -461,8 +461,8 @@ class TestCatalogue:
             try:
                 result = architecture(device, network)
             except ArgumentError as error:
-                told = {"CpuTiling": "with a capacity inside its", "GpuTiling": "shared memory of one multiprocessor"}
-                wanted = told.get(str(error).partition("(")[0], "array")
+                output = {"CpuTiling": "with a capacity inside its", "GpuTiling": "shared memory of one multiprocessor"}
+                wanted = output.get(str(error).partition("(")[0], "array")
                 assert f"`device` {device.name}" in str(error) and wanted in str(error)
                 assert re.search(r" Add .* to (its|the device's) YAML file", str(error))
                 refused.append(device.id)

@@ -61,7 +61,7 @@ def test_a_queued_call_does_not_wait_for_its_host() -> None:
     assert seconds(1e6, slow, QUEUED) == pytest.approx(seconds(1e6, PLAIN, QUEUED))
 
 
-def told(row: Row) -> float:
+def result(row: Row) -> float:
     """Return the seconds that the shipped fit says of a row, whoever measured it."""
     case = interpret(row)
     own = parameters_of(case.setting, case.twin)[0].vectorised()
@@ -70,29 +70,29 @@ def told(row: Row) -> float:
 
 
 def norm(shape: str, **words: str) -> Row:
-    """Return an RMSNorm in half precision by PyTorch on a B200, that a stranger repeats."""
+    """Return an RMSNorm in half precision by PyTorch on a B200, repeated by an unseen source."""
     row = next(row for row in shipped_rows() if row.workload == "layernorm" and "eager" in row.software)
-    own = {"device": "NVIDIA B200", "software": "PyTorch 2.9 eager", "source": "a stranger", "note": ""}
+    own = {"device": "NVIDIA B200", "software": "PyTorch 2.9 eager", "source": "an unseen source", "note": ""}
     return replace(row, precision="fp16", seq_or_shape=f"{shape} (reduce over N)", **(own | words))
 
 
 def test_a_repeated_call_waits_for_its_host_or_its_memory_not_for_both() -> None:
     """One call of PyTorch after the other: however small, as long as the host takes; a large one, as its bytes do."""
-    small, large = told(norm("M=8,N=1024")), told(norm("M=65536,N=4096"))
+    small, large = result(norm("M=8,N=1024")), result(norm("M=65536,N=4096"))
     assert small == pytest.approx(A_CALL)
-    assert large == pytest.approx(told(norm("M=65536,N=4096", note="triton do_bench")), rel=0.02)
-    assert told(norm("M=8,N=1024", note="each waited for")) > 1.3 * small
-    assert told(norm("M=8,N=1024", note="triton do_bench")) < 0.3 * small
+    assert large == pytest.approx(result(norm("M=65536,N=4096", note="triton do_bench")), rel=0.02)
+    assert result(norm("M=8,N=1024", note="each waited for")) > 1.3 * small
+    assert result(norm("M=8,N=1024", note="triton do_bench")) < 0.3 * small
 
 
 def test_normalisation_on_a_b200_takes_what_pytorch_measured() -> None:
     """65,536 rows of 4,096 in FP16: 167 µs eager (pytorch/pytorch, pull request 159682, table of 9.11)."""
-    assert told(norm("M=65536,N=4096")) == pytest.approx(167e-6, rel=0.15)
+    assert result(norm("M=65536,N=4096")) == pytest.approx(167e-6, rel=0.15)
 
 
 def test_what_a_compiler_makes_of_a_normalisation_reads_its_rows_once() -> None:
     wide = "M=4096,N=65536"
-    eager, compiled = (told(norm(wide, software=f"PyTorch 2.9 {how}")) for how in ("eager", "torch.compile"))
+    eager, compiled = (result(norm(wide, software=f"PyTorch 2.9 {how}")) for how in ("eager", "torch.compile"))
     assert compiled < 0.8 * eager
 
 

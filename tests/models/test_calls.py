@@ -31,7 +31,7 @@ def _row(**changes: Any) -> Row:
     return replace(row, **(usual | changes))
 
 
-def _told(**changes: Any) -> tuple[Case, float]:
+def _level(**changes: Any) -> tuple[Case, float]:
     case = interpret(_row(**changes))
     return case, float(estimated([case], CaseBatch.of([(case.engine, case.work, case.cached)]))[0])
 
@@ -77,33 +77,33 @@ def test_a_layer_of_transformers_calls_as_many_operators(name: str, family: str)
 
 def test_the_host_s_calls_hold_a_small_model_and_the_memory_a_large_one() -> None:
     """Of QwenLM's README: models of 24 and 32 layers take 0.77 and 0.76 ms a layer in BF16, and 8 bits save nothing."""
-    small, wide = (_told(model=name)[1] / layers for name, layers in (("Qwen-1.8B-Chat", 24), ("Llama-2-7B", 32)))
+    small, wide = (_level(model=name)[1] / layers for name, layers in (("Qwen-1.8B-Chat", 24), ("Llama-2-7B", 32)))
     assert small == pytest.approx(wide, rel=0.05)
     assert 0.77e-3 / 1.5 < small < 0.77e-3 * 1.5
-    narrow = _told(precision="int8 weight-only", model="Llama-2-7B")[1]
-    assert narrow == pytest.approx(_told()[1], rel=0.05)
-    case, seconds = _told(model="Llama-2-70B", n_devices=2)
+    narrow = _level(precision="int8 weight-only", model="Llama-2-7B")[1]
+    assert narrow == pytest.approx(_level()[1], rel=0.05)
+    case, seconds = _level(model="Llama-2-70B", n_devices=2)
     assert seconds > case.at_least
 
 
 def test_published_rates_of_eager_programs() -> None:
     """LitGPT's table: 30.97 tokens/s of Llama 2 7B on an A100 of 40 GB; premAI's: 44.4. Neither host is named."""
-    _, seconds = _told(software="LitGPT (PyTorch 2.1.0 eager)", device="NVIDIA A100 40GB SXM")
+    _, seconds = _level(software="LitGPT (PyTorch 2.1.0 eager)", device="NVIDIA A100 40GB SXM")
     assert 30.97 < 1 / seconds < 44.4
 
 
 def test_layers_on_several_gpus_work_one_after_the_other() -> None:
-    one, four = (_told(model="Llama-2-70B", n_devices=number)[0] for number in (1, 4))
+    one, four = (_level(model="Llama-2-70B", n_devices=number)[0] for number in (1, 4))
     assert four.engine.bandwidth == one.engine.bandwidth
-    split = _told(model="Llama-2-70B", n_devices=4, note="TP=4")[0]
+    split = _level(model="Llama-2-70B", n_devices=4, note="TP=4")[0]
     assert split.engine.bandwidth == pytest.approx(4 * one.engine.bandwidth)
-    assert _told(model="Llama-2-70B", n_devices=4)[1] == pytest.approx(_told(model="Llama-2-70B")[1])
+    assert _level(model="Llama-2-70B", n_devices=4)[1] == pytest.approx(_level(model="Llama-2-70B")[1])
 
 
 def test_weights_made_wide_before_each_product_cross_the_memory_five_times_as_often() -> None:
     """Read as a byte, written as two, read as two; the bound is that of the byte."""
     deep = {"software": "DeepSpeed-Inference 0.7.3 (PyTorch)", "model": "Llama-2-70B", "n_devices": 8}
-    narrow, half = (_told(precision=precision, **deep)[0] for precision in ("int8 weight-only", "fp16"))
+    narrow, half = (_level(precision=precision, **deep)[0] for precision in ("int8 weight-only", "fp16"))
     moved = [float((case.work["moved"] * case.work["count"]).sum()) for case in (narrow, half)]
     assert moved[0] == pytest.approx(2.5 * moved[1], rel=0.05)
     least = [
@@ -111,7 +111,7 @@ def test_weights_made_wide_before_each_product_cross_the_memory_five_times_as_of
     ]
     assert least[0] == pytest.approx(least[1] / 2, rel=0.05)
     four = {"precision": "4-bit weights (bitsandbytes nf4), bf16", "software": "LitGPT (PyTorch 2.1.0 eager)"}
-    one, several = (_told(batch=batch, **four)[0].work["moved"].max() for batch in ("1", "4"))
+    one, several = (_level(batch=batch, **four)[0].work["moved"].max() for batch in ("1", "4"))
     assert several > 3 * one
 
 
@@ -120,7 +120,7 @@ def test_a_cache_that_grows_is_copied_and_heads_that_share_it_read_copies(name: 
     """Read and written anew; of four heads to a key read again, written four times, and read so, not once."""
     moved = {}
     for software in (HUGGING_FACE, "LitGPT (PyTorch 2.1.0 eager)"):
-        work = _told(model=name, software=software, seq_or_shape="context 4096", batch="8")[0].work
+        work = _level(model=name, software=software, seq_or_shape="context 4096", batch="8")[0].work
         moved[software] = float((work["moved"] * work["count"]).sum())
     cache = zoo.language_model(name).kv_cache_per_token("fp16").m_as("byte") * 4096 * 8
     assert moved[HUGGING_FACE] - moved["LitGPT (PyTorch 2.1.0 eager)"] == pytest.approx(times * cache)
@@ -128,7 +128,7 @@ def test_a_cache_that_grows_is_copied_and_heads_that_share_it_read_copies(name: 
 
 def test_a_desktop_calls_faster_than_a_server() -> None:
     server, desktop = (
-        _told(device=device, device_class=f"{where} GPU", model="GPT-2")[0].at_least
+        _level(device=device, device_class=f"{where} GPU", model="GPT-2")[0].at_least
         for device, where in (("NVIDIA A100 80GB SXM", "datacenter"), ("NVIDIA RTX 4090", "consumer"))
     )
     assert 1.5 < server / desktop < 3
@@ -172,10 +172,10 @@ def test_python_asks_every_expert_and_a_shape_without_any_is_not_asked() -> None
 def test_what_is_compiled_for_one_length_of_the_cache_is_called_again_for_the_next() -> None:
     """Llama 2 7B takes an A100 6.6 ms for its bytes: gpt-fast, whose cache has a fixed size, makes 105 tokens a second
     (pytorch.org/blog/accelerating-generative-ai-2), transformers' own code under torch.compile no more than eager."""
-    times = {name: _told(software=name)[1] for name in (HUGGING_FACE, "PyTorch torch.compile (Hugging Face)")}
+    times = {name: _level(software=name)[1] for name in (HUGGING_FACE, "PyTorch torch.compile (Hugging Face)")}
     eager, compiled = times.values()
     assert compiled == pytest.approx(eager, rel=0.15)
-    assert compiled > 2 * _told(software="gpt-fast (PyTorch torch.compile)")[1]
+    assert compiled > 2 * _level(software="gpt-fast (PyTorch torch.compile)")[1]
 
 
 class _Moved(TorchDispatchMode):
@@ -223,7 +223,7 @@ def test_a_normalisation_and_a_rotation_move_what_transformers_own_code_does() -
      ("vLLM Oct 2023", False), ("TensorRT-LLM 0.15", False), ("calm (CUDA, one kernel a token)", True)],
 )  # fmt: skip
 def test_a_captured_graph_waits_for_no_host(software: str, at_once: bool) -> None:
-    step = _told(software="TensorRT-LLM 0.15")[0].work
+    step = _level(software="TensorRT-LLM 0.15")[0].work
     assert bool((graph_captured(typed(_row(software=software)), step)["ranks"] != step["ranks"]).any()) == at_once
 
 
@@ -233,9 +233,9 @@ def test_the_host_that_is_named_is_told_by_its_calls() -> None:
         row for row in shipped_rows()
         if row.source == "huggingface/optimum-benchmark" and "decode" in row.workload and row.batch in ("1", "4")
     ]  # fmt: skip
-    told = [case.at_least / case.seconds for case in map(interpret, rows)]
-    assert len(told) > 8
-    assert all(0.75 < part < 1.1 for part in told)
+    reported = [case.at_least / case.seconds for case in map(interpret, rows)]
+    assert len(reported) > 8
+    assert all(0.75 < part < 1.1 for part in reported)
 
 
 def test_index_arithmetic_holds_up_a_copy_of_short_numbers() -> None:
@@ -257,7 +257,7 @@ def test_index_arithmetic_is_done_by_integer_lanes() -> None:
     """NVIDIA's guide: 64 integers a cycle on each multiprocessor of A100 and H100, which has twice as many in FP32."""
     copies = {}
     for device in ("NVIDIA A100 80GB SXM", "NVIDIA H100 SXM5"):
-        work = _told(device=device, seq_or_shape="context 4096", batch="8")[0].work
+        work = _level(device=device, seq_or_shape="context 4096", batch="8")[0].work
         copies[device] = float(work["flops"][work["kind"] == VECTOR].max())
     assert copies["NVIDIA H100 SXM5"] == pytest.approx(2 * copies["NVIDIA A100 80GB SXM"], rel=0.1)
 
@@ -266,7 +266,7 @@ def test_narrow_weights_attain_less_of_hopper_than_halves() -> None:
     """TensorRT-LLM's products with weights of 4 bits run in instructions of Ampere, 62.9 % as fast on Hopper."""
     for device, part in (("NVIDIA H200 SXM", 0.629), ("NVIDIA A100 80GB SXM", 1.0)):
         halves, narrow = (
-            _told(precision=name, software="TensorRT-LLM 0.15", device=device)[0].engine.matmul
+            _level(precision=name, software="TensorRT-LLM 0.15", device=device)[0].engine.matmul
             for name in ("bf16", "4-bit weights, fp16")
         )
         assert narrow == pytest.approx(part * halves, rel=0.01)

@@ -191,7 +191,7 @@ def test_an_idle_machine_passes_its_making_on_to_fewer_tokens() -> None:
     idle = gco2e_per_million_tokens(Hardware.Cloud.A100, rate, grid="France", year=2024, busy=0.25)
     assert idle.parts["operational"].m == pytest.approx(full.parts["operational"].m)
     assert idle.parts["embodied"].m == pytest.approx(4 * full.parts["embodied"].m)
-    assert {"under load 25% of the time, and off in the rest", "in service for 4 years"} <= set(idle.assumptions)
+    assert {"under load 25% of the time, and off for the rest", "in service for 4 years"} <= set(idle.assumptions)
     energy = kwh_per_million_tokens(Hardware.Cloud.A100, rate)
     assert full.parts["operational"].m == pytest.approx(energy.m * grid_intensity("France", 2024).m)
 

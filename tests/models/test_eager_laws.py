@@ -230,8 +230,8 @@ def test_batches_that_hide_what_a_call_costs_do_not_say_that_it_is_nothing() -> 
     alone = next(row for row in eager if row.model == "ResNet-50" and row.batch == "1" and "A100" in row.device)
     hidden = [case for case in large if case.setting == "eager network on GPU"][:8]
     assert len(hidden) == 8
-    told = predicted([interpret(alone)], fit(hidden))[0]
-    assert 0.5 < told / interpret(alone).seconds < 2
+    result = predicted([interpret(alone)], fit(hidden))[0]
+    assert 0.5 < result / interpret(alone).seconds < 2
 
 
 def test_what_torch_compile_makes_is_started_from_python() -> None:

@@ -309,3 +309,28 @@ def test_published_rates_of_full_servers(
     rates = sizing.best.at(min(sizing.best.largest_batch, 2048))
     assert rates.tokens_per_second == pytest.approx(published, rel=0.25)
     assert rates.low <= published <= rates.high
+
+
+def test_a_chip_without_room_for_one_layer_has_no_times() -> None:
+    """A layer of Llama 3 8B has 218 M weights: 24 GB hold one, 256 kB of a microcontroller do not."""
+    small = mlsys.size("llama-3-8b", "nRF52840")
+    assert small.fits is False and small.largest_batch == 0 and small.weight_bytes == 16_060_522_496
+    assert small.ttft_seconds is small.tpot_seconds is small.tokens_per_second is small.kwh_per_million_tokens is None
+    assert small.layout_rows()[0]["tokens_per_second"] is None and "there are no times" in small.explain()
+    card = mlsys.size("llama-3-70b", "RTX_4090")
+    assert card.fits is False and card.tpot_seconds is not None and "times are as if it did" in card.explain()
+
+
+@pytest.mark.parametrize(("form", "bits"), [("q8_0", 8.5), ("q4_0", 4.5), ("q4_k_m", 4.83), ("nvfp4", 4.5)])
+def test_a_cache_in_blocks_takes_the_bits_of_its_format_on_a_system(form: str, bits: float) -> None:
+    plain, blocks = (
+        mlsys.size("llama-3-8b", "A100", batch=16),
+        mlsys.size("llama-3-8b", "A100", batch=16, kv_format=form),
+    )
+    assert blocks.kv_cache_bytes == pytest.approx(plain.kv_cache_bytes * bits / 16, rel=0.01)
+    assert blocks.tpot_seconds is not None and plain.tpot_seconds is not None
+    assert blocks.tpot_seconds < plain.tpot_seconds
+
+
+def test_learned_positions_bound_the_largest_sequence() -> None:
+    assert mlsys.size("gpt2", "A100").largest_sequence == 1024

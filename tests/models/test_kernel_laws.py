@@ -108,8 +108,8 @@ def test_causal_attention_counts_the_blocks_that_hold_a_score(length: int) -> No
     kernel = Kernel(ATTENTION, 2.0 * length**2 * width * 512, 1.0, m=length, n=length, k=width, batch=512)
     seconds = float(_times(unit, Work.of([kernel])).seconds[0])
     each = np.hypot(4 * 128 * 128 * width / unit.matmul, 8 * 128 * 128 / unit.vector)
-    begun = 512 * length / 128 * BLOCK_LATENCY
-    assert seconds == pytest.approx(512 * len(blocks) * each + begun, rel=0.01)
+    started = 512 * length / 128 * BLOCK_LATENCY
+    assert seconds == pytest.approx(512 * len(blocks) * each + started, rel=0.01)
 
 
 def test_a_lone_prompt_takes_as_long_as_one_block_takes_to_start() -> None:

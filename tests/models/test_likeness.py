@@ -29,10 +29,10 @@ def test_shapes_tell_others_what_scikit_learn_says(monkeypatch: pytest.MonkeyPat
     (effects,), *_ = averaging._solved(root, y, np.full((1, 8), width), np.array([scatter]))
     monkeypatch.setattr(learning, "shape_of_products", lambda work: work)
     cases = [type("Case", (), {"setting": "one", "work": shape})() for shape in shapes]
-    told = learning._shape_effects(cases, {"one": root}, effects.tolist())["one"]
+    result = learning._shape_effects(cases, {"one": root}, effects.tolist())["one"]
     kernel = width**2 * gaussian.kernels.Matern(length_scale=APART, nu=0.5)
     process = gaussian.GaussianProcessRegressor(kernel, alpha=scatter**2 + learning.LITTLE * width**2, optimizer=None)
-    assert told.of([tuple(row) for row in others.tolist()]) == pytest.approx(
+    assert result.of([tuple(row) for row in others.tolist()]) == pytest.approx(
         process.fit(np.array(shapes), y).predict(others)
     )
 

@@ -9,6 +9,7 @@ import pytest
 from mlsys.errors import ArgumentError
 from mlsys.models.serving import (
     Objectives,
+    Prefixes,
     Requests,
     ServerSettings,
     TabulatedSteps,
@@ -27,7 +28,7 @@ TRACES = {
     "burst.csv": "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,GPT-4,374,44,418,API\n"
     "9.314579,GPT-4,396,109,505,API\n9.4,GPT-4,20,0,20,API\n9.541877,GPT-4,879,55,934,API\n",
     "mooncake.jsonl": "\n".join(
-        json.dumps({"timestamp": time, "input_length": a, "output_length": b, "hash_ids": [0, 1]})
+        json.dumps({"timestamp": time, "input_length": a, "output_length": b, "hash_ids": [0]})
         for time, a, b in ((0, 374, 44), (4314.579, 396, 109), (4541.877, 879, 55))
     ),
 }
@@ -42,6 +43,73 @@ def test_the_columns_of_published_traces_are_known(tmp_path: Path, name: str) ->
     assert trace.prompt.tolist() == [374, 396, 879]
     assert trace.output.tolist() == [44, 109, 55]
     assert trace.left_out == (name == "burst.csv")
+
+
+def mooncake(folder: Path, rows: list[tuple[int, int, int, object]]) -> Path:
+    file = folder / "mooncake.jsonl"
+    names = "timestamp", "input_length", "output_length", "hash_ids"
+    file.write_text("\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in rows))
+    return file
+
+
+def drawn_blocks(seed: int, number: int = 300) -> list[tuple[int, ...]]:
+    """Conversations: each prompt goes on where an earlier one of its own stopped."""
+    draws, last, fresh = np.random.default_rng(seed), [(0,)] * 12, 1
+    prompts = []
+    for _ in range(number):
+        who, more = int(draws.integers(12)), int(draws.integers(1, 4))
+        last[who] = (*last[who], *range(fresh, fresh + more))
+        fresh += more
+        prompts.append(last[who])
+        if draws.random() < 0.2:
+            last[who] = (0,)
+    return prompts
+
+
+def test_prefixes_are_found_that_earlier_prompts_left(tmp_path: Path) -> None:
+    """Without a limit, by sets: the leading blocks of a prompt that any earlier prompt had."""
+    prompts = drawn_blocks(1)
+    rows: list[tuple[int, int, int, object]] = [
+        (i, 512 * len(own) - 100, 5, list(own)) for i, own in enumerate(prompts)
+    ]
+    trace = read_trace(mooncake(tmp_path, rows))
+    seen: set[int] = set()
+    expected = []
+    for own, length in zip(prompts, trace.prompt, strict=True):
+        leading = next((i for i, block in enumerate(own) if block not in seen), len(own))
+        expected.append(min(512 * leading, length))
+        seen |= set(own)
+    whole = trace.with_store()
+    assert whole.found is not None and whole.found.tolist() == expected
+    shares = [np.sum(trace.with_store(512 * blocks).found) for blocks in (0, 20, 200, 10_000)]
+    assert shares[0] == 0 and shares == sorted(shares) and shares[-1] == sum(expected)
+
+
+def test_prefixes_that_are_found_are_not_computed_and_take_their_blocks() -> None:
+    prompts = drawn_blocks(2)
+    lengths = np.array([512 * len(own) for own in prompts])
+    arrivals = np.arange(len(prompts)) * 0.5
+    known = Prefixes(tuple(prompts), 512)
+    plain = Requests(arrivals, lengths, np.full(len(prompts), 8), prefixes=known)
+    steps = TabulatedSteps.of(lambda prefill, batch, context: 1e-3 + 1e-5 * prefill, 2048, 64, 10**6)
+    settings = ServerSettings(max_batch=64, token_budget=2048, blocks=8192)
+    cold, warm = simulate(plain, steps, settings), simulate(plain.with_store(), steps, settings)
+    assert cold.prefilled == lengths.sum() and cold.prefix_hit_share == 0
+    assert warm.prefilled == lengths.sum() - warm.cached.sum()
+    assert (warm.cached < lengths).all() and warm.prefix_hit_share > 0.5
+    assert (warm.ttft <= cold.ttft + 1e-9).all() and warm.ttft.mean() < 0.7 * cold.ttft.mean()
+    # One request alone holds the blocks of its whole prompt, found or not.
+    last = Requests(arrivals[-1:], lengths[-1:], [8], found=lengths[-1:])
+    assert simulate(last, steps, settings).most_blocks == -(-(int(lengths[-1]) + 7) // 16)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "says"),
+    [("7", "must be a list of whole numbers"), ([1.5], "must be a list"), ([1, 2], "has room for 1")],
+)
+def test_wrong_blocks_of_a_prompt_are_refused(tmp_path: Path, blocks: object, says: str) -> None:
+    with pytest.raises(ArgumentError, match=f"line 1: hash_ids .*{says}"):
+        read_trace(mooncake(tmp_path, [(0, 400, 5, blocks)]))
 
 
 @pytest.mark.parametrize(

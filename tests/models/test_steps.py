@@ -60,8 +60,8 @@ def test_a_step_multiplies_three_times_what_a_pass_does_and_a_fourth_where_it_ru
         assert (work["flops"] * work["count"])[products].sum() == pytest.approx(sum(passes) * float(once), rel=1e-3)
 
 
-def errors(cases: Iterable[Case], told: np.ndarray) -> list[float]:
-    return [abs(float(np.log(time / case.seconds))) for case, time in zip(cases, told, strict=True)]
+def errors(cases: Iterable[Case], result: np.ndarray) -> list[float]:
+    return [abs(float(np.log(time / case.seconds))) for case, time in zip(cases, result, strict=True)]
 
 
 def test_what_one_card_teaches_holds_for_cards_of_other_generations() -> None:
@@ -78,11 +78,11 @@ def test_what_one_card_teaches_holds_for_cards_of_other_generations() -> None:
 def test_speedups_are_those_that_nvidia_prints() -> None:
     """ResNet-50: TF32 to mixed precision 2.63 times on an A100; FP32 3.26 and 3.24 on V100s."""
     rows = [row for row in shipped_rows() if row.source == NVIDIA and "PyTorch" in row.software]
-    told = {}
+    result = {}
     for row in rows:
         if row.model == "ResNet-50":
-            told.setdefault(row.device, {})[row.precision.startswith("amp")] = row.value
-    ratios = sorted(values[True] / values[False] for values in told.values())
+            result.setdefault(row.device, {})[row.precision.startswith("amp")] = row.value
+    ratios = sorted(values[True] / values[False] for values in result.values())
     assert ratios == pytest.approx([2.63, 3.24, 3.26], abs=0.02)
 
 

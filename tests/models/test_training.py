@@ -1,6 +1,7 @@
 """Laws of a training step: sums, bounds, memory, operations, and what each axis of a layout changes."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -208,7 +209,33 @@ def test_a_ranking_leaves_out_stages_without_layers(chunks: int) -> None:
     steps = rank_layouts(systems["DGX_H100"].with_nodes(8), LLAMA, batch=512, fixed={"tp": 1}, options={
         "schedule": "interleaved", "chunks": chunks, "micro_batch": 1, "recompute": "none", "zero": 1,
     })  # fmt: skip
-    assert {each.layout.pp for each in steps} == {pp for pp in (1, 2, 4, 8, 16, 32) if pp * chunks <= 32}
+    assert {each.layout.pp for each in steps} == {pp for pp in (2, 4, 8, 16, 32) if pp * chunks <= 32}
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (
+            {"layout": Layout(tp=8), "chunks": 2},
+            r"`chunks` divides the stages of a pipeline, and `layout` \(tp 8\) has",
+        ),
+        ({"precision": "int8"}, "`precision` must be a floating-point format"),
+        ({"ep": 3}, "`ep` is for models with experts"),
+        ({"tp": 3}, "`tp` must divide the 32 query heads"),
+        ({"cp": 3}, "the 8 chips of NVIDIA DGX H100 are no multiple of cp 3"),
+        ({"micro_batch": 16, "batch": 8}, "no layout with micro_batch=16"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_by_its_reason(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(ArgumentError, match=says):
+        train(LLAMA, "DGX_H100", **given)
+
+
+def test_learned_positions_bound_the_sequence() -> None:
+    """GPT-2 learned 1024 positions (Radford et al. 2019): longer sequences are refused, as by size and flops."""
+    assert "8 × 1024 tokens" in train("gpt2", "A100", batch=8).result.workload
+    with pytest.raises(ArgumentError, match="GPT-2 124M has learned positions for 1024 tokens, got sequences of 2048"):
+        train("gpt2", "A100", sequence=2048)
 
 
 def test_a_rent_without_tokens_is_refused() -> None:

@@ -90,12 +90,12 @@ def test_a_network_knows_its_kind_whichever_way_it_is_brought() -> None:
 def test_commands_sweeps_and_python_ask_alike(phase: str | None, kind: str, tmp_path: Path) -> None:
     asked = ["llama-3-8b", "--precision", "bf16", "--json", *(["--phase", phase] if phase else [])]
 
-    def told(*words: str) -> Any:
+    def result(*words: str) -> Any:
         done = CliRunner().invoke(main, [*words, *asked])
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 
-    alone, (beside,) = told("analyze", "--device", "A100"), told("compare", "--devices", "A100")
+    alone, (beside,) = result("analyze", "--device", "A100"), result("compare", "--devices", "A100")
     given: dict[str, Any] = {} if phase is None else {"phase": phase}
     network = load("llama-3-8b", precision="bf16", **given)
     python = analyze(Hardware["A100"], as_kernels(network), precision="bf16")
@@ -134,5 +134,5 @@ def test_a_request_takes_one_core_of_a_neural_processor_of_three() -> None:
         row for row in shipped_rows() if row.device == "Rockchip RK3588 (NPU, 1 of 3 cores)" and row.model == "yolov5s"
     )
     stated = validate([row]).predictions[0].seconds
-    told = analyze(Hardware["RK3588_NPU"], zoo.network("yolov5s", precision="int8")).estimate.m_as("s")
-    assert told == pytest.approx(stated, rel=0.05)
+    result = analyze(Hardware["RK3588_NPU"], zoo.network("yolov5s", precision="int8")).estimate.m_as("s")
+    assert result == pytest.approx(stated, rel=0.05)

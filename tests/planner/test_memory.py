@@ -153,10 +153,10 @@ def test_the_exact_strategy_finds_the_smallest_block() -> None:
 def test_cases_where_every_rule_fails_and_the_solver_does_not(
     sizes: list[int], first: list[int], last: list[int], by_rule: int, exact: int
 ) -> None:
-    told = np.array(sizes), np.array(first), np.array(last)
-    assert compare_strategies(as_graph(*told), alignment=BYTE)[0].peak.magnitude == by_rule
-    plan = plan_memory(as_graph(*told), strategy="exact", alignment=BYTE)
-    assert plan.peak.magnitude == exact == smallest_block(*told)
+    result = np.array(sizes), np.array(first), np.array(last)
+    assert compare_strategies(as_graph(*result), alignment=BYTE)[0].peak.magnitude == by_rule
+    plan = plan_memory(as_graph(*result), strategy="exact", alignment=BYTE)
+    assert plan.peak.magnitude == exact == smallest_block(*result)
     assert plan.proved and no_overlap(plan)
 
 

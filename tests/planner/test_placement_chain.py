@@ -204,7 +204,11 @@ def test_decimals_meet_caps_that_binary_fractions_miss() -> None:
 
 def test_shuffled_input_gives_the_same_bytes() -> None:
     data = example()
-    told = json.dumps(record(plan(data, "balanced", top=5))), plan_text(plan(data, top=5)), as_csv(plan(data, top=5))
+    reported = (
+        json.dumps(record(plan(data, "balanced", top=5))),
+        plan_text(plan(data, top=5)),
+        as_csv(plan(data, top=5)),
+    )
     rng = random.Random(3)
     for _ in range(5):
         other = copy.deepcopy(data)
@@ -219,7 +223,7 @@ def test_shuffled_input_gives_the_same_bytes() -> None:
             plan_text(plan(other, top=5)),
             as_csv(plan(other, top=5)),
         )
-        assert again == told
+        assert again == reported
 
 
 def test_sixty_stages_are_proven_with_tight_caps() -> None:

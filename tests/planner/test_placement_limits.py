@@ -138,8 +138,8 @@ def test_a_cap_below_the_floor_is_named_alone_and_at_once() -> None:
     result = plan(data, seconds=AMPLE)
     assert result.impossible and result.optimal and len(result.binding) == 1
     assert "energy_mj: at most 10 mJ" in result.binding[0] and "the least" in result.binding[0]
-    said = float(result.binding[0].rpartition(" is ")[2].split()[0].replace(",", ""))
-    assert floor <= said < 1.5 * floor
+    cap = float(result.binding[0].rpartition(" is ")[2].split()[0].replace(",", ""))
+    assert floor <= cap < 1.5 * floor
 
 
 def test_labels_fit_into_memory_however_wide_the_pipeline() -> None:

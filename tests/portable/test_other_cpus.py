@@ -60,9 +60,9 @@ print(json.dumps({"apart": apart, "whole": [np.exp(0.0), math.log2(8.0), float(n
 
 
 def test_the_other_math_library_differs_in_the_last_digits_alone() -> None:
-    told = python(SETTINGS["other-math"], OTHER)
-    assert set(told["apart"]) == {-2, -1, 0, 1, 2}
-    assert told["whole"] == [1.0, 3.0, 1000.0] and told["again"] and told["one"]
+    result = python(SETTINGS["other-math"], OTHER)
+    assert set(result["apart"]) == {-2, -1, 0, 1, 2}
+    assert result["whole"] == [1.0, 3.0, 1000.0] and result["again"] and result["one"]
 
 
 def test_what_this_cpu_lacks_is_named_and_left_out(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
@@ -77,9 +77,9 @@ def test_a_failure_is_named_with_its_setting(tmp_path: Path, monkeypatch: pytest
     test.write_text("import os\n\ndef test_good():\n    pass\n\ndef test_threads():\n"
                     "    assert os.environ['OMP_NUM_THREADS'] == '5'\n")  # fmt: skip
     assert portable.main(["--on", "oldest", str(test)]) == 1
-    said = capsys.readouterr().out
-    assert "oldest: " in said and "test_exact.py::test_threads" in said
-    assert said.splitlines()[2].split()[:4] == ["oldest", "1", "1", "1"], "a thread, one passed, one failed"
+    message = capsys.readouterr().out
+    assert "oldest: " in message and "test_exact.py::test_threads" in message
+    assert message.splitlines()[2].split()[:4] == ["oldest", "1", "1", "1"], "a thread, one passed, one failed"
 
 
 def test_a_run_that_ends_without_a_count_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

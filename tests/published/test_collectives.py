@@ -32,8 +32,8 @@ COLUMNS = (
 @pytest.mark.parametrize("row", WORKED, ids=lambda row: f"{row[0]}-{row[1]:g}")
 def test_costs_worked_by_hand(row: tuple[float, ...]) -> None:
     ranks, size, rate, *expected = row
-    told = [formula.bare(size, ranks, 5e-6, rate) * 1e6 for formula in COLUMNS]
-    assert told == pytest.approx(expected, rel=1e-6)
+    result = [formula.bare(size, ranks, 5e-6, rate) * 1e6 for formula in COLUMNS]
+    assert result == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_ring_of_a_gigabyte_over_300_gigabytes_a_second() -> None:
@@ -83,5 +83,5 @@ def test_nvlink_4_over_pcie_5() -> None:
 )
 def test_rings_attain_what_large_messages_were_measured_at(system: str, chips: int, bus: float) -> None:
     """S. Bekman, Machine Learning Engineering, network/README.md@744d01e: 8 to 16 GiB around a ring, NVLS off."""
-    told = collective_time(system, "all-reduce", Q_(16, "GiB"), chips=chips, algorithm="ring")
-    assert told.bus_bandwidth.m_as("GB/s") == pytest.approx(bus, rel=0.05)
+    result = collective_time(system, "all-reduce", Q_(16, "GiB"), chips=chips, algorithm="ring")
+    assert result.bus_bandwidth.m_as("GB/s") == pytest.approx(bus, rel=0.05)

@@ -163,7 +163,7 @@ def test_every_fault_of_a_file_is_told_at_its_line(tmp_path: Path) -> None:
         (14, "layout: unknown key 'layout'."),
     ]
     for line, text in wanted:
-        assert any(told.startswith(f"{path}:{line}: {text}") for told in lines), (line, text, lines)
+        assert any(reported.startswith(f"{path}:{line}: {text}") for reported in lines), (line, text, lines)
     assert len(lines) == len(wanted), lines
 
 

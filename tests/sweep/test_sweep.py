@@ -62,12 +62,12 @@ def test_every_fault_of_a_file_is_told_at_its_line(tmp_path: Path) -> None:
         (11, "colour: unknown key 'colour'. Known: models, devices"),
     ]
     for line, text in wanted:
-        assert any(told.startswith(f"{path}:{line}: {text}") for told in lines), (line, text, lines)
+        assert any(reported.startswith(f"{path}:{line}: {text}") for reported in lines), (line, text, lines)
     assert len(lines) == len(wanted), lines
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("models: resnet50\n", "`devices` is missing"),
         ("devices: A100\n", "`models` is missing"),
@@ -81,12 +81,12 @@ def test_every_fault_of_a_file_is_told_at_its_line(tmp_path: Path) -> None:
         ("models: resnet50\ndevices: A100\n#" + 200_001 * "x", "the limit is 200,000 bytes"),
     ],
 )
-def test_what_a_file_may_not_say(tmp_path: Path, text: str, told: str) -> None:
+def test_what_a_file_may_not_say(tmp_path: Path, text: str, reported: str) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text(text)
     with pytest.raises(SweepFileError, match=r"bad\.yaml") as raised:
         SweepSpec.load(path)
-    assert told in str(raised.value)
+    assert reported in str(raised.value)
 
 
 def test_one_entry_needs_no_brackets_and_on_is_no_truth_value(tmp_path: Path) -> None:
@@ -362,9 +362,9 @@ def test_processes_are_started_for_many_points_and_for_networks_of_ones_own(monk
 def test_what_is_best_is_told_with_its_range() -> None:
     """Three times a line, read back from the text: the estimate, and both ends of its range."""
     table = sweep(SweepSpec(models=["vgg16", "gpt2"], devices=["A100", "T4"], batches=[1, 8]), jobs=1)
-    told = table.explain().split("Pareto front")[0]
+    reported = table.explain().split("Pareto front")[0]
     for row in table.best():
-        (line,) = (line for line in told.splitlines() if line.split()[:1] == [row.model])
+        (line,) = (line for line in reported.splitlines() if line.split()[:1] == [row.model])
         times = [Q_(float(number), f"{prefix}s") for number, prefix in re.findall(r"([\d.]+) ([mµn]?)s\b", line)]
         expected = (row.estimate_seconds, row.low_seconds, row.high_seconds, row.bound_seconds)
         assert [time.m_as("s") for time in times] == pytest.approx(expected, rel=0.006)

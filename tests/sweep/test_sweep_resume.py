@@ -68,11 +68,11 @@ def test_a_killed_sweep_goes_on_and_ends_as_if_nothing_had_happened(tmp_path: Pa
     assert 0 < len(kept) < len(uninterrupted) and not (folder / "results.parquet").exists()
     with pytest.raises(ArgumentError, match="holds an unfinished sweep. Resume it with: mlsys sweep SPEC.yaml"):
         load_results(folder)
-    told: list[str] = []
+    result: list[str] = []
     seen: list[tuple[int, int]] = []
-    table = sweep(SPEC, folder, jobs=1, note=told.append, progress=lambda *counts: seen.append(counts))
+    table = sweep(SPEC, folder, jobs=1, note=result.append, progress=lambda *counts: seen.append(counts))
     assert table.columns == uninterrupted.columns == load_results(folder).columns
-    assert told == [f"resuming: {len(kept):,} of {len(table):,} points are done"]
+    assert result == [f"resuming: {len(kept):,} of {len(table):,} points are done"]
     assert seen[0] == (len(kept), len(table)) and seen[-1] == (len(table), len(table))
     assert len(seen) == 1 + len(list((folder / "pieces").iterdir())) - kept_pieces  # nothing is made twice
     stored = ids_of_pieces(folder)
@@ -98,27 +98,27 @@ def test_a_damaged_piece_is_made_again(
     (tmp_path / "results.parquet").write_bytes(b"PAR1")
     with pytest.raises(ArgumentError, match="was modified"):
         load_results(tmp_path)
-    told: list[str] = []
+    result: list[str] = []
     assert (
-        sweep(SPEC, tmp_path, jobs=1, note=told.append).columns
+        sweep(SPEC, tmp_path, jobs=1, note=result.append).columns
         == uninterrupted.columns
         == load_results(tmp_path).columns
     )
-    assert told[0] == f"damaged, set aside and computed again: {piece.name}"
+    assert result[0] == f"damaged, set aside and computed again: {piece.name}"
     assert (tmp_path / "damaged" / piece.name).is_file()
     assert len(ids_of_pieces(tmp_path)) == len(uninterrupted)
 
 
 def test_more_devices_take_over_the_points_that_are_the_same(tmp_path: Path) -> None:
     sweep(SweepSpec(models=["vgg16"], devices=["A100", "T4"]), tmp_path)
-    told: list[str] = []
+    result: list[str] = []
     wider = SweepSpec(models=["vgg16"], devices=["H100", "T4", "A100"])
-    assert sweep(wider, tmp_path, note=told.append).columns == sweep(wider).columns
-    assert told == ["resuming: 2 of 3 points are done"]
-    told.clear()
+    assert sweep(wider, tmp_path, note=result.append).columns == sweep(wider).columns
+    assert result == ["resuming: 2 of 3 points are done"]
+    result.clear()
     narrower = SweepSpec(models=["vgg16"], devices=["H100"])
-    assert len(sweep(narrower, tmp_path, note=told.append)) == len(load_results(tmp_path)) == 1
-    assert told[0] == f"2 points in {tmp_path} do not match (the specification changed) and are not used"
+    assert len(sweep(narrower, tmp_path, note=result.append)) == len(load_results(tmp_path)) == 1
+    assert result[0] == f"2 points in {tmp_path} do not match (the specification changed) and are not used"
 
 
 def test_changed_facts_of_a_device_are_noticed_and_its_old_points_not_used(
@@ -135,10 +135,10 @@ def test_changed_facts_of_a_device_are_noticed_and_its_old_points_not_used(
         return replace(target, timing=replace(timing, bandwidth=timing.bandwidth / 2)) if name == "T4" else target
 
     monkeypatch.setattr(points, "_target", slower)
-    told: list[str] = []
-    after = sweep(small, tmp_path, note=told.append)
-    assert told[0] == f"1 points in {tmp_path} do not match (facts of T4 changed) and are not used"
-    assert told[1] == "resuming: 1 of 2 points are done"
+    result: list[str] = []
+    after = sweep(small, tmp_path, note=result.append)
+    assert result[0] == f"1 points in {tmp_path} do not match (facts of T4 changed) and are not used"
+    assert result[1] == "resuming: 1 of 2 points are done"
     assert after.columns["bound_seconds"][0] == before.columns["bound_seconds"][0]
     assert after.columns["bound_seconds"][1] > before.columns["bound_seconds"][1]
     assert load_results(tmp_path).columns == after.columns
@@ -149,9 +149,9 @@ def test_another_version_of_the_code_uses_nothing_of_the_old(tmp_path: Path, mon
     sweep(small, tmp_path)
     for module in ("points", "run"):
         monkeypatch.setattr(f"mlsys.sweep.{module}.code_digest", lambda: "other")
-    told: list[str] = []
-    sweep(small, tmp_path, note=told.append)
-    assert told == [f"1 points in {tmp_path} do not match (the evaluation code changed) and are not used"]
+    result: list[str] = []
+    sweep(small, tmp_path, note=result.append)
+    assert result == [f"1 points in {tmp_path} do not match (the evaluation code changed) and are not used"]
 
 
 def test_processes_side_by_side_give_the_same(tmp_path: Path, uninterrupted: SweepTable) -> None:

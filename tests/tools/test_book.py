@@ -199,10 +199,10 @@ def test_a_second_build_waits_for_the_first_and_a_dead_one_holds_nothing(tmp_pat
 
 def test_a_lock_that_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".lock")
-    begun = time.monotonic()
+    started = time.monotonic()
     with pytest.raises(BookError, match="must be a plain file"), BookPlace(tmp_path).locked():
         pytest.fail("a FIFO locks nothing")
-    assert time.monotonic() - begun < 60
+    assert time.monotonic() - started < 60
 
 
 # --- errors and dead labs ---------------------------------------------------------------
@@ -228,9 +228,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("words", [["page", "wrong"], ["html"], ["pdf"]])
 def test_an_error_on_a_page_fails_every_build(project: Path, words: list[str], capsys) -> None:
     assert book.main(words) == 1
-    told = capsys.readouterr().err
-    assert "book/wrong.md failed" in told and "ZeroDivisionError: division by zero" in told
-    assert "Traceback (most recent call last)\n  File" not in told
+    result = capsys.readouterr().err
+    assert "book/wrong.md failed" in result and "ZeroDivisionError: division by zero" in result
+    assert "Traceback (most recent call last)\n  File" not in result
 
 
 def test_an_error_kept_in_a_notebook_fails_the_tests_book_and_nbval(project: Path) -> None:

@@ -10,8 +10,8 @@ import colab_check
 
 
 def test_another_python_is_said_to_stand_for_colabs() -> None:
-    told = colab_check.stands_for("3.11.7")
-    assert "Python 3.11.7" in told and "instead of Colab's 3.13" in told and "not installed" in told
+    result = colab_check.stands_for("3.11.7")
+    assert "Python 3.11.7" in result and "instead of Colab's 3.13" in result and "not installed" in result
     own = colab_check.stands_for("3.13.0")
     assert "3.13.0" in own and "instead of" not in own and "not installed" not in own
     assert "instead of" in colab_check.stands_for("3.130.1"), "versions are compared by number, not by letters"

@@ -32,12 +32,12 @@ def test_no_chapter_or_lab_stands_twice_where_the_last_would_win() -> None:
 def test_what_a_chapter_needs_comes_before_it_and_each_has_outcomes_that_can_be_examined() -> None:
     order = list(COURSE["chapters"])
     vague = ("understand", "know", "learn", "appreciate", "be able")
-    for name, told in COURSE["chapters"].items():
-        assert all(order.index(each) < order.index(name) for each in told["needs"]), name
-    for name, told in {**COURSE["chapters"], **COURSE["labs"]}.items():
-        assert 1 <= len(told["outcomes"]) <= 4, name
-        assert not any(outcome.lower().startswith(vague) for outcome in told["outcomes"]), name
-        assert "after" not in told or told["after"] in order
+    for name, result in COURSE["chapters"].items():
+        assert all(order.index(each) < order.index(name) for each in result["needs"]), name
+    for name, result in {**COURSE["chapters"], **COURSE["labs"]}.items():
+        assert 1 <= len(result["outcomes"]) <= 4, name
+        assert not any(outcome.lower().startswith(vague) for outcome in result["outcomes"]), name
+        assert "after" not in result or result["after"] in order
 
 
 def test_plans_teach_chapters_that_stand_with_what_they_need_before() -> None:

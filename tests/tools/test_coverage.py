@@ -15,10 +15,10 @@ GOOD = next(row for row in CLAIMS if row.page == "book/roofline")
 
 def test_everything_is_accounted_for(capsys):
     assert tool.main(["--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["claims"] == {"accounted": 833, "total": 833}
-    assert set(told["items"]) == {"present", "left_out", "total"}
-    assert told["items"]["present"] + told["items"]["left_out"] == told["items"]["total"] == 476
+    record = json.loads(capsys.readouterr().out)
+    assert record["claims"] == {"accounted": 833, "total": 833}
+    assert set(record["items"]) == {"present", "left_out", "total"}
+    assert record["items"]["present"] + record["items"]["left_out"] == record["items"]["total"] == 476
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ def test_a_broken_row_is_named(changed, fault):
 
 
 def test_items_are_as_many_in_each_section_as_planned():
-    def told(items):
+    def record(items):
         return " ".join(map(str, tool.faults(CLAIMS, items)))
 
-    assert "section 20 (Feasibility): must have 15 items" in told(ITEMS[:-1])
-    assert "20-I3: is there twice" in told([*ITEMS[:-1], ITEMS[-2]])
+    assert "section 20 (Feasibility): must have 15 items" in record(ITEMS[:-1])
+    assert "20-I3: is there twice" in record([*ITEMS[:-1], ITEMS[-2]])
     moved = replace(ITEMS[0], labels={**ITEMS[0].labels, "section": "99"})
-    assert "section 99: is none of the plan" in told([moved, *ITEMS[1:]])
+    assert "section 99: is none of the plan" in record([moved, *ITEMS[1:]])
 
 
 def test_the_package_of_the_same_name_can_be_imported_where_tools_come_first():

@@ -46,10 +46,10 @@ def test_the_first_cell_of_code_installs_and_nothing_else(source: Path) -> None:
 
 
 def test_values_stand_in_their_sentences() -> None:
-    said = plain(
+    message = plain(
         "Of {glue:}`all` misses {glue:text}`b` are B's, `{glue:}` is code.", {"all": "270,336", "b": "4.2 × 10^6"}
     )
-    assert said == "Of 270,336 misses 4.2 × 10^6 are B's, `{glue:}` is code."
+    assert message == "Of 270,336 misses 4.2 × 10^6 are B's, `{glue:}` is code."
 
 
 def test_a_value_that_nobody_claims_is_an_error() -> None:
@@ -62,9 +62,9 @@ def test_a_value_cannot_become_markup() -> None:
 
 
 def test_equations_are_numbered_and_referred_to() -> None:
-    said = plain("$$\na = b\n$$ (eq-a)\n\nBy {eq}`eq-a`, and\n\n$$\nc\n$$ (eq-c)\n\n{eq}`eq-c`.")
-    assert said.count(r"\tag{1}") == said.count(r"\tag{2}") == 1
-    assert "By (1), and" in said and said.endswith("(2).")
+    message = plain("$$\na = b\n$$ (eq-a)\n\nBy {eq}`eq-a`, and\n\n$$\nc\n$$ (eq-c)\n\n{eq}`eq-c`.")
+    assert message.count(r"\tag{1}") == message.count(r"\tag{2}") == 1
+    assert "By (1), and" in message and message.endswith("(2).")
 
 
 def test_citations_give_names_year_and_link() -> None:

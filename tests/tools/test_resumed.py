@@ -98,10 +98,10 @@ def test_workers_are_told_what_passed_and_look_for_nothing() -> None:
     """All must collect the same, or xdist refuses to run: one that is started later must not know more."""
     gone: list[object] = []
     hook = SimpleNamespace(pytest_deselected=lambda items: gone.extend(items))
-    told = SimpleNamespace(workerinput={"passed_before": ["a.py::1"]}, hook=hook)
+    result = SimpleNamespace(workerinput={"passed_before": ["a.py::1"]}, hook=hook)
     items = [SimpleNamespace(nodeid="a.py::1"), SimpleNamespace(nodeid="a.py::12")]
-    Resumed(cast(pytest.Config, told)).pytest_collection_modifyitems(
-        cast(pytest.Config, told), cast(list[pytest.Item], items)
+    Resumed(cast(pytest.Config, result)).pytest_collection_modifyitems(
+        cast(pytest.Config, result), cast(list[pytest.Item], items)
     )
     assert [item.nodeid for item in items] == ["a.py::12"]
     assert len(gone) == 1

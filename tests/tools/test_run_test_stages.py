@@ -28,19 +28,19 @@ def test_a_failure_is_told_and_the_rest_still_runs(monkeypatch, tmp_path, capsys
     )
     other = Part("other", python("pass"), nice=5)
     assert run(monkeypatch, tmp_path, [first, second], [other]) == 1
-    told = capsys.readouterr().out
-    assert "first: FAILED (3)" in told and "second: passed" in told and "\n42\n" in told
+    result = capsys.readouterr().out
+    assert "first: FAILED (3)" in result and "second: passed" in result and "\n42\n" in result
     assert first.state() == "first 40 %"
-    assert other.code == 0 and second.begun >= first.ended, "parts of a line wait for each other"
+    assert other.code == 0 and second.started >= first.ended, "parts of a line wait for each other"
 
 
 def test_all_passed_is_nought_and_processor_time_is_that_of_the_children(monkeypatch, tmp_path) -> None:
     busy = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'sum(range(4_000_000))'])"
     part, idle = Part("busy", python(busy)), Part("idle", python("import time; time.sleep(0.3)"))
-    begun = time.monotonic()
+    started = time.monotonic()
     assert run(monkeypatch, tmp_path, [part], [idle]) == 0
     assert part.processor > idle.processor
-    assert part.ended - part.begun <= time.monotonic() - begun
+    assert part.ended - part.started <= time.monotonic() - started
 
 
 def test_every_test_is_in_one_part() -> None:

@@ -49,7 +49,7 @@ def test_a_law_over_all_cases_names_each_that_breaks_it() -> None:
         seen.append(number)
         assert number % 2
 
-    with pytest.raises(ExceptionGroup, match="of 2, of 4") as told:
+    with pytest.raises(ExceptionGroup, match="of 2, of 4") as result:
         over_all([1, 2, 3, 4])(is_odd)()
-    assert seen == [1, 2, 3, 4] and len(told.value.exceptions) == 2
+    assert seen == [1, 2, 3, 4] and len(result.value.exceptions) == 2
     over_all([1, 3])(is_odd)()

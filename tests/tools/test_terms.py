@@ -32,7 +32,7 @@ def test_the_terms_that_readers_asked_for_are_no_everyday_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("tile", "Tiles"),
         ("partial sum", "partial-sums"),
@@ -42,8 +42,8 @@ def test_the_terms_that_readers_asked_for_are_no_everyday_words() -> None:
         ("number format", "number formats"),
     ],
 )
-def test_a_term_is_known_in_each_of_its_forms(name: str, said: str) -> None:
-    assert named(name).pattern.fullmatch(said)
+def test_a_term_is_known_in_each_of_its_forms(name: str, message: str) -> None:
+    assert named(name).pattern.fullmatch(message)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_term_is_not_found_inside_another_word(name: str, other: str) -> None:
 
 def test_the_first_use_counts_wherever_it_stands_in_a_line() -> None:
     page = parse(HERE, "A warp and a {term}`warp`, each {term}`lane`, and lanes.\n")
-    assert [(line, term.name, said) for line, term, said in terms.first_uses(page)] == [(1, "warp", "warp")]
+    assert [(line, term.name, message) for line, term, message in terms.first_uses(page)] == [(1, "warp", "warp")]
 
 
 @pytest.mark.parametrize("folder", ["book", "labs"])

@@ -15,7 +15,7 @@ H100 = "H100_SXM/memory/HBM/bandwidth"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("H100", "FACT=FACTOR"),
         ("H100/memory/HBM/bandwidth=0", "above zero"),
@@ -25,8 +25,8 @@ H100 = "H100_SXM/memory/HBM/bandwidth"
         ("nothing/like/it=2", "no fact"),
     ],
 )
-def test_what_is_no_fact_or_no_factor_is_refused(text: str, said: str) -> None:
-    with pytest.raises(BookError, match=said):
+def test_what_is_no_fact_or_no_factor_is_refused(text: str, message: str) -> None:
+    with pytest.raises(BookError, match=message):
         parsed(text)
 
 

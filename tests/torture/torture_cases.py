@@ -149,7 +149,7 @@ def _wrong(right: str, keys: list[Any], value: Any) -> tuple[int, ...] | None:
             if value is None or keys[-1] not in ("n_layer", "n_embd", "n_head", "vocab_size", "n_positions")
             else (1, 2)
         )
-    may_be_open = right in ("log.jsonl", "instance.json")
+    may_be_open = right == "log.jsonl"
     return None if may_be_open and value is None else (1, 2)
 
 

@@ -41,7 +41,7 @@ class Verdict:
     fault: str
     seconds: float = 0.0
     code: int | None = None
-    said: str = ""
+    message: str = ""
 
 
 def run(cases: Iterable[Case], tick: Any = lambda verdict: None) -> tuple[list[Verdict], int]:
@@ -80,8 +80,8 @@ class _Worker:
         self._pipe.close()
 
     def judge(self, case: Case) -> Verdict:
-        begun, awake = self._processor(), time.monotonic()
-        last = begun
+        started, awake = self._processor(), time.monotonic()
+        last = started
         self._pipe.send(case)
         while not self._pipe.poll(0.2):
             now = self._processor()
@@ -90,7 +90,7 @@ class _Worker:
             fault = ""
             if not self._process.is_alive():
                 fault = "the process died"
-            elif now - begun > MOST_SECONDS:
+            elif now - started > MOST_SECONDS:
                 fault = f"computes for more than {MOST_SECONDS:g} s"
             elif self._held() > MOST_BYTES:
                 fault = "holds more than 2 GB"
@@ -101,12 +101,12 @@ class _Worker:
                 self._start()
                 return Verdict(case, fault)
         try:
-            fault, seconds, code, said, self.peak = self._pipe.recv()
+            fault, seconds, code, message, self.peak = self._pipe.recv()
         except EOFError:
             self.stop()
             self._start()
             return Verdict(case, "the process died")
-        return Verdict(case, fault, seconds, code, said)
+        return Verdict(case, fault, seconds, code, message)
 
     def _processor(self) -> float:
         try:
@@ -367,14 +367,14 @@ def _main() -> Iterator[str]:
 
         def tick(verdict: Verdict) -> None:
             bar.update(1)
-            told = {
+            result = {
                 "id": verdict.case.id,
                 "group": verdict.case.group,
                 "fault": verdict.fault,
                 "seconds": verdict.seconds,
-                "said": verdict.said,
+                "message": verdict.message,
             }
-            print(json.dumps(told), file=report, flush=True)
+            print(json.dumps(result), file=report, flush=True)
 
         verdicts, peak = run(cases, tick)
     yield from (f"{verdict.case.group}: {verdict.case.id!r}: {verdict.fault}" for verdict in verdicts if verdict.fault)

@@ -67,10 +67,10 @@ def stopped(folder: Path, way: str, source: random.Random) -> str:
     """Stop one run in a way; return what was wrong with how it ended."""
     most = source.randrange(2_000, 60_000) if way.startswith("full") else 0
     process = started(folder, way, most)
-    pieces, wanted, begun = folder / "spec.sweep" / "pieces", source.randrange(3), time.monotonic()
+    pieces, wanted, start_time = folder / "spec.sweep" / "pieces", source.randrange(3), time.monotonic()
     if not most:
         while process.poll() is None and not (pieces.is_dir() and len(list(pieces.glob("*.parquet"))) >= wanted):
-            if time.monotonic() - begun > 300:
+            if time.monotonic() - start_time > 300:
                 break
             time.sleep(0.01)
         workers = children(process.pid)
@@ -83,12 +83,12 @@ def stopped(folder: Path, way: str, source: random.Random) -> str:
     else:
         workers = []
     try:
-        said = process.communicate(timeout=300)[1].decode()
+        errors = process.communicate(timeout=300)[1].decode()
     except subprocess.TimeoutExpired:
         process.kill()
         return "hangs"
-    if "Traceback" in said:
-        return "a traceback: " + said.strip().splitlines()[-1]
+    if "Traceback" in errors:
+        return "a traceback: " + errors.strip().splitlines()[-1]
     end = time.monotonic() + 30
     while any(map(alive, workers)) and time.monotonic() < end:
         time.sleep(0.05)
@@ -123,9 +123,9 @@ def main() -> int:
                 (folder / "spec.yaml").write_text(SPEC)
                 fault = stopped(folder, way, source)
                 again = started(folder, way)
-                said = again.communicate()[1].decode()
+                message = again.communicate()[1].decode()
                 if again.returncode:
-                    fault = fault or f"does not go on: {said.strip().splitlines()[-1]}"
+                    fault = fault or f"does not go on: {message.strip().splitlines()[-1]}"
                 elif digest(folder / "spec.sweep") != right:
                     fault = fault or "ends with other results"
                 elif left := [str(path.relative_to(folder)) for path in folder.rglob("*.part")]:

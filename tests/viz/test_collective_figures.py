@@ -14,13 +14,13 @@ def test_a_system_is_drawn_with_its_chips_and_the_rate_of_each_link(ax, system):
     viz.system_map(ax, system)
     chips = [patch for patch in ax.patches if patch.get_gid() == "chip"]
     assert len(chips) == min(system.chips_per_node, 8)
-    said = " ".join(text.get_text() for text in ax.texts)
+    message = " ".join(text.get_text() for text in ax.texts)
     if system.scale_out is not None:
-        assert f"{system.scale_out.bandwidth.m_as('GB/s'):,.4g} GB/s" in said
+        assert f"{system.scale_out.bandwidth.m_as('GB/s'):,.4g} GB/s" in message
         out = [line for line in ax.lines if line.get_gid() == "scale_out"]
         assert len(out) == len(chips) + 1, "one for each chip and one in the legend"
     if system.scale_up.topology == "switch":
-        assert f"{system.scale_up.bandwidth.m_as('GB/s'):,.4g} GB/s" in said
+        assert f"{system.scale_up.bandwidth.m_as('GB/s'):,.4g} GB/s" in message
     if system.scale_up.topology == "full mesh":
         arcs = [patch for patch in ax.patches if patch.get_gid() == "scale_up"]
         assert len(arcs) == 8 * 7 // 2

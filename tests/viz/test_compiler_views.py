@@ -20,9 +20,11 @@ def test_the_waterfall_goes_from_the_first_time_to_the_last(ax):
         assert [bar.get_x(), bar.get_x() + bar.get_width()] == pytest.approx(
             sorted(time / max(seconds) for time in end)
         )
-    told = [text.get_text() for text in ax.texts]
-    assert told[0].endswith(f"{ladder.steps[0].kernels} kernels") and told[-1].endswith(times(ladder.total.value))
-    assert told[1:-1] == [times(factor.value) for factor in ladder.factors]
+    reported = [text.get_text() for text in ax.texts]
+    assert reported[0].endswith(f"{ladder.steps[0].kernels} kernels") and reported[-1].endswith(
+        times(ladder.total.value)
+    )
+    assert reported[1:-1] == [times(factor.value) for factor in ladder.factors]
 
 
 def test_page_and_lab_draw_the_same_waterfall(ax):

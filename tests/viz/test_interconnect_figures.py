@@ -14,7 +14,7 @@ from mlsys.models.overlap import overlapped_steps
 DGX = systems["DGX_H100"]
 
 
-def said(ax) -> str:
+def message(ax) -> str:
     return " | ".join(text.get_text() for text in ax.texts)
 
 
@@ -27,8 +27,8 @@ def test_the_taper_is_that_of_one_generation_a_block_and_one_direction(ax):
     ends = [bar.get_x() + bar.get_width() for bar in ax.patches]
     assert ends == pytest.approx([2039, 300, 31.5, 25, 3350, 450, 63, 50])
     for step in ("÷ 6.80", "÷ 9.52", "÷ 7.44", "÷ 7.14"):
-        assert step in said(ax)
-    assert said(ax).count("÷ 1.26") == 2
+        assert step in message(ax)
+    assert message(ax).count("÷ 1.26") == 2
     with pytest.raises(ArgumentError, match="has no network between nodes"):
         viz.bandwidth_taper(ax, [systems["Server_8x_A100_PCIe"]])
 
@@ -39,13 +39,13 @@ def test_half_of_the_bandwidth_is_marked_where_latency_and_transfer_are_equal(ax
     sizes, rates = np.asarray(curve.get_xdata()), np.asarray(curve.get_ydata())
     assert rates == pytest.approx(sizes / (0.6e-6 + sizes / 450e9) / 1e9)
     assert list(mark.get_xdata()) == pytest.approx([0.6e-6 * 450e9])
-    assert "half at 270 kB" in said(ax) and "half at 63 kB" in said(ax)
+    assert "half at 270 kB" in message(ax) and "half at 63 kB" in message(ax)
 
 
 def test_the_ring_shows_the_series_and_its_limit(ax):
     viz.ring_time(ax, Q_(1, "GB"), {"NVLink 3": Q_(300, "GB/s")}, (2, 4, 8, 64))
     assert list(ax.lines[0].get_ydata()) == pytest.approx([3.33, 5.0, 5.83, 6.56], abs=0.005)
-    assert "limit 6.67 ms" in said(ax)
+    assert "limit 6.67 ms" in message(ax)
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4, 5])
@@ -80,7 +80,7 @@ def test_the_way_of_a_request_names_bytes_passes_and_prices(ax):
     result = request_journey(DGX, 16_000, 1024)
     viz.tensor_path(ax, result)
     assert len(roles(ax, "station")) == 6 and len(roles(ax, "inward")) == 5 and len(roles(ax, "outward")) == 2
-    assert "32 kB, once, 243 pJ/byte" in said(ax) and "2.05 MB, 64 ×, 1.6 pJ/byte" in said(ax)
+    assert "32 kB, once, 243 pJ/byte" in message(ax) and "2.05 MB, 64 ×, 1.6 pJ/byte" in message(ax)
 
 
 def test_the_parts_of_a_request_follow_each_other(ax):

@@ -31,8 +31,8 @@ def test_traffic_by_tile_draws_what_is_counted_and_simulated(ax):
         assert misses == simulate(gemm_trace(32, 32, 32, WORD, int(tile)), cache).last.misses
     assert list(managed.get_xdata()) == [2, 4, 8], "3 · 9² is the most that fits"
     assert list(managed.get_ydata()) == [gemm_traffic(32, 32, 32, t).words for t in (2, 4, 8)]
-    said = " ".join(text.get_text() for text in ax.texts)
-    assert "3T² fits: T ≤ 9" in said and "T²+3T fits: T ≤ 14" in said
+    message = " ".join(text.get_text() for text in ax.texts)
+    assert "3T² fits: T ≤ 9" in message and "T²+3T fits: T ≤ 14" in message
 
 
 def test_the_map_holds_ratios_to_the_compulsory_traffic(ax):

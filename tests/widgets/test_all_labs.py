@@ -76,10 +76,10 @@ def words_of(widget):
 
 def test_before_the_prediction_the_picture_is_empty(lab):
     assert lab.view is None and lab.png == lab._live.blank_png()
-    assert not numbers(lab.alt.replace("2:4", "")) and said(lab.summary) == ""
+    assert not numbers(lab.alt.replace("2:4", "")) and message(lab.summary) == ""
 
 
-def said(widget):
+def message(widget):
     return html.unescape(re.sub("<[^>]+>", "", widget.value))
 
 
@@ -187,7 +187,7 @@ def test_each_wrong_option_has_a_hint_of_its_own(lab):
 def test_hints_do_not_tell_the_solution(lab):
     for question in lab.questions.values():
         known = numbers(question.text) | numbers(" ".join(question.listed()))
-        told = numbers(question.solution) - known
+        result = numbers(question.solution) - known
         right = question.right_answer()
         hints = [c.hint for c in getattr(question, "choices", ()) if not c.right]
         if isinstance(question, NumberQuestion):
@@ -195,7 +195,7 @@ def test_hints_do_not_tell_the_solution(lab):
             assert question.hint
         for hint in hints:
             assert right not in hint
-            assert not {each for each in numbers(hint) & told if len(each) > 2}, hint
+            assert not {each for each in numbers(hint) & result if len(each) > 2}, hint
 
 
 def test_slips_are_wrong_answers(lab):
@@ -355,14 +355,14 @@ def test_the_solution_opens_after_two_different_answers(opened):
         wrong = wrong_answers(box.question)
         for given, tries in ((wrong[0], 1), (wrong[0], 1), *((each, 2) for each in wrong[1:])):
             give(box, given)
-            words = said(box.feedback)
+            words = message(box.feedback)
             assert words.startswith("Not yet.") and box.question.solution not in words, (box.question.id, words)
             assert box.tries == tries and box.reveal_button.disabled == (tries < 2) == (not box.answered)
         if box.answered:
             box.reveal_button.click()
-            assert box.question.solution in said(box.feedback) and box.answer().solution_shown
+            assert box.question.solution in message(box.feedback) and box.answer().solution_shown
         give(box, answers_to(box.question)[1])
-        words = said(box.feedback)
+        words = message(box.feedback)
         assert words.startswith("Right.") and words.count(box.question.solution) == 1
         assert [each.correct for each in box.answer().attempts] == [False] * len(wrong) + [True]
 

@@ -12,7 +12,7 @@ from mlsys.bench import stored_compile_results, stored_pass_results
 from mlsys.labs.questions import NumberQuestion
 from mlsys.viz.views.compiler import CompilerScene, cases
 from mlsys.widgets import CompilerLab
-from mlsys.widgets.compiler import told_beside
+from mlsys.widgets.compiler import measured_comparison
 from mlsys.widgets.measure import MeasureHere
 
 
@@ -57,13 +57,13 @@ def test_numbers_are_those_of_the_table(lab: CompilerLab) -> None:
 def test_the_controls_move_the_picture() -> None:
     lab = CompilerLab()
     lab.predict(lab.prediction.listed()[0])
-    before, told = lab.png, lab.view.summary
+    before, reported = lab.png, lab.view.summary
     lab.controls["case"].widget.value = "mlp, batch 1"
     assert lab.png != before
-    assert lab.view.summary != told
-    told = lab.view.summary
+    assert lab.view.summary != reported
+    reported = lab.view.summary
     lab.controls["how"].widget.value = "plain"
-    assert lab.view.summary != told
+    assert lab.view.summary != reported
     assert "weights as inputs" in lab.view.summary
 
 
@@ -136,7 +136,7 @@ def test_a_command_that_is_not_there_is_said() -> None:
 
 def test_the_sentence_names_both_machines() -> None:
     mine = result("small-cnn", 64, True)
-    words = told_beside(json.loads(json.dumps(mine.record())))
+    words = measured_comparison(json.loads(json.dumps(mine.record())))
     assert words.startswith("Here small-cnn, batch 64, its weights frozen, runs")
     assert "In the picture the same network runs" in words
 

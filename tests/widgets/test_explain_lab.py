@@ -15,7 +15,7 @@ from mlsys.explain.summary import summary
 from mlsys.labs.questions import NumberQuestion
 from mlsys.viz.views.explain import ExplainScene, measured, measurements
 from mlsys.widgets import ExplainLab
-from mlsys.widgets.explain import told_here
+from mlsys.widgets.explain import measured_summary
 
 
 @pytest.fixture(scope="module")
@@ -79,12 +79,12 @@ def test_the_button_runs_what_is_there_and_tells_what_is_not(lab: ExplainLab) ->
     command = lab._command()
     assert command[1:5] == ["-m", "mlsys", "explain", "run"] and "--json" in command
     logs = [summary(stored_logs()[f"ds-cnn fp32 {name}"]) for name in ("eager", "litert")]
-    told = told_here(json.loads(json.dumps({"logs": logs, "absent": [{"reason": "openvino: not installed"}]})))
-    assert "litert 43.6 µs, eager 466 µs" in told and "Absent: openvino: not installed." in told
-    assert "Arithmetic and bytes explain 7.6% of it." in told
-    alone = told_here({"logs": logs[:1], "absent": []})
+    result = measured_summary(json.loads(json.dumps({"logs": logs, "absent": [{"reason": "openvino: not installed"}]})))
+    assert "litert 43.6 µs, eager 466 µs" in result and "Absent: openvino: not installed." in result
+    assert "Arithmetic and bytes explain 7.6% of it." in result
+    alone = measured_summary({"logs": logs[:1], "absent": []})
     assert "The slowest takes" not in alone
-    assert SimpleNamespace(**lab.here.__dict__)._begun.startswith("Started. Four runtimes")
+    assert SimpleNamespace(**lab.here.__dict__)._start_message.startswith("Started. Four runtimes")
 
 
 # --- words of questions, explanations and findings: each from the stored samples ---------------

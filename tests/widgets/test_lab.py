@@ -48,7 +48,7 @@ def opened(name, lab):
     return lab
 
 
-def said(widget):
+def reported(widget):
     return html.unescape(re.sub("<[^>]+>", "", widget.value))
 
 
@@ -66,12 +66,12 @@ def test_everything_is_closed_before_the_prediction(name):
     assert all(control.widget.disabled for control in lab.controls.values())
     assert all(box.button.disabled for box in lab.boxes.values() if box.question.in_app)
     assert not lab.locked and lab.comparison.value == ""
-    assert "open when your prediction is locked" in said(lab.hint)
+    assert "open when your prediction is locked" in reported(lab.hint)
 
 
 def test_locking_without_an_answer_opens_nothing(lab):
     lab.lock_button.click()
-    assert not lab.locked and "first. A guess is enough." in said(lab.comparison)
+    assert not lab.locked and "first. A guess is enough." in reported(lab.comparison)
     assert all(control.widget.disabled for control in lab.controls.values())
 
 
@@ -88,11 +88,11 @@ def test_the_prediction_is_compared_with_the_computed_answer():
     lab.lock_button.click()
     share, speedup = lab.scenario["share"], lab.scenario["speedup"]
     answer = 1 / (1 - share + share / speedup)
-    assert f"You predicted 50×; it is {answer:.1f}×." in said(lab.comparison)
+    assert f"You predicted 50×; it is {answer:.1f}×." in reported(lab.comparison)
     lab = RooflineLab()
     lab.field.value = "48"
     lab.lock_button.click()
-    assert f"You predicted “48”; it is “{lab.scenario['batch']}”." in said(lab.comparison)
+    assert f"You predicted “48”; it is “{lab.scenario['batch']}”." in reported(lab.comparison)
 
 
 def test_a_right_prediction_is_told_so():
@@ -100,7 +100,7 @@ def test_a_right_prediction_is_told_so():
     share, speedup = lab.scenario["share"], lab.scenario["speedup"]
     answer = 1 / (1 - share + share / speedup)
     lab.predict(answer)
-    assert f"and it is {answer:.1f}×" in said(lab.comparison)
+    assert f"and it is {answer:.1f}×" in reported(lab.comparison)
 
 
 @pytest.mark.parametrize("typed", ["fifty", "", "nan", "inf", "0,5", "-3", "1e999"])
@@ -108,7 +108,7 @@ def test_what_is_no_number_is_not_locked(typed):
     lab = AmdahlLab()
     lab.field.value = typed
     lab.lock()
-    assert not lab.locked and "Your" not in said(lab.comparison) and len(said(lab.comparison)) > 20
+    assert not lab.locked and "Your" not in reported(lab.comparison) and len(reported(lab.comparison)) > 20
 
 
 def test_predict_refuses_what_is_no_answer(lab):
@@ -140,7 +140,7 @@ def test_moving_a_control_changes_picture_and_words(opened):
 def test_picture_and_summary_speak(opened):
     assert f'alt="{html.escape(opened.alt)}"' in opened.picture.value and opened.view.alt in opened.alt
     assert 'role="status" aria-live="polite"' in opened.summary.value
-    assert said(opened.summary) == opened.view.summary
+    assert reported(opened.summary) == opened.view.summary
 
 
 def test_the_picture_is_the_view_of_the_controls():
@@ -209,7 +209,7 @@ def put(box, given):
 def test_checking_without_an_answer_counts_no_try(opened):
     box = next(iter(opened.boxes.values()))
     box.button.click()
-    assert "first" in said(box.feedback) and box.tries == 0
+    assert "first" in reported(box.feedback) and box.tries == 0
 
 
 def test_each_lab_has_questions_in_the_lab_and_an_error_to_find(lab):
@@ -298,12 +298,12 @@ def test_restoring_an_early_state_closes_the_sliders_again(name, lab):
 def test_buttons_save_and_restore_beside_the_notebook(name, lab, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lab.restore_button.click()
-    assert "Not restored: there is no file" in said(lab.message)
+    assert "Not restored: there is no file" in reported(lab.message)
     used(lab, name).save_button.click()
     assert [path.name for path in tmp_path.iterdir()] == [f"{lab.id}.state.json"]
     fresh = LABS[name]()
     fresh.restore_button.click()
-    assert "Restored" in said(fresh.message) and fresh.state() == lab.state()
+    assert "Restored" in reported(fresh.message) and fresh.state() == lab.state()
     assert [path.name for path in tmp_path.iterdir()] == [f"{lab.id}.state.json"]
 
 

@@ -149,7 +149,7 @@ def test_numbers_are_read(typed, value):
 
 
 @pytest.mark.parametrize(
-    "typed, told",
+    "typed, result",
     [
         ("0,5", "not a comma: 0.5"),
         ("1,5", "not a comma: 1.5"),
@@ -162,6 +162,6 @@ def test_numbers_are_read(typed, value):
         ("9" * 99 + "x!", "…"),
     ],
 )
-def test_other_numbers_are_refused_with_the_line_to_type(typed, told):
-    with pytest.raises(AnswerError, match=told.replace("…", "…")):
+def test_other_numbers_are_refused_with_the_line_to_type(typed, result):
+    with pytest.raises(AnswerError, match=result.replace("…", "…")):
         read_number(typed)

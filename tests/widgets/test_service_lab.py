@@ -30,8 +30,8 @@ def sized(model, system, tp, batch):
     [("llama-3-8b", "DGX_A100", 1, 88), ("llama-3-70b", "DGX_H100", 4, 56), ("mixtral-8x7b", "Server_8x_L40S", 8, 32)],
 )
 def test_a_copy_is_what_size_says(model, system, tp, batch):
-    one, said = copy_of(model, system, tp, batch), sized(model, system, tp, batch).record()
-    best = said["layouts"][0]
+    one, message = copy_of(model, system, tp, batch), sized(model, system, tp, batch).record()
+    best = message["layouts"][0]
     assert (one.most, one.needed) == (best["largest_batch"], pytest.approx(best["needed_bytes_per_chip"]))
     assert one.prefill == pytest.approx(best["ttft_seconds"]) and one.step == pytest.approx(best["tpot_seconds"])
     assert one.requests * OUTPUT == pytest.approx(best["tokens_per_second"])
@@ -82,9 +82,9 @@ def test_every_task_has_several_good_designs_and_a_copy_less_breaks_the_best():
         assert sum(score >= 0.9 for score, _ in scored) >= 2
         best = max(scored, key=lambda pair: pair[0])[1]
         model, rate, limit = task
-        said = sized(model, best["system"], best["tp"], best["batch"]).record()["layouts"][0]
-        capacity = said["tokens_per_second"] / OUTPUT
-        assert 1e3 * said["tpot_seconds"] <= limit and rate <= 0.85 * best["replicas"] * capacity
+        layout = sized(model, best["system"], best["tp"], best["batch"]).record()["layouts"][0]
+        capacity = layout["tokens_per_second"] / OUTPUT
+        assert 1e3 * layout["tpot_seconds"] <= limit and rate <= 0.85 * best["replicas"] * capacity
         fewer = [each for each in content.REPLICAS if each < best["replicas"]]
         assert all(rate > 0.85 * each * capacity for each in fewer)
 

@@ -24,7 +24,7 @@ def opened(lab: SystolicLab) -> SystolicLab:
     return lab
 
 
-def said(widget) -> str:
+def message(widget) -> str:
     return html.unescape(re.sub("<[^>]+>", "", widget.value))
 
 
@@ -37,11 +37,11 @@ def utilisation(lab: SystolicLab, rows: int) -> float:
 def test_it_is_closed_until_the_prediction_is_locked(lab: SystolicLab) -> None:
     assert all(control.widget.disabled for control in lab.controls.values())
     share = f"{100 * utilisation(lab, 1):.3g}%"
-    assert share not in said(lab.summary)
+    assert share not in message(lab.summary)
     lab.predict("Nearly all")
     assert not any(control.widget.disabled for control in lab.controls.values())
-    assert "You predicted “Nearly all”" in said(lab.comparison) and share in said(lab.comparison)
-    assert f"{share} of the array" in said(lab.summary), "the predicted situation is shown"
+    assert "You predicted “Nearly all”" in message(lab.comparison) and share in message(lab.comparison)
+    assert f"{share} of the array" in message(lab.summary), "the predicted situation is shown"
 
 
 def test_the_right_prediction_is_the_computed_one(lab: SystolicLab) -> None:

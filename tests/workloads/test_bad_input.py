@@ -129,14 +129,14 @@ CONFIGS: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "said"), [case[1:] for case in ONNX], ids=[case[0] for case in ONNX])
-def test_onnx_files(make: Callable[[], Any], said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("make", "message"), [case[1:] for case in ONNX], ids=[case[0] for case in ONNX])
+def test_onnx_files(make: Callable[[], Any], message: str, tmp_path: Path) -> None:
     file = tmp_path / "net.onnx"
     file.write_bytes(make().SerializeToString())
     assert file.stat().st_size < 100_000
     with pytest.raises(ArgumentError) as caught:
         load(file)
-    assert said in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_an_honest_function_is_read(tmp_path: Path) -> None:
@@ -144,16 +144,16 @@ def test_an_honest_function_is_read(tmp_path: Path) -> None:
     assert len(load(tmp_path / "net.onnx")) == 16
 
 
-@pytest.mark.parametrize(("text", "said"), CONFIGS, ids=[said[:40] for _, said in CONFIGS])
-def test_configurations(text: str, said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("text", "message"), CONFIGS, ids=[message[:40] for _, message in CONFIGS])
+def test_configurations(text: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     file.write_text(text, encoding="latin-1")
     result = CliRunner().invoke(main, ["flops", str(file)])
-    assert result.exit_code == 1 and said in result.output and result.output.count("\n") == 1, result.output
+    assert result.exit_code == 1 and message in result.output and result.output.count("\n") == 1, result.output
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["fixtures_of_bad_input:raises_value"], "failed to build a module: ValueError: line one"),
         (["fixtures_of_bad_input:raises_silent"], "failed to build a module: Silent"),
@@ -184,13 +184,15 @@ def test_configurations(text: str, said: str, tmp_path: Path) -> None:
         (["gpt2", "--sequence", str(10**12)], "--sequence must be a whole number from 1"),
     ],
 )
-def test_factories_and_sizes(arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_factories_and_sizes(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "fixtures_of_bad_input.py").write_text(FACTORIES)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "net.onnx").touch()
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, ["flops", *arguments])
-    assert result.exit_code == 1 and said in result.output and result.output.count("\n") == 1, result.output
+    assert result.exit_code == 1 and message in result.output and result.output.count("\n") == 1, result.output
 
 
 @pytest.mark.parametrize("command", [["analyze", "--device", "A100"], ["tiles", "--device", "A100"], ["memory"]])

@@ -283,7 +283,7 @@ def test_a_network_written_by_hand_has_no_edges() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ((Value("a", "made", 4, producer=1, consumers=(0,)),), "'a' is read by an operator that runs before 1"),
         ((Value("a", "made", 4, producer=0, consumers=(0,)),), "'a' is read by an operator that runs before 0"),
@@ -300,7 +300,7 @@ def test_a_network_written_by_hand_has_no_edges() -> None:
         ),
     ],
 )
-def test_a_graph_that_cannot_run_is_refused(values: tuple[Value, ...], said: str) -> None:
+def test_a_graph_that_cannot_run_is_refused(values: tuple[Value, ...], message: str) -> None:
     with pytest.raises(ArgumentError, match="OperatorGraph") as refused:
         OperatorGraph("mine", (relu(1), relu(1)), values)
-    assert said in str(refused.value)
+    assert message in str(refused.value)

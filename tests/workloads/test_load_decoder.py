@@ -36,12 +36,12 @@ REFUSED: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "said"), REFUSED)
-def test_other_files_are_named(name: str, content: Any, said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "content", "message"), REFUSED)
+def test_other_files_are_named(name: str, content: Any, message: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(json.dumps(content))
     with pytest.raises(ArgumentError) as caught:
         load_decoder(tmp_path / name)
-    assert said in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_what_names_no_decoder_is_refused(tmp_path: Path) -> None:

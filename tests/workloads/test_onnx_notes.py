@@ -65,9 +65,9 @@ UNUSED: dict[str, tuple[list[Any], int, int]] = {  # nodes, how many of them no 
 @pytest.mark.parametrize("kind", UNUSED)
 def test_nodes_that_no_output_needs_are_counted_and_named(kind: str) -> None:
     nodes, count, flops = UNUSED[kind]
-    said = [note for note in Workload.from_onnx(model(nodes)).notes if "unused tensors" in note]
+    notes = [note for note in Workload.from_onnx(model(nodes)).notes if "unused tensors" in note]
     many = "1 node makes" if count == 1 else f"{count} nodes make"
-    assert [(note.split(" unused tensors")[0], note.rpartition("with ")[2]) for note in said] == (
+    assert [(note.split(" unused tensors")[0], note.rpartition("with ")[2]) for note in notes] == (
         [(many, f"{flops:,} FLOP")] if count else []
     )
 

@@ -116,8 +116,8 @@ def test_the_cache_of_public_reports(case: str, tmp_path: Path) -> None:
 def test_pages_of_all_tokens_and_contexts_that_are_scaled_already(tmp_path: Path) -> None:
     """hf-mem#60: full pages; gguf-parser-go#8: 163,840 tokens are those that YaRN reaches."""
     assert read_config(GPT_OSS).kv_cache(131_072, windows=False) == Q_(9 * 2**30, "byte")
-    said = flops(written(tmp_path, GPT_OSS), phase="decode", sequence=131_072, batch=2).explain()
-    assert f", {2 * 9 * 2**30 / 1e9:.6g} GB if local layers keep all tokens" in said
+    message = flops(written(tmp_path, GPT_OSS), phase="decode", sequence=131_072, batch=2).explain()
+    assert f", {2 * 9 * 2**30 / 1e9:.6g} GB if local layers keep all tokens" in message
     assert "keep all tokens" not in flops(written(tmp_path, LFM2), phase="decode").explain()
     assert read_config(DEEPSEEK).context == 163_840
     assert read_config(DEEPSEEK | {"max_position_embeddings": 4096}).context == 163_840
@@ -538,11 +538,11 @@ def test_experts_of_dbrx_stand_in_a_part_of_their_own() -> None:
     assert (round(dbrx.parameters().magnitude / 1e9), int(dbrx.active_parameters().magnitude / 1e9)) == (132, 36)
 
 
-@pytest.mark.parametrize(("config", "said"), WRONG, ids=[said[:50] for _, said in WRONG])
-def test_what_cannot_be_is_refused(config: object, said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("config", "message"), WRONG, ids=[message[:50] for _, message in WRONG])
+def test_what_cannot_be_is_refused(config: object, message: str, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError) as caught:
         load(written(tmp_path, config))
-    assert said in str(caught.value) and "\n" not in str(caught.value)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("phase", ["prefill", "decode"])

@@ -70,10 +70,10 @@ def test_spellings_in_use(spelling: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "stranger", ["", "ResNet-51", "Llama 2 71B", "LLaMA 70B", "GPT-3 layer", "FlashAttention-2", "conv", "llama", "()"]
+    "unknown", ["", "ResNet-51", "Llama 2 71B", "LLaMA 70B", "GPT-3 layer", "FlashAttention-2", "conv", "llama", "()"]
 )
-def test_nothing_is_guessed(stranger: str) -> None:
-    assert zoo.resolve(stranger) is None
+def test_nothing_is_guessed(unknown: str) -> None:
+    assert zoo.resolve(unknown) is None
 
 
 def test_no_two_entries_share_a_spelling() -> None:

@@ -73,8 +73,8 @@ def left_out_errors(pool: Pool | None, rows: PoolRows) -> Array:
     """Return the error of each row in percent of the published value, without its machine and without its sweep."""
     off = rows.without
     if pool is not None:
-        told = fit_pool(pool, rows.cases, rows.measures, rows.whole, rows.without[:, 1])
-        off = off - np.column_stack([told.without_device, told.without_sweep])
+        result = fit_pool(pool, rows.cases, rows.measures, rows.whole, rows.without[:, 1])
+        off = off - np.column_stack([result.without_device, result.without_sweep])
     inverse = np.array([case.inverse for case in rows.cases])[:, None]
     return np.asarray(100 * np.abs(np.exp(np.where(inverse, off, -off)) - 1), dtype=np.float64)
 

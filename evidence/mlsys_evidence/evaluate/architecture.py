@@ -128,5 +128,5 @@ def median_ratio(checks: tuple[ArchitectureCheck, ...]) -> float:
         middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
         times, every = [check.result.time for check in middle], [check.result.time for check in ordered]
         sets = [fact for time in times if time.origin is not None for fact in time.origin.sets()]
-        ratio._origin = Step.told("median_ratio", {"checks": f"{len(checks)} values"}, sets, used_facts(*every))
+        ratio._origin = Step.from_facts("median_ratio", {"checks": f"{len(checks)} values"}, sets, used_facts(*every))
     return ratio

@@ -89,17 +89,17 @@ def hold(number: int) -> int:
     if number in held_examinations():
         raise ValueError(f"examination {number} was held: its first answers stand in {_file(number, '_first.csv.gz')}")
     kept = ("id", "predicted", "low", "high")
-    told = [{name: record[name] for name in kept} for record in validate(examination_rows(number)).records()]
-    text = csv_text(told).encode("utf-8")
+    result = [{name: record[name] for name in kept} for record in validate(examination_rows(number)).records()]
+    text = csv_text(result).encode("utf-8")
     write_bytes(DATA / _file(number, "_first.csv.gz"), gzip.compress(text, mtime=0))
     first_answers.cache_clear()
-    return sum(bool(record["low"]) for record in told)
+    return sum(bool(record["low"]) for record in result)
 
 
 @remembered
 @traced
 def reached_again(number: int) -> tuple[Prediction, ...]:
-    """Return the first answers to an examination with the ranges that are told today about such answers.
+    """Return the first answers to an examination with the ranges that today's model gives such rows.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def reached_again(number: int) -> tuple[Prediction, ...]:
 
     Examples
     --------
-    >>> first, again = (next(each for each in told if each.answered) for told in (first_answers(4), reached_again(4)))
+    >>> first, again = (next(each for each in every if each.answered) for every in (first_answers(4), reached_again(4)))
     >>> first.value == again.value, again.low < again.value < again.high
     (True, True)
     """

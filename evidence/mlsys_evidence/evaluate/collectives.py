@@ -91,8 +91,8 @@ def errors(measured: Iterable[Measured]) -> Errors:
 
     Examples
     --------
-    >>> told = errors(rows())
-    >>> told.large > 100 and told.median_error < 0.2 and told.median_factor < 2
+    >>> found = errors(rows())
+    >>> found.large > 100 and found.median_error < 0.2 and found.median_factor < 2
     True
     """
     every = list(measured)

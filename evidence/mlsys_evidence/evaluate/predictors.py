@@ -1,9 +1,7 @@
 """Our errors beside those of other predictors, on the same rows of NeuSight's open data.
 
 S. Lee, A. Phanishayee, D. Mahajan, NeuSight, ASPLOS 2025. Its repository publishes what it, Habitat, Li et al. and a
-roofline predict for whole networks, and for the operators of each kind in them. The errors of 13.8 % (batched products)
-and 13.9 % (products of layers) that it reports are means over networks of the error of that kind's time in the whole
-network, forward and backward. What anyone predicts for the single operators of its test set is not published.
+roofline predict for whole networks.
 """
 
 from collections.abc import Iterable
@@ -16,9 +14,8 @@ from mlsys.calibration.rows import Row
 from mlsys.frozen import FrozenDict
 from mlsys.provenance import remembered, traced
 from mlsys.tables import Table, tabled
-from mlsys_evidence.evaluate.operators import OPERATORS, operators_left_out
-from mlsys_evidence.evaluate.published import PREDICTORS, WHOLE, published_predictions
-from mlsys_evidence.fit.refit import held_out_predictions, parameters_alone
+from mlsys_evidence.evaluate.published import PREDICTORS, published_predictions
+from mlsys_evidence.fit.refit import held_out_predictions
 from mlsys_evidence.rows import typed
 
 ALL, NEW, NEW_GPU = "all", "new to NeuSight", "GPU new to both"
@@ -74,7 +71,7 @@ def _by_name(errors: Iterable[float]) -> FrozenDict[str, float]:
 @remembered
 @traced
 def comparisons() -> tuple[Comparison, ...]:
-    """Return the errors on whole networks, and on the operators of each kind in forward passes.
+    """Return the errors of each predictor on whole networks, by kind of work and group of rows.
 
     Examples
     --------
@@ -83,22 +80,16 @@ def comparisons() -> tuple[Comparison, ...]:
     (44, True)
     """
     unseen = {each.row.id: each for each in held_out_predictions("device")}
-    plain, operators = parameters_alone(), operators_left_out()
     errors_by_work: dict[str, list[tuple[str, tuple[float, ...]]]] = {}
     for each in published_predictions():
         if each.id not in unseen:
             continue
         own = unseen[each.id].seconds
-        if each.what != WHOLE:
-            if each.id not in operators:
-                continue
-            effect = own / plain[each.id][0]  # of machines and networks like it: of all kernels alike
-            own = effect * operators[each.id][OPERATORS.index(each.what)]
-        work = _work(unseen[each.id].row) if each.what == WHOLE else each.what
+        work = _work(unseen[each.id].row)
         errors = (abs(time / each.measured - 1) for time in (*each.predicted.values(), 1e3 * own))
         errors_by_work.setdefault(work, []).append((each.new_to, tuple(errors)))
     compared = []
-    for work in (*_NETWORKS, *OPERATORS):
+    for work in _NETWORKS:
         errors_of = np.array([errors for _, errors in errors_by_work[work]])
         for group, here in _groups(new for new, _ in errors_by_work[work]).items():
             mean, median = (_by_name(whole(errors_of[here], axis=0).tolist()) for whole in (np.mean, np.median))
@@ -121,8 +112,6 @@ def _cells(each: Comparison) -> tuple[str, ...]:
 @tabled
 def predictor_table() -> Table:
     """Return the errors on whole networks as a table."""
-    rows = [
-        (each.work, _WHICH[each.group], each.rows, *_cells(each)) for each in comparisons() if each.work in _NETWORKS
-    ]
+    rows = [(each.work, _WHICH[each.group], each.rows, *_cells(each)) for each in comparisons()]
     heads = ("work", "which", "rows", *_SHOWN.values())
     return Table("Whole networks of NeuSight's open data: mean error (median), in %", heads, rows)

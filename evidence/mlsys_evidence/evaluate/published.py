@@ -1,8 +1,7 @@
-"""What other predictors say of rows that ship: one line for a network, and one for each kind of operator in it.
+"""Times of whole networks that other predictors published, for rows that ship.
 
 From sitar-lab/NeuSight, scripts/asplos/summary/summary.csv@6945927d9 (MIT): its measured times, and the predictions of
-its authors' own predictor and of three others. Times of operators are of each one measured alone, and summed over the
-network; of a training step forward and backward. No fit reads any of it.
+its authors' own predictor and of three others. No fit reads any of it.
 """
 
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from pathlib import Path
 from mlsys.frozen import FrozenDict
 from mlsys.inputs import csv_records
 
-WHOLE = "whole"
 PREDICTORS = ("roofline", "habitat", "li", "neusight")
 _DATA = Path(__file__).parents[1] / "data" / "predictors.csv.gz"
 
@@ -27,8 +25,6 @@ class Published:
         Of the row that ships.
     new_to
         What of it NeuSight never saw: ``"network"``, ``"GPU"``, both, or nothing. Those are out of distribution.
-    what
-        ``WHOLE``, or a kind of operator.
     measured
         Milliseconds.
     predicted
@@ -37,7 +33,6 @@ class Published:
 
     id: str
     new_to: str
-    what: str
     measured: float
     predicted: FrozenDict[str, float]
 
@@ -49,23 +44,16 @@ def published_predictions() -> tuple[Published, ...]:
     Examples
     --------
     >>> each = published_predictions()[0]
-    >>> each.what, len(each.predicted), each.measured > 0
-    ('whole', 4, True)
+    >>> len(each.predicted), each.measured > 0
+    (4, True)
     """
     lines = [cells for _, cells in csv_records(_DATA)[1:]]
     return tuple(
         Published(
             name,
             new,
-            what,
             float(measured),
             FrozenDict(dict(zip(PREDICTORS, (float(cell or "nan") for cell in predicted), strict=True))),
         )
-        for name, new, what, measured, *predicted in lines
+        for name, new, measured, *predicted in lines
     )
-
-
-@lru_cache(maxsize=1)
-def with_operators() -> frozenset[str]:
-    """Return the ids of the rows whose times by kind of operator are published."""
-    return frozenset(each.id for each in published_predictions() if each.what != WHOLE)

@@ -15,7 +15,7 @@ def questioned(predictions: Sequence[Prediction], where: str) -> list[str]:
         If that is so of more than half of the rows that a model expresses, or all of them are copies of one: the file
         is not what it says.
     """
-    told = []
+    result = []
     done = [each for each in predictions if each.case is not None]
     if len(done) > 1 and len({(*what_was_measured(each.row), each.row.device, each.row.value) for each in done}) == 1:
         first, second = (each.row.line for each in done[:2])
@@ -28,13 +28,13 @@ def questioned(predictions: Sequence[Prediction], where: str) -> list[str]:
         assert each.case is not None
         doubt = doubt_of(each.case, each.seconds, each.bound)
         if doubt:
-            told.append(f"{where}: line {each.row.line}: {each.row.value:g} {each.row.unit} {doubt}")
-    if len(told) > len(done) / 2:
-        more = f" (and {len(told) - 1} more of {len(done)} rows alike)" if len(told) > 1 else ""
-        raise ValueError(told[0] + more)
+            result.append(f"{where}: line {each.row.line}: {each.row.value:g} {each.row.unit} {doubt}")
+    if len(result) > len(done) / 2:
+        more = f" (and {len(result) - 1} more of {len(done)} rows alike)" if len(result) > 1 else ""
+        raise ValueError(result[0] + more)
     seen: Seen = {}
     for each in done:
         assert each.case is not None
         if words := contradiction(each.row.line, each.case, seen):
-            told.append(f"{where}: {words}")
-    return told
+            result.append(f"{where}: {words}")
+    return result

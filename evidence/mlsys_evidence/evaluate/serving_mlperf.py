@@ -124,10 +124,11 @@ def inferred_prompt(rows: Iterable[dict[str, str]]) -> float:
     return math.sqrt(low * high)
 
 
-def rate_within_limits(row: dict[str, str], prompt: float) -> float:
-    """Return the highest rate, 1/s, at which 99 % of the requests meet the limits of a row.
+def rate_within_limits(row: dict[str, str], prompt: float) -> tuple[float, int, int]:
+    """Return the highest rate, 1/s, at which 99 % of the requests meet the limits of a row, and where it is reached.
 
-    Submitters choose layout and token budget for each row: the best of a few is taken.
+    Submitters choose layout and token budget for each row: the best of a few is taken. It is returned as a multiple of
+    the smallest tensor parallelism, and the budget.
     """
     match = _LIMITS.search(row["SLO"])
     assert match is not None, row["SLO"]
@@ -137,7 +138,7 @@ def rate_within_limits(row: dict[str, str], prompt: float) -> float:
         run, _ = _run(row, prompt, rate, wider, budget)
         return bool(np.percentile(run.ttft, 99) <= first and np.nanpercentile(run.tpot, 99) <= later)
 
-    published, best = float(row["request_rate_per_s"]), 0.0
+    published, best, chosen = float(row["request_rate_per_s"]), 0.0, (_WIDER[0], _BUDGETS[-1])
     smallest = _server(row["model"], str(_system(row["chip"])), 1)[0]
     most = min(as_system(str(_system(row["chip"]))).chips, int(row["n_chips"]), 8)
     for wider, budget in itertools.product(_WIDER, _BUDGETS):
@@ -149,20 +150,54 @@ def rate_within_limits(row: dict[str, str], prompt: float) -> float:
         for _ in range(9):
             middle = math.sqrt(low * high)
             low, high = (middle, high) if meets(middle, wider, budget) else (low, middle)
-        best = low
-    return best
+        best, chosen = low, (wider, budget)
+    return best, *chosen
 
 
-def comparisons(rows: Iterable[dict[str, str]]) -> tuple[dict[str, float], list[Comparison]]:
-    """Return the inferred prompt lengths by data set, and the load within the limits beside the published one."""
+PERCENTILES = tuple(f"{name} p{share}" for name in ("TTFT", "TPOT") for share in (50, 99))
+"""Latencies that the logs state beside the load."""
+
+
+def latencies(row: dict[str, str], prompt: float, load: float, wider: int, budget: int) -> list[Comparison]:
+    """Return simulated percentiles of latency, ms, beside those of a row.
+
+    Parameters
+    ----------
+    row, prompt
+        The row, and the mean length of its prompts.
+    load
+        Requests per second that arrive: the published rate, or the simulated one within the limits, which is as near to
+        the server's own limit as submitters went to theirs.
+    wider, budget
+        Where :func:`rate_within_limits` found the highest rate.
+    """
+    run, _ = _run(row, prompt, load, wider, budget)
+    found = []
+    for quantity in PERCENTILES:
+        name, _, share = quantity.partition(" p")
+        published = row[f"{name}_p{share}_ms"]
+        values = run.ttft if name == "TTFT" else run.tpot
+        if published:
+            simulated = 1e3 * float(np.nanpercentile(values, int(share)))
+            found.append(Comparison(row["id"], quantity, float(published), simulated))
+    return found
+
+
+def comparisons(rows: Iterable[dict[str, str]]) -> tuple[dict[str, float], list[Comparison], list[Comparison]]:
+    """Return the inferred prompt lengths by data set, the load within the limits, and latencies at that load.
+
+    Loads and latencies stand beside the published ones.
+    """
     usable = [row for row in rows if why_not(row) is None]
     prompts = {
         model: inferred_prompt([row for row in usable if row["model"] == model])
         for model in dict.fromkeys(row["model"] for row in usable)
     }
-    return prompts, [
-        Comparison(row["id"], "requests/s within limits", float(row["request_rate_per_s"]),
-                   rate_within_limits(row, prompts[row["model"]]))
-        for row in usable
-        if row["SLO"]
-    ]  # fmt: skip
+    loads, percentiles = [], []
+    for row in usable:
+        if row["SLO"]:
+            prompt = prompts[row["model"]]
+            rate, wider, budget = rate_within_limits(row, prompt)
+            loads.append(Comparison(row["id"], "requests/s within limits", float(row["request_rate_per_s"]), rate))
+            percentiles += latencies(row, prompt, rate, wider, budget)
+    return prompts, loads, percentiles

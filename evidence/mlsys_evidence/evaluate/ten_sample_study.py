@@ -100,8 +100,8 @@ def _handed_back(
     """Return which rows to measure of those that can be, as advised and at random."""
     drawn = np.random.default_rng([draw, len(cases)])
     there = np.sort(drawn.choice(len(cases), max(TEN, round((1 - ABSENT) * len(cases))), replace=False)).tolist()
-    told = advised([cases[index] for index in there], before[there].tolist(), base[there], follows=follows[there])
-    return sorted(there[index] for index in told), sorted(drawn.choice(there, TEN, replace=False).tolist())
+    result = advised([cases[index] for index in there], before[there].tolist(), base[there], follows=follows[there])
+    return sorted(there[index] for index in result), sorted(drawn.choice(there, TEN, replace=False).tolist())
 
 
 @dataclass(frozen=True)
@@ -131,11 +131,11 @@ def _learned(own: Sequence[Prediction], draw: int, machine: _Machine) -> _Graded
     def after(back: list[int]) -> tuple[list[int], Array, Learned]:
         rest = sorted(set(range(len(cases))) - set(back))
         learned = learn([cases[index] for index in back], before[back], base[back])
-        told = learned.seconds([cases[index] for index in rest], before[rest], base[rest], machine.plain[rest])
-        return rest, np.log(told), learned
+        result = learned.seconds([cases[index] for index in rest], before[rest], base[rest], machine.plain[rest])
+        return rest, np.log(result), learned
 
     back, at_random = _handed_back(cases, before, base, machine.follows, draw)
-    rest, told, learned = after(back)
+    rest, result, learned = after(back)
     by_chance = np.empty(0)
     if draw < FEWEST_DRAWS:
         others, told_at_random, _ = after(at_random)
@@ -145,9 +145,9 @@ def _learned(own: Sequence[Prediction], draw: int, machine: _Machine) -> _Graded
     ranges = [_reach(own[index], learned) for index in rest]
     return _Graded(
         measured[rest] - np.log(before[rest]),
-        measured[rest] - told,
+        measured[rest] - result,
         measured[rest] - np.log(before[rest]) - alone,
-        _shapes(left, measured[rest] - told),
+        _shapes(left, measured[rest] - result),
         by_chance,
         np.log(ranges),
         inverse[rest],

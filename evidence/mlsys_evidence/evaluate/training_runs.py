@@ -48,6 +48,7 @@ _NODES = {
     "A100-40": ("DGX_A100", "A100_40GB"),
     "H100": ("DGX_H100", None),
     "GB200": ("GB200_NVL72", None),
+    "GB300": ("GB300_NVL72", None),
     "B200": ("DGX_B200", None),
 }
 """System and, where it differs, device by the start of a row's name of the chip."""

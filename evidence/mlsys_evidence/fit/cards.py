@@ -116,7 +116,7 @@ def _run(row: Row, wall: bool) -> CardRun:
 
 @remembered
 def card_runs() -> tuple[CardRun, ...]:
-    """Return every metered run whose work can be told: of cards, and of servers with cards at the wall.
+    """Return every metered run whose work is known: of cards, and of servers with cards at the wall.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 One setting, a kind of software on a class of machine, is one least-squares problem: the
 logarithms of predicted over measured time, with a soft loss for outliers, and a prior for
 each parameter that keeps it near its physical value where the rows do not speak. What is
-left of a machine after that is told by effects (:mod:`mlsys_evidence.fit.pooling`); where these are fitted to
+left of a machine after that is described by effects (:mod:`mlsys_evidence.fit.pooling`); where these are fitted to
 what a factor of each machine leaves, it is the mean over its sweeps, drawn towards one.
 """
 
@@ -247,7 +247,7 @@ def _returned(point: Array, centres: Array, logarithms: Callable[[Array], Array]
 def machines_of(cases: Sequence[Case], parameters: Parameters) -> dict[str, float]:
     """Return each machine's factor of time: the mean over its sweeps of their median, drawn towards one.
 
-    One for those of settings whose machines are told apart by effects.
+    One for those of settings whose machines are distinguished by effects.
     """
     if tells_machines(cases[0].setting):
         return {case.twin: 1.0 for case in cases}
@@ -273,7 +273,7 @@ def held_out(
     cases: Sequence[Case],
     part: Callable[[Case], str],
     start: Parameters | None = None,
-    told: Callable[[list[int], Fit], None] = lambda _places, _fit: None,
+    on_fit: Callable[[list[int], Fit], None] = lambda _places, _fit: None,
 ) -> Array:
     """Return each case's time as predicted from parameters fitted without its part.
 
@@ -285,7 +285,7 @@ def held_out(
         What is left out together: the device, or the sweep.
     start
         Where each fit starts; by default at the priors.
-    told
+    on_fit
         Called after each fit with the places of the cases left out, and the fit.
 
     Returns
@@ -301,5 +301,5 @@ def held_out(
         if len(rest) >= 3:
             fitted = fit(rest, start)
             times[here] = predicted([cases[index] for index in here], fitted)
-            told(here, fitted)
+            on_fit(here, fitted)
     return times

@@ -8,7 +8,7 @@ of machine, so that the interval covers four in five in every class; where a set
 that has enough speaks for itself. A class of a handful of rows has no quantiles worth
 the name: its scatter is drawn towards that of the same work on all machines, as a variance with a scaled
 inverse chi-squared prior is, and its interval is that of Student's t distribution which follows (A. Gelman et al.,
-Bayesian Data Analysis, 3rd edition, 2013, section 2.6 and 3.2, of a known mean: no class is told a bias by five rows).
+Bayesian Data Analysis, 3rd edition, 2013, section 2.6 and 3.2, of a known mean: five rows give no class a bias).
 """
 
 import math
@@ -51,7 +51,7 @@ class Left:
 
     @property
     def key(self) -> str:
-        """The setting, told apart for consumer cards."""
+        """The setting, separately for consumer cards."""
         return setting_on(self.case.setting, self.case.twin)
 
     @property

@@ -4,8 +4,8 @@ What the parameters of the settings leave unexplained, y (logarithms of measured
 ``y = Z u + e``. Columns of Z say which machine, family, network, ... a row has, and where its shape lies between
 the knots of the curves; each group's u are drawn from a normal distribution of its own variance, and so are
 sweeps, whose effects are fitted and thrown away: rows of one sweep share an error, and a hundred rows of it are
-no hundred opinions. What a network takes on one machine, or under one software, is told where two sweeps say it; and
-an effect smaller than its pool's ``least`` is not kept. Variances are those of restricted maximum likelihood
+no hundred opinions. What a network takes on one machine, or under one software, is fitted where two sweeps measure it;
+and an effect smaller than its pool's ``least`` is not kept. Variances are those of restricted maximum likelihood
 (fixed-point iteration); rows far off count less, as under Student's t distribution with four degrees of freedom.
 Predictions of rows whose whole sweep or machine is left out follow in closed form from the one fit.
 
@@ -43,7 +43,7 @@ class Pooled:
     Attributes
     ----------
     effects
-        As :func:`mlsys.models.estimate.effects.save_effects` writes them.
+        As :func:`mlsys_evidence.fit.fitted_files.save_effects` writes them.
     without_device, without_sweep
         Logarithm of time that the effects add to each case's prediction, fitted without its machine, or its sweep.
     spread_device, spread_sweep
@@ -136,10 +136,10 @@ def _solved(blocks: _Blocks, y: Array, fixed: _Solved | None = None) -> _Solved:
             for name in blocks.names:
                 own = blocks.of(name)
                 count = own.stop - own.start
-                told = max(count - float(np.diag(covariance)[own].sum()) / variances[name], 1e-3)
-                heard += told
+                result = max(count - float(np.diag(covariance)[own].sum()) / variances[name], 1e-3)
+                heard += result
                 square = float(u[own] @ u[own]) + PRIOR_LEVELS * PRIOR_VARIANCE
-                variances[name] = float(np.clip(square / (told + PRIOR_LEVELS), 1e-6, 2.0))
+                variances[name] = float(np.clip(square / (result + PRIOR_LEVELS), 1e-6, 2.0))
             rest = max(1e-4, float((weights * apart**2).sum()) / max(len(y) - heard, 1.0))
         weights = _weights(apart, rest)
     return _Solved(variances, rest, weights, _covariance(blocks, variances, rest, weights))
@@ -168,16 +168,16 @@ def _without(
     apart = y - z @ u
     bars = np.repeat([least if name in groups else 0.0 for name in blocks.names], np.diff(blocks.ends))
     reach = z @ solved.covariance
-    said = np.zeros(len(y))
+    predictions = np.zeros(len(y))
     names = np.array(parts, dtype=object)
     for part in dict.fromkeys(parts):
         own = np.flatnonzero(names == part)
         leverage = reach[own] @ z[own].T * (solved.weights[own] / solved.rest)[None, :]
         pulled = np.linalg.solve(np.eye(len(own)) - leverage, apart[own])
         without = u - reach[own].T @ (solved.weights[own] / solved.rest * pulled)
-        said[own] = z[own] @ np.where(np.abs(without) >= bars, without, 0.0)
+        predictions[own] = z[own] @ np.where(np.abs(without) >= bars, without, 0.0)
     limit = np.log(MOST)
-    clipped: Array = np.clip(said, -limit, limit)
+    clipped: Array = np.clip(predictions, -limit, limit)
     return clipped
 
 

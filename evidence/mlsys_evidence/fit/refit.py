@@ -20,13 +20,13 @@ from mlsys.files import Drafts, together
 from mlsys.frozen import FrozenDict
 from mlsys.models.estimate import Parameters, kernel_times
 from mlsys.models.estimate.cache_key import calibration_version
-from mlsys.models.estimate.effects import POOLS, USUAL, fitted_effects, pool_of, save_effects
+from mlsys.models.estimate.effects import POOLS, USUAL, fitted_effects, pool_of
 from mlsys.models.estimate.features import features
-from mlsys.models.estimate.library import fitted, machines, save, scaled
-from mlsys.models.estimate.ranges import fitted_ranges, range_at, save_ranges
+from mlsys.models.estimate.library import fitted, machines, scaled
+from mlsys.models.estimate.ranges import fitted_ranges, range_at
 from mlsys.provenance import remembered, unrecorded
-from mlsys_evidence.evaluate.operators import operator_seconds, operators_apart, operators_left_out, save_operators
 from mlsys_evidence.evaluate.report import Prediction, Score, by_machine, score
+from mlsys_evidence.fit.fitted_files import save_effects, save_parameters, save_ranges
 from mlsys_evidence.fit.fitting import Fit, fit, held_out, machines_of
 from mlsys_evidence.fit.intervals import Left, intervals
 from mlsys_evidence.fit.pooling import fit_pool
@@ -59,12 +59,12 @@ def settings() -> dict[str, list[Case]]:
 def fitted_with(setting: str) -> str:
     """Return the setting whose parameters one has.
 
-    A microcontroller draws one power while it works, so that energy and time of a network are told by the same ones.
-    PyTorch's operators on vector units are the same in prompts, encoders and training; of Megatron's steps launches and
-    what lies between products are the same whichever units multiply.
-    PyTorch calls cuBLAS and cuDNN for products and convolutions whether it compiles what lies between them or not.
-    ncnn's kernels are the same on one thread as on many, of which
-    :mod:`mlsys.models.estimate.thread_scaling` says what they lose; what is left of either is an effect.
+    A microcontroller draws one power while it works, so that the same parameters predict the energy and the time of a
+    network. PyTorch's operators on vector units are the same in prompts, encoders and training; of Megatron's steps
+    launches and what lies between products are the same whichever units multiply. PyTorch calls cuBLAS and cuDNN for
+    products and convolutions whether it compiles what lies between them or not. ncnn's kernels are the same on one
+    thread as on many, of which :mod:`mlsys.models.estimate.thread_scaling` says what they lose; what is left of either
+    is an effect.
 
     Examples
     --------
@@ -98,31 +98,20 @@ def jobs_of(chosen: dict[str, list[Case]]) -> dict[str, list[Case]]:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What one fit gives: the fit, and each case's time without its device and without its sweep.
-
-    And, by id of a row, seconds of its operators by kind without its device, where others publish these.
-    """
+    """What one fit gives: the fit, and each case's time without its device and without its sweep."""
 
     name: str
     fit: Fit
     without: NDArray[np.float64]
-    operators: dict[str, tuple[float, ...]]
 
 
 def _fitted(job: tuple[str, list[Case]]) -> _Answer:
     name, cases = job
     fitted = fit(cases)
     start = fitted.parameters
-    operators: dict[str, tuple[float, ...]] = {}
-
-    def parted(places: list[int], without: Fit) -> None:
-        known = [cases[index] for index in places if operators_apart(cases[index])]
-        for case, seconds in zip(known, operator_seconds(known, without).tolist(), strict=True):
-            operators[case.row.id] = tuple(seconds)
-
-    by_device = held_out(cases, lambda case: case.twin, start=start, told=parted)
+    by_device = held_out(cases, lambda case: case.twin, start=start)
     by_sweep = held_out(cases, lambda case: case.row.group or case.twin, start=start)
-    return _Answer(name, fitted, np.column_stack([by_device, by_sweep]), operators)
+    return _Answer(name, fitted, np.column_stack([by_device, by_sweep]))
 
 
 def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, Parameters]:
@@ -145,13 +134,11 @@ def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, P
     parameters = {name: kept for name, kept in fitted().items() if name in chosen and name not in anew}
     own = {name: dict(kept) for name, kept in machines().items() if name in chosen and name not in anew}
     lines = parameters_alone() if only else {}
-    operators = operators_left_out() if only else {}
     with multiprocessing.Pool(processes) as pool:
         answers = pool.imap_unordered(_fitted, order)
         with progress([name for name, _ in order]) as names:
             for _ in names:
                 answer = next(answers)
-                operators |= answer.operators
                 alike = [name for name in chosen if fitted_with(name) == answer.name]
                 for name in alike:
                     parameters[name] = answer.fit.parameters
@@ -160,8 +147,7 @@ def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, P
                 for case, without in zip(jobs[answer.name], answer.without.tolist(), strict=True):
                     lines[case.row.id] = tuple(without)
     with together() as files:
-        save(parameters, own, files)
-        save_operators(operators, files)
+        save_parameters(parameters, own, files)
         pooled(chosen, lines, parameters, own, files)
     for kept in (fitted, machines, fitted_ranges, fitted_effects):
         kept.cache_clear()

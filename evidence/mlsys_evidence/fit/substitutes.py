@@ -1,7 +1,7 @@
-"""How far off a setting's nearest is where it stands in: each setting in turn is told by the nearest of the others.
+"""How far off a setting's substitute is: each setting in turn is predicted by the nearest of the others.
 
-A token is told by its bytes, whoever's program makes it; a microcontroller's network by its loops, which another
-library writes otherwise. So the range of what was never measured is told for each kind of work.
+A token depends on its bytes in any program; a microcontroller's network on its loops, which another
+library writes otherwise. So the range of unmeasured settings is estimated for each kind of work.
 """
 
 import math
@@ -43,8 +43,8 @@ def stand_ins(chosen: Mapping[str, Sequence[Case]], parameters: Mapping[str, Par
         other = fallback_stack(name, [known for known in parameters if known != name])
         if other:
             asked = cases[:: -(-len(cases) // MOST_ASKED)]
-            told = case_times(asked, np.array([parameters[other].vectorised()] * len(asked)))
-            errors = np.abs(np.log([case.seconds for case in asked]) - np.log(told))
+            result = case_times(asked, np.array([parameters[other].vectorised()] * len(asked)))
+            errors = np.abs(np.log([case.seconds for case in asked]) - np.log(result))
             apart.setdefault(cases[0].kind, []).append(np.quantile(errors, _PARTS))
     every = float(np.quantile(np.concatenate([errors for own in apart.values() for errors in own]), COVERAGE))
     return {

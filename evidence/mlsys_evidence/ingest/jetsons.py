@@ -14,8 +14,8 @@ _SUBMITTED, _DEVICE = "system Xavier_NX_", "NVIDIA Jetson Xavier NX"
 # (``_gpu_offline_expected_qps`` and ``offline_expected_qps`` of closed/NVIDIA/configs/*/Offline/__init__.py,
 # mlcommons/inference_results_v2.0@e1f8956; MobileNet: closed/NVIDIA/measurements/Xavier/mobilenet/Offline/config.json,
 # mlcommons/inference_results_v0.5@4191ca0). One sample at a time runs on the GPU, and so do networks without
-# convolutions (configs/bert: no DLA). A Xavier NX is told by the same chip in an AGX: what is expected of its own GPU,
-# 17 pictures of SSD-ResNet34 a second, is less than the 24 that it does one by one.
+# convolutions (configs/bert: no DLA). A Xavier NX is identified with the same chip in an AGX: what is expected of its
+# own GPU, 17 pictures of SSD-ResNet34 a second, is less than the 24 that it does one by one.
 _XAVIER = FrozenDict(
     {
         r"^ResNet-50": (1478.33, 2181.0),

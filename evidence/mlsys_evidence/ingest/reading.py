@@ -151,7 +151,7 @@ def device_of(name: str, *, cpu: bool = False, several: bool = False) -> tuple[D
     wanted = entry.get("cpu" if cpu else "twin")
     share = float(entry.get("share", 1.0))  # type: ignore[arg-type]
     if share > 1 and not several:
-        raise Inexpressible(f"{name}: what its sockets exchange is not told")
+        raise Inexpressible(f"{name}: the traffic between its sockets is not stated")
     if wanted == "none":
         raise Inexpressible(f"no twin of {name} in the catalogue")
     if wanted:

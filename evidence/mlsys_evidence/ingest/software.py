@@ -5,10 +5,10 @@ from functools import lru_cache
 
 from mlsys.calibration.rows import Row
 
-# TensorFlow Lite runs on the processor unless it is told of something else (tensorflow/tensorflow, tensorflow/lite: a
+# TensorFlow Lite runs on the processor by default (tensorflow/tensorflow, tensorflow/lite: a
 # delegate); on microcontrollers it is another program.
 TENSORFLOW_LITE = r"(?<!ai hub )(tflite|tensorflow ?lite)(?!.*(edge tpu|gpu|nnapi|hexagon|delegate))(?!.?(for )?micro)"
-# The first pattern found decides. Makers' runtimes of neural processors are told apart: each compiles in its own way.
+# The first pattern found decides. Makers' runtimes of neural processors are separate: each compiles in its own way.
 _NETWORKS = (
     (r"vulkan", "vulkan"),
     (r"open(cl|gl)|plaidml", "opencl"),
@@ -46,7 +46,7 @@ def network_software(software: str) -> str:
     >>> network_software("Hailo Dataflow Compiler 5.2.0"), network_software("TensorRT 8.4.0, CUDA 11.6")
     ('Hailo', 'compiled')
 
-    Paddle's calls of TensorRT are told apart up to the version that was measured.
+    Paddle's calls of TensorRT are separate up to the version that was measured.
 
     >>> network_software("Paddle Inference, TensorRT 6.0"), network_software("Paddle Inference, TensorRT 8.0")
     ('Paddle TensorRT', 'compiled')

@@ -1,7 +1,7 @@
 """Energy of whole networks: what a board draws while it waits, and what launches, FLOP and bytes add.
 
 The energy of a network has the shape of its time: each launch, FLOP and byte costs some, and a board
-that draws a constant power spends in proportion to the time. So an energy is told as a time, at the
+that draws a constant power spends in proportion to the time. So an energy is predicted as a time, at the
 power of the machine, and the same parameters are fitted to it: they are then parts of a nominal
 energy instead of parts of a peak.
 """

@@ -18,7 +18,8 @@ CROSSING = 180e-6
 def crossing(row: TypedRow, case: Case) -> Case:
     """Return the case of one operator on an Apple GPU, with the crossing of a call that is waited for by itself.
 
-    It is told as bytes that the memory would move meanwhile. Calls that queue have none, so that no bound counts it.
+    It is expressed as bytes that the memory would move meanwhile. Calls that queue have none, so that no bound counts
+    it.
     """
     alone = row.launch_mode == "waited for" and case.setting.endswith(" on SoC")
     if not alone or Hardware[case.twin].vendor != "Apple":

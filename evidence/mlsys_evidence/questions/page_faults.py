@@ -25,7 +25,8 @@ A_PAGE, MOST_AT_ONCE = 1e-6, 6.0
 def on_fresh_pages(row: TypedRow, case: Case) -> Case:
     """Return the case of one operator of eager PyTorch on a processor, with the pages of a large result.
 
-    They are told as bytes that its memory would move meanwhile. Other programs save them, so that no bound counts them.
+    They are expressed as bytes that its memory would move meanwhile. Other programs save them, so that no bound counts
+    them.
     """
     if case.kind not in OPERATORS or not case.setting.endswith(" on CPU"):
         return case

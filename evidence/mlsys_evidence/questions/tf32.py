@@ -14,7 +14,7 @@ TF32 = Format("tf32", 4, 4)
 def multiplied_in(row: TypedRow, fmt: Format, twin: Device, part: Callable[[], float]) -> Format:
     """Return the format that products run in, where the row says FP32.
 
-    GeForce cards multiply TF32 no faster than FP32: nothing is told apart there.
+    GeForce cards multiply TF32 no faster than FP32: the two are not distinguished there.
 
     Parameters
     ----------

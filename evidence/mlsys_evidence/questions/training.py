@@ -52,10 +52,10 @@ USUAL_LENGTH = 2048
 
 def training(row: TypedRow) -> Case:
     """Return the case of one training step of one machine among as many as the row has."""
-    told, fmt, twin, share = fed(row), row.format, row.machine, row.share
+    result, fmt, twin, share = fed(row), row.format, row.machine, row.share
     language = row.operation == "language training"
     if not language:
-        network = partial(built, row.network, batch=1, **({} if told else shape_of(row)))
+        network = partial(built, row.network, batch=1, **({} if result else shape_of(row)))
         fmt = multiplied_in(row, fmt, twin, lambda: part_in_convolutions(network()))
     engine = engine_for(twin, fmt.computes, vector_unit=fmt.vector_unit)
     if share < 1:
@@ -69,10 +69,10 @@ def training(row: TypedRow) -> Case:
     batch = max(1, batch_of_each(row, row.samples(64)) // pipeline.pieces)
     samples = row.samples(64) if pipeline.stages else batch * max(1, row.row.n_devices)
     seconds, inverse = seconds_each(
-        row.row, samples * (told.counted if told else row.get("sequences_of_a_sample", 1.0))
+        row.row, samples * (result.counted if result else row.get("sequences_of_a_sample", 1.0))
     )
-    if told:
-        return Case(row.row, "training", setting, twin.id, engine, told.step(fmt, batch), seconds, inverse)
+    if result:
+        return Case(row.row, "training", setting, twin.id, engine, result.step(fmt, batch), seconds, inverse)
     if setting == "eager training on GPU":
         casts = row.has("autocast")
         how = f"trained, scores {attention_of(row)}{', casts' if casts else ''}"
@@ -203,7 +203,9 @@ def _language(row: TypedRow, fmt: Format, twin: Device, engine: Snapshot, forwar
     length = int(row.get("tokens", USUAL_LENGTH))
     setting = f"{_program(row, engine)} training on {twin.kind}"
     if row.has("encoder and decoder"):
-        raise Inexpressible("training with experts that Python calls one by one: what is beside products is not told")
+        raise Inexpressible(
+            "training with experts that Python calls one by one: the work besides matrix products is unknown"
+        )
     model = language_model_of(row)
     batch = _at_once(row, model, length, twin)
 

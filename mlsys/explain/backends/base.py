@@ -132,9 +132,9 @@ class Backend(ABC):
 
 def timed(call: Callable[[], object]) -> float:
     """Return the time of one call, s."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     call()
-    return time.perf_counter() - begun
+    return time.perf_counter() - started
 
 
 def stepped(

@@ -55,14 +55,14 @@ class Eager(Backend):
         import torch
 
         leaves = self._leaves()
-        begun: dict[str, float] = {}
+        started: dict[str, float] = {}
         now: dict[str, float] = {}
 
         def before(name: str) -> Any:
-            return lambda *_: begun.__setitem__(name, time.perf_counter())
+            return lambda *_: started.__setitem__(name, time.perf_counter())
 
         def after(name: str) -> Any:
-            return lambda *_: now.__setitem__(name, now.get(name, 0.0) + time.perf_counter() - begun[name])
+            return lambda *_: now.__setitem__(name, now.get(name, 0.0) + time.perf_counter() - started[name])
 
         hooks = []
         for name, leaf in leaves:

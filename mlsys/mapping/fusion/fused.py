@@ -21,7 +21,7 @@ _BYTE, _FLOP = ureg.Unit("byte"), ureg.Unit("FLOP")
 
 @dataclass(frozen=True)
 class PatternTotal:
-    """What one pattern gains.
+    """Savings of one pattern.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class FusedWorkload(Workload):
     patterns: tuple[Pattern, ...] = field(kw_only=True)
 
     def at(self, **sizes: int) -> FusedWorkload:
-        """Return the same network at other sizes, fused anew; see :meth:`Workload.at`."""
+        """Return the same network at other sizes, fused again; see :meth:`Workload.at`."""
         return fuse(self.unfused.at(**sizes), self.patterns)
 
     @cached_property
@@ -77,12 +77,12 @@ class FusedWorkload(Workload):
 
     @property
     def kernels(self) -> int:
-        """How many kernels run."""
+        """Number of kernels."""
         return len(self.operators)
 
     @property
     def removed(self) -> int:
-        """How many tensors are not written any more."""
+        """Number of tensors that are no longer written."""
         return sum(len(group.swallowed) for group in self.groups)
 
     @property
@@ -96,7 +96,7 @@ class FusedWorkload(Workload):
         return self.unfused.coverage
 
     def by_pattern(self) -> tuple[PatternTotal, ...]:
-        """Return what each pattern gains, most bytes first; the operators that stay single come last."""
+        """Return the savings of each pattern, most bytes first; unfused operators come last."""
         rows: dict[str, list[int]] = {}
         for group, kernel in zip(self.groups, self._traced, strict=True):
             row = rows.setdefault(group.pattern, [0, 0, 0, 0, 0])

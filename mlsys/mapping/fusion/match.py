@@ -47,7 +47,7 @@ class FusionGroup:
 
 @dataclass(frozen=True)
 class GroupTraffic:
-    """What crosses the border of a group: bytes of each value that is read and written, and what is swallowed."""
+    """Traffic of a group: bytes of each value read and written, and of those that stay inside."""
 
     reads: dict[int, int]
     writes: dict[int, int]
@@ -60,7 +60,7 @@ class GroupTraffic:
 
 
 def traffic_of(graph: OperatorGraph, members: Sequence[int]) -> GroupTraffic:
-    """Return what a group reads and writes: its inputs and weights once each, and what others need of it.
+    """Return the traffic of a group: its inputs and weights, read once each, and the outputs that others read.
 
     Two looks at different parts of a tensor add up, to no more than the tensor.
     """
@@ -229,8 +229,8 @@ def _keeps_size(graph: OperatorGraph, user: int, value: int) -> bool:
 def _functions(graph: OperatorGraph, value: int, taken: set[int]) -> list[tuple[int, ...]]:
     """Return the sets of element-wise operators that compute a function of ``value`` alone, the longest first.
 
-    Each set has one result, takes in every reader of ``value`` and of what it makes, and looks at
-    nothing else but single numbers (an activation with weights of its own, such as PReLU, at those).
+    Each set has one result, contains every reader of ``value`` and of its intermediates, and reads
+    nothing else except scalars, or the weights of an activation such as PReLU.
     """
     live, seen = {value}, set[int]()
     region: list[int] = []

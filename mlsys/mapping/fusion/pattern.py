@@ -170,7 +170,7 @@ DEFAULT_PATTERNS = (
     Pattern("add-norm", ("add", "norm"), keeps=True),
     Pattern("element-wise", ("elementwise+",)),
 )
-"""What :func:`mlsys.mapping.fusion.fuse` looks for unless told otherwise."""
+"""What :func:`mlsys.mapping.fusion.fuse` uses by default."""
 
 LOOP_PATTERNS = (
     DEFAULT_PATTERNS[0],

@@ -1,4 +1,4 @@
-"""What a step of a pattern may be, asked of one operator in its graph."""
+"""Steps of a pattern, each a predicate on one operator in its graph."""
 
 import functools
 import math
@@ -165,7 +165,7 @@ _MARKS = {"?": (True, False), "*": (True, True), "+": (False, True)}
 
 
 def parsed_step(name: str, text: str) -> PatternStep:
-    """Return a step as it is written: ``"add"``, ``"bias?"``, ``"elementwise*"``, ``"elementwise+"``."""
+    """Return a step parsed from its notation: ``"add"``, ``"bias?"``, ``"elementwise*"``, ``"elementwise+"``."""
     if not isinstance(text, str) or not text:
         raise ArgumentError(
             f"Pattern(): `steps` of {name!r} must be names of steps, got {text!r}. "

@@ -7,7 +7,7 @@ from mlsys.errors import ArgumentError
 
 
 class TwoAxes(nn.Identity):
-    """What is left of a batch normalisation that was folded into a linear layer.
+    """Remainder of a batch normalisation that was folded into a linear layer.
 
     Of (batch, length, features) a normalisation takes the second axis for its channels, a linear
     layer the last: only of (batch, features) they are the same.

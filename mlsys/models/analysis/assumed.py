@@ -67,7 +67,7 @@ def effects_in_words(setting: str, device: str, network: str) -> tuple[str, ...]
     if not effect.parts:
         return ()
     parts = "; ".join(f"{words}, {factor:.2f} times" for words, factor in effect.parts)
-    return (f"estimate: {effect.factor:.2f} times the setting's time, from similar measurements ({parts})",)
+    return (f"estimate: {effect.factor:.2f} times the software's typical time, from similar measurements ({parts})",)
 
 
 def waiting_threads(engine: Snapshot) -> tuple[str, ...]:

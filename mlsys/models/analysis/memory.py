@@ -73,8 +73,8 @@ def memory_need(network: Network, device: Device, precision: str, loaded: Networ
     needed = _weights(network if loaded is None else loaded, size) + float(most)
     with unrecorded():  # printed next to the times, which do not depend on it
         main = view(device).main
-        told = device.kind != "MCU" and main.has("capacity")
-        return MemoryNeed(Q_(needed, "byte"), main.quantity("capacity") if told else None)
+        is_known = device.kind != "MCU" and main.has("capacity")
+        return MemoryNeed(Q_(needed, "byte"), main.quantity("capacity") if is_known else None)
 
 
 def _weights(network: Network, size: float) -> float:

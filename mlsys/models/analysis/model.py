@@ -243,7 +243,7 @@ def _origin(network: Network, timing: TimingModel, work: Work, read: Seen) -> St
     for name in unused.keys() - held.keys() - kept.keys():
         read.pop(name, None)
     words = {"device": timing.engine.name, "workload": network.name}
-    return Step.told("analyze", words, used_facts(*held.values()), used_facts(*read.values()))
+    return Step.from_facts("analyze", words, used_facts(*held.values()), used_facts(*read.values()))
 
 
 def narrower_format(device: Device, precision: str) -> str | None:

@@ -74,14 +74,14 @@ def kernels_used(network: Network, kernels: Network) -> str:
     >>> from mlsys.mapping.fusion import as_kernels
     >>> from mlsys.workloads import load
     >>> kernels_used(load("resnet50"), as_kernels(load("resnet50")))
-    '54 kernels for 174 operators: fused as by the software, or as listed in the catalogue'
+    '54 kernels for 174 operators: fused as the software does, or as listed in the catalogue'
     """
     count = f"{len(kernels)} kernel{'' if len(kernels) == 1 else 's'}"
     if isinstance(network, FusedWorkload):
         return f"{count} for {len(network.unfused)} operators: fused by the caller"
     if len(kernels) == len(network):
         return f"{count}, one for each operator: not fused"
-    return f"{count} for {len(network)} operators: fused as by the software, or as listed in the catalogue"
+    return f"{count} for {len(network)} operators: fused as the software does, or as listed in the catalogue"
 
 
 def precision_of(workload: Network, precision: str | None) -> str | None:

@@ -113,7 +113,7 @@ class CpuTiling(TilingStrategy):
         )  # fmt: skip
 
     def assumptions(self) -> tuple[str, ...]:
-        """Return what the discipline takes for granted, in words."""
+        """Return the assumptions of the strategy, in words."""
         rows, columns = self.block_in_registers
         if not self.levels:
             return (

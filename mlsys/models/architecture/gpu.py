@@ -189,7 +189,7 @@ class GpuTiling(TilingStrategy):
         return work.multiplying / 2 * (640 / 2048 if matrix else 3.0)
 
     def assumptions(self) -> tuple[str, ...]:
-        """Return what the discipline takes for granted, in words."""
+        """Return the assumptions of the strategy, in words."""
         *shared, own = self.levels
         cached = ", ".join(level.name for level in shared)
         return (

@@ -77,7 +77,7 @@ def _timed(name: str, time: Callable[[float], float], size: float, link: str, up
 
 
 def _flat(algorithm: str, formula: Formula, size: float, group: Group) -> Candidate:
-    """Return an algorithm of rounds; between nodes every round counts as one between nodes."""
+    """Return an algorithm that runs in rounds; on several nodes every round is timed as one between nodes."""
     latency, rate, link = _slowest(group, max(group.per_node / 2, 1.0))
     sent = float(formula.bare(size, group.ranks, 0.0, 1.0))
     up, out = (sent, 0.0) if group.nodes == 1 else (0.0, sent)

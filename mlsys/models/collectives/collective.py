@@ -149,6 +149,8 @@ class CollectiveResult:
         low, high = self.range
         spread = f"{low.to_compact():.3g~P} to {high.to_compact():.3g~P}" if self.library == "nccl" else "a lower bound"
         sent = ", ".join(f"{name.replace('_', '-')} {q.to_compact():.4g~P}" for name, q in self.bytes_per_link.items())
+        if self.chips == 1:
+            return f"{self.operation} of {self.size:~P} on one chip of {self.system}: nothing is sent."
         return "\n".join(
             [
                 f"{self.operation} of {self.size:~P} on {self.chips} chips of {self.system}: "
@@ -280,6 +282,10 @@ def collective_time(
     if getattr(size, "ndim", 0):
         raise ArgumentError(f"{where}(): `size` must be a single value, got {short(size)}. Ask once for each")
     number = float(checked_number(where, "size", size, positive("byte"), {}))
+    if number < 1:
+        raise ArgumentError(
+            f"{where}(): `size` must be at least one byte, got {short(str(size))}. Write e.g. Q_(1, 'GB')"
+        )
     ranks = found.chips if chips is None else checked_count(where, "chips", chips)
     if library is not None:
         checked_choice(where, "library", library, get_args(CollectiveLibrary))

@@ -46,7 +46,7 @@ _TREE_CORRECTION = {
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What a generation of GPUs attains.
+    """Attained rates and latencies of a generation of GPUs.
 
     Attributes
     ----------

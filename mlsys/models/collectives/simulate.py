@@ -18,7 +18,7 @@ Hop = tuple[float, float]
 
 @dataclass(frozen=True)
 class Simulation:
-    """What a simulated collective took.
+    """Result of a simulated collective.
 
     Attributes
     ----------

@@ -11,13 +11,11 @@ is the idle power.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import view
@@ -190,17 +188,3 @@ def inference_energy(
     low, high = (Q_(whole * factor, "J") for factor in spread)
     static: Quantity = (drawn.static * time).to("J")
     return InferenceEnergy(static, (drawn.dynamic * time).to("J"), (low, high), drawn)
-
-
-def save_powers(laws: Mapping[str, Mapping[str, Any]], files: Drafts, path: Path = _PLACE) -> None:
-    """Draft the file of fitted laws."""
-    lines = [
-        "# Power at work of a class: watts for each cycle per second, or each watt of design power, and the factors",
-        "# between which measurements lie about it; fitted by `mlsys validate --refit`, not edited by hand.",
-    ]
-    for name in sorted(laws):
-        pairs = ", ".join(
-            f"{key}: {value if isinstance(value, (int, str)) else f'{value:.4g}'}" for key, value in laws[name].items()
-        )
-        lines.append(f"{name}: {{{pairs}}}")
-    files.text(path, "\n".join(lines) + "\n")

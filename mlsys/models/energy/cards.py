@@ -124,7 +124,7 @@ def card_power(device: Device, precision: str, flops: Quantity, traffic: Quantit
     power: Quantity = static + demand * ((watts - rest) / float(demand.m_as("W")))
     idle = f"{law['static']:.0%} of the design power" if recorded is None else "as recorded"
     why = (
-        f"idle power {idle}, {law['operation']:.2g} times the price of an operation and "
+        f"idle power {idle}, {law['operation']:.2g} times the listed energy of an operation and "
         f"{law['byte']:.2g} times that of a byte, fitted to {law['rows']} metered runs of {law['machines']} cards, "
         "each card left out in turn; the card alone, without its host"
     )

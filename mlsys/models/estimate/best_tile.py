@@ -66,7 +66,7 @@ def _at_best_tile(numbers: bytes) -> tuple[Array, NDArray[np.bool_], NDArray[np.
     Parameters
     ----------
     numbers
-        Of the products, as bytes: a row for each of ``_OF_PRODUCTS``.
+        The products as the bytes of an array, with one row for each of ``_OF_PRODUCTS``.
     """
     products = dict(zip(_OF_PRODUCTS, np.frombuffer(numbers).reshape(len(_OF_PRODUCTS), -1), strict=True))
     m, n, units, array, shared = (products[name] for name in ("m", "n", "units", "array", "shared"))

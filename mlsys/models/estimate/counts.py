@@ -57,10 +57,10 @@ def count_fitted() -> FittedNumbers:
         parameters=sum(len(differing(parameters)) for parameters in own),
         machines=sum(factor != 1 for factors in machines().values() for factor in factors.values()),
         effects=sum(
-            not isinstance(told, int)
+            not isinstance(level, int)
             for pool in pools
             for group in pool["groups"].values()
-            for told in group["levels"].values()
+            for level in group["levels"].values()
         ),
         curves=sum(len(values) for pool in pools for values in pool["curves"].values()),
     )

@@ -17,7 +17,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
 
 _PLACE = Path(__file__).parent / "effects.json"
@@ -58,13 +57,13 @@ class Pool:
 
 
 # The first pattern found decides. Groups and curves are those whose removal raised the error on sweeps or machines left
-# out, in some class of thirty rows, by 0.2 points (``mlsys_evidence.evaluate.ablation``). An energy is told with the
-# times of its kind: a network that is slow on a machine draws longer, and what a machine draws beside is an effect of
-# its own, of "energy of" that software on it. A pool without groups has no effects, and factors of machines neither.
+# out, in some class of thirty rows, by 0.2 points (``mlsys_evidence.evaluate.ablation``). An energy is predicted with
+# the times of its kind: a network that is slow on a machine draws longer, and what a machine draws beside is an effect
+# of its own, of "energy of" that software on it. A pool without groups has no effects, and factors of machines neither.
 _VERSION = "version"
 _CROSSED = ("network and software", "network", "machine and network", _VERSION)
 POOLS: dict[str, Pool] = {
-    # One sweep a machine: nothing is told of it.
+    # One sweep per machine: no effect can be fitted.
     "networks of RKNN": Pool(r"^RKNN .*network on NPU$", (), factors=True),
     # Few networks on few machines, each far from the other: small effects tell more than elsewhere.
     "networks on NPU": Pool(
@@ -90,7 +89,7 @@ POOLS: dict[str, Pool] = {
     # Called from Python, where the call and cuBLAS's choice for FP32 decide: no curve of a captured graph's tells them.
     "eager products": Pool(r"^eager( ROCm)?( batched)? gemm on ", ()),
     "products": Pool(r" gemm(, \w+ units)? on ", (), ("rows", "columns", "depth", "intensity", "launch", "cached")),
-    # What is left of convolutions after their algorithms is told by no curve of a shape, nor by a card or its kin.
+    # Once the algorithm is known, neither shape nor card explains the rest of a convolution's error.
     "convolutions": Pool(r" convolution(, \w+ units)? on ", ()),
     "recurrent": Pool(r" recurrent layer(, \w+ units)? on ", (), ("launch",), factors=True),
     "decode attention": Pool(
@@ -155,7 +154,7 @@ def pool_of(setting: str) -> str:
 
 
 # Twins of phones. Their neural processors run at the highest clock for the second that a measurement takes; the same
-# cores in a board, a car or a laptop at one that they keep, 1.5 to 2 times slower beside what is told of their peaks.
+# cores in a board, a car or a laptop at one that they keep, 1.5 to 2 times slower relative to their stated peaks.
 _PHONES = r"Snapdragon\d|Apple_A\d|Kirin|Dimensity"
 
 
@@ -284,7 +283,7 @@ def effect_of(setting: str, device: str = "", network: str = "", *, machine: boo
     for group in fitted["groups"]:
         if group not in levels or not (machine or group not in _ABOUT_THE_MACHINE):
             continue
-        value = _told(fitted, group, levels[group])[0]
+        value = _level_effect(fitted, group, levels[group])[0]
         if group == "host":
             starting = min(max(math.exp(value), 1 / MOST), MOST)
         elif value:
@@ -293,10 +292,10 @@ def effect_of(setting: str, device: str = "", network: str = "", *, machine: boo
     return Effect(whole, tuple(parts), starting)
 
 
-def _told(fitted: Mapping[str, Any], group: str, level: str) -> tuple[float, int]:
+def _level_effect(fitted: Mapping[str, Any], group: str, level: str) -> tuple[float, int]:
     """Return the effect of a level, and the sweeps that it was measured in; an effect too small to keep is zero."""
-    told = fitted["groups"][group]["levels"].get(level, 0)
-    return (0.0, told) if isinstance(told, int) else (told[0], told[1])
+    level_effect = fitted["groups"][group]["levels"].get(level, 0)
+    return (0.0, level_effect) if isinstance(level_effect, int) else (level_effect[0], level_effect[1])
 
 
 def curves_of(setting: str) -> Mapping[str, list[float]]:
@@ -337,24 +336,6 @@ def spread_of(setting: str, device: str = "", network: str = "", version: str = 
     levels = levels_of(setting, device, network, version)
     counts = []
     for group in fitted["groups"]:
-        counts.append((group, _told(fitted, group, levels.get(group, ""))[1]))
+        counts.append((group, _level_effect(fitted, group, levels.get(group, ""))[1]))
     unseen = tuple(group for group, number in counts if not number)
     return spread(fitted["groups"], fitted["rest"], counts), unseen
-
-
-def save_effects(effects: Mapping[str, Any], files: Drafts) -> None:
-    """Draft the file of the effects of every pool, one line per group.
-
-    A level has its effect and the sweeps it was measured in; only these, if its effect was too small to keep.
-    """
-    lines = []
-    for name in sorted(effects):
-        parts = {key: ",\n".join(_lines(effects[name][key])) for key in ("groups", "curves")}
-        rest = f'"rest": {effects[name]["rest"]:.4g}'
-        inner = f'{rest},\n  "groups": {{\n{parts["groups"]}}},\n  "curves": {{\n{parts["curves"]}}}'
-        lines.append(f" {json.dumps(name)}: {{{inner}}}")
-    files.text(_PLACE, "{\n" + ",\n".join(lines) + "\n}\n")
-
-
-def _lines(entries: Mapping[str, Any]) -> Iterable[str]:
-    return (f"   {json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}" for name, entry in entries.items())

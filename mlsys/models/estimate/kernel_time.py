@@ -135,7 +135,7 @@ def unpacking_seconds(
 def widening_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
     """Return the seconds that CPU cores take to unpack weights stored in a narrower format.
 
-    The vector units that multiply also unpack, overlapping loads: this matters where it takes longer than both.
+    The vector units both multiply and unpack, while data load: unpacking costs time only if it takes longest.
     """
     values = (kernels["k"] * kernels["n"] * kernels["batch"])[here]
     stored = kernels["weights"][here]

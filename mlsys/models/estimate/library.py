@@ -8,7 +8,6 @@ from functools import lru_cache
 from pathlib import Path
 
 from mlsys.by_line import EntriesByLine, WithAliases
-from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
 from mlsys.models.estimate.effects import effect_of
 from mlsys.models.estimate.likeness import Shape
@@ -33,7 +32,6 @@ __all__ = [
     "machines",
     "parameters_of",
     "plain_of",
-    "save",
     "scaled",
 ]
 
@@ -191,29 +189,3 @@ def differing(parameters: Parameters) -> dict[str, float]:
     """Return the parameters that differ from what is expected before any measurement, in three digits."""
     pairs = ((name, getattr(parameters, name)) for name in Parameters.names())
     return {name: value for name, value in pairs if decimal(value) != decimal(getattr(EXPECTED, name))}
-
-
-def save(
-    parameters: dict[str, Parameters], own: dict[str, dict[str, float]], files: Drafts, folder: Path = _PLACE.parent
-) -> None:
-    """Draft the files of fitted parameters and machine factors, with three significant digits.
-
-    A parameter that is as expected before any measurement is left out.
-    """
-    lines = [
-        "# Fitted by `mlsys validate --refit` to the measurements of mlsys_evidence; not for editing by hand.",
-        "# Efficiencies are parts of a peak; launch and hop are seconds; ramp is steps; energy is joules an operation.",
-        "# What is left out is as expected before any measurement: mlsys.models.estimate.parameters.EXPECTED.",
-    ]
-    for setting in sorted(parameters):
-        pairs = ", ".join(f"{name}: {decimal(value)}" for name, value in differing(parameters[setting]).items())
-        lines.append(f"{setting}: {{{pairs}}}")
-    files.text(folder / _PLACE.name, "\n".join(lines) + "\n")
-    lines = [
-        "# How many times as long as its setting each measured machine takes, drawn towards 1; fitted, not edited by",
-        "# hand. 1: no more apart than the noise, or told by effects.",
-    ]
-    for setting in sorted(own):
-        pairs = ", ".join(f"{twin}: {factor:.3g}" for twin, factor in sorted(own[setting].items()))
-        lines.append(f"{setting}: {{{pairs}}}")
-    files.text(folder / _MACHINES.name, "\n".join(lines) + "\n")

@@ -54,7 +54,7 @@ ONE_CLOCK = ("NPU", "TPU")
 # Multipliers along one edge of a neural processor's usual array: an array of T × T takes T values
 # of each operand a cycle, so that what lies beside it delivers a byte for every T operations in bytes, whatever the
 # main memory does. Arrays of phones have edges of 32 (recalled), those of servers 128. Of a chip whose main memory is
-# its host's nobody says what its SRAM spares it (an Edge TPU): it is told by the link.
+# its host's the reuse in its SRAM is unknown (an Edge TPU); the link decides.
 USUAL_EDGE = 64.0
 # Defaults for values that are not on record.
 USUAL_NODE, USUAL_CLOCK, MATRIX_OVER_VECTOR = 7.0, 1e9, 16.0

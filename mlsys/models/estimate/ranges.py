@@ -4,7 +4,6 @@ The interval is a pair of quantiles, in units of the expected error of the estim
 and the interval wider, for a machine, a network or a software that was never measured.
 """
 
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.by_line import EntriesByLine
-from mlsys.files import Drafts
 from mlsys.frozen import FrozenDict
 from mlsys.models.estimate.effects import USUAL, spread_of
 from mlsys.models.estimate.library import calibrated, fallback_stack, machines
@@ -265,7 +263,7 @@ def unknown_source_interval(
 ) -> Range:
     """Return the interval for measurements of a source that was not in the fit.
 
-    The sources in the fit are makers and tuners; other sources tend to be slower. The bound limits how much faster they
+    The sources in the fit are vendors and tuners; others tend to be slower. The bound limits how much faster they
     can be: the nearer an estimate is to it, the less is left to gain. There is no upper limit; the interval extends
     further where more is unknown, and for short times, which depend on the start and the clock of each call.
 
@@ -305,7 +303,7 @@ def after_ten(usual: Range, spread: float) -> Range:
     Two sources inform it: sweeps of its software measured by others, and the leave-one-out errors of the machine's own
     rows. Neither is certain: the sweeps contain effects that the machine's own rows have since explained, and a few
     rows determine a spread only within a factor of two. Both may be too wide or too narrow by a factor, so their
-    geometric mean is used. A systematic lean to one side was a property of the machine, which calibration removes.
+    geometric mean is used. A systematic bias is a property of the machine, which calibration removes.
 
     Parameters
     ----------
@@ -390,36 +388,3 @@ def speed_range(first: tuple[float, float], other: tuple[float, float]) -> tuple
     """
     low, high = (math.hypot(math.log(own), math.log(its)) for own, its in zip(first, reversed(other), strict=True))
     return math.exp(-low), math.exp(high)
-
-
-def save_ranges(ranges: dict[str, dict[str, Any]], files: Drafts, path: Path = _PLACE) -> None:
-    """Draft the fitted intervals of every setting."""
-    lines = [
-        "# 80 % intervals of the logarithm of measured over estimated time, in units of how far the estimate is",
-        "# expected to be off; how far off, in that logarithm, its estimates are of software that was never measured,",
-        "# and that it stands in for; and who measured it.",
-        "# Fitted by `mlsys validate --refit`, not edited by hand.",
-    ]
-    for setting in sorted(ranges):
-        entry = ranges[setting]
-        parts = []
-        for name in ("seen", "unseen"):
-            low, high = entry[name]
-            if not -math.inf < low <= 0 <= high < math.inf:
-                raise AssertionError(f"{setting}: {low} to {high}")
-            parts.append(f"{name}: [{low:.4g}, {high:.4g}]")
-        parts += [f"rows: {entry['rows']}", f"sweeps: {entry['sweeps']}", f'of: "{entry["of"]}"']
-        parts += [f"lent: {entry['lent']:.4g}", f"sources: {json.dumps(entry['sources'])}"]
-        lines.append(f"{setting}: {{{', '.join(parts)}}}")
-    files.text(path, "\n".join(lines) + "\n")
-
-
-def save_sources(factors: Mapping[str, tuple[float, int]], files: Drafts) -> None:
-    """Draft the factors for unknown sources, each with the number of sources that it rests on."""
-    lines = [
-        "# How many times as wide, in logarithms, a range is for a source that is not in the fit, by kind of work and",
-        "# by kind of work on a class of machine; and the number of sources in blind evaluations.",
-        "# Fitted by `mlsys validate --refit`, not edited by hand.",
-    ]
-    lines += [f"{name}: {{factor: {factor:.3g}, sources: {number}}}" for name, (factor, number) in factors.items()]
-    files.text(_SOURCES, "\n".join(lines) + "\n")

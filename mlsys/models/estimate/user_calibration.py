@@ -74,8 +74,14 @@ def _calibration(name: str, _written: float) -> _Own:
         ) from error
     for part, values in (*numbers.items(), *versions.items()):
         _check(name, part, values)
-    told = FrozenDict(parameters), FrozenDict(networks), FrozenDict(formats), FrozenDict(versions), FrozenDict(shapes)
-    return _Own(device, *told, read.get("spread"))
+    learned = (
+        FrozenDict(parameters),
+        FrozenDict(networks),
+        FrozenDict(formats),
+        FrozenDict(versions),
+        FrozenDict(shapes),
+    )
+    return _Own(device, *learned, read.get("spread"))
 
 
 def _shape_effects(lines: Sequence[Sequence[float]]) -> ShapeEffects:
@@ -232,10 +238,10 @@ def save_calibration(
             lines.append(f"  {_quoted(setting)}: {{{pairs}}}")
     if shapes:
         lines.append("shapes:  # networks by their products: rows, columns, depth (binary logarithms) and a weight")
-        for setting, told in sorted(shapes.items()):
+        for setting, shape_effects in sorted(shapes.items()):
             points = (
                 ", ".join(f"{number:.4g}" for number in (*shape, weight))
-                for shape, weight in zip(told.shapes, told.weights, strict=True)
+                for shape, weight in zip(shape_effects.shapes, shape_effects.weights, strict=True)
             )
             lines.append(f"  {_quoted(setting)}: [{', '.join(f'[{point}]' for point in points)}]")
     write_text(path, "\n".join(lines) + "\n")

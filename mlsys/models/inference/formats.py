@@ -80,11 +80,8 @@ def formats_on(
         notes.append(f"weights are stored in {stored} and multiplied in {computes}{why}")
     if weight_format is None and model.quantization is None and computes not in (*_SIXTEEN_BITS, "fp32"):
         notes.append(f"{device.name} has no 16-bit units: computed in {computes}, weights stored in 16 bits")
-    if (
-        kv_format is not None
-        and _narrow(kv_format)
-        and not machine.has_rate(kv_format if kv_format in PRECISIONS else "")
-    ):
+    multiplied = kv_format in PRECISIONS and machine.has_rate(str(kv_format))  # block formats never are
+    if kv_format is not None and _narrow(kv_format) and not multiplied:
         notes.append(f"the cache is stored in {kv_format} and widened to {computes} as it is read")
     return Formats(computes, attends, weight_format, kv_format, tuple(notes))
 

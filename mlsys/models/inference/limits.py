@@ -105,7 +105,7 @@ def parsed_limits(text: str, where: str, known: Known, example: str) -> dict[str
     if not isinstance(text, str) or not text.strip():
         raise ArgumentError(f"{where} must name what is to be met, got {short(text)}. {example}")
     found: dict[str, float] = {}
-    for part in text.split(","):
+    for part in _BETWEEN.split(text):
         match = _PART.fullmatch(part)
         if match is None:
             raise ArgumentError(f"{where}: {short(part.strip())} is no limit. {example}")
@@ -130,6 +130,7 @@ def parsed_limits(text: str, where: str, known: Known, example: str) -> dict[str
     return found
 
 
+_BETWEEN = re.compile(r",(?!\s*\d)")  # a limit begins with its name: a comma before a digit is within a number
 _RATE = re.compile(r"\s*(\S+?)\s*(?:requests?|req|1)?\s*/\s*([A-Za-z]+)\s*")
 
 

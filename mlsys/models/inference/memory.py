@@ -94,26 +94,28 @@ class MemoryModel:
         return max(_elements(stage, 0) for stage in self._stages) * self.cache_bytes
 
     def kv_cache(self, tokens: int, batch: int = 1) -> float:
-        """Return the bytes of the cache of ``batch`` sequences of ``tokens`` tokens, each key and value once."""
-        return batch * _elements(self._whole, tokens, self.windows) * self.cache_bytes
+        """Return the bytes of the cache of ``batch`` sequences of ``tokens`` tokens, each key and value once.
+
+        What an encoder left for cross-attention is part of it.
+        """
+        own = _elements(self._whole, tokens, self.windows) + self.model.cross_elements()
+        return batch * own * self.cache_bytes
+
+    def cross_cache(self, batch: int = 1) -> float:
+        """Return the bytes that an encoder leaves in the cache of ``batch`` sequences; 0 without one."""
+        return batch * self.model.cross_elements() * self.cache_bytes
 
     def states(self, batch: int = 1) -> float:
         """Return the bytes of the states of recurrent layers."""
         return batch * self._state
 
-    def of_model(self, tokens: int, batch: int = 1, prompt: int | None = None) -> MemoryParts:
-        """Return what one copy of the model needs on a single chip that is large enough."""
-        rows = self.rows(batch, tokens if prompt is None else prompt)
-        return MemoryParts(
-            float(self.model.weight_bytes(self.weight_format).m_as("byte")),
-            self.kv_cache(tokens, batch),
-            self.states(batch),
-            MemoryModel(self.model)._activations(rows, batch),
-        )
-
     def rows(self, batch: int, prompt: int) -> int:
-        """Return the most tokens that one pass processes: a chunk of a prompt, or a token of each sequence."""
-        return max(min(prompt, self.chunk), batch)
+        """Return the most tokens that one pass processes: a chunk of a prompt, or a token of each sequence.
+
+        An encoder reads all of its tokens in one pass, as each attends to all.
+        """
+        read = self.model.encoder.tokens if self.model.encoder is not None else 0
+        return max(min(prompt, self.chunk), batch, read)
 
     def of_stage(self, stage: int, tokens: int, batch: int = 1, prompt: int | None = None) -> MemoryParts:
         """Return what one chip of a pipeline stage needs; sequences are divided among ``dp`` copies."""
@@ -121,7 +123,7 @@ class MemoryModel:
         share = self.states(own) / self.layout.pp
         return MemoryParts(
             self._weights[stage],
-            own * _elements(self._stages[stage], tokens, self.windows) * self.cache_bytes,
+            own * (_elements(self._stages[stage], tokens, self.windows) + self._crossing) * self.cache_bytes,
             share,
             self._activations(self.rows(own, tokens if prompt is None else prompt), own),
         )
@@ -129,6 +131,11 @@ class MemoryModel:
     @cached_property
     def _weights(self) -> tuple[float, ...]:
         return stage_weights(self.model, self.layout, self.weight_format)
+
+    @cached_property
+    def _crossing(self) -> int:
+        """Elements that an encoder leaves in the cache of one chip for each sequence."""
+        return shard_of(self.model, self.layout).cross_elements()
 
     @cached_property
     def _state(self) -> float:
@@ -247,8 +254,8 @@ def values_at_once(model: Decoder, layout: Layout) -> float:
     >>> values_at_once(language_model("llama-3-8b"), Layout()) == 2 * 4096 + 3 * 14336
     True
     """
-    hidden, most = model.hidden, 0.0
-    for layer in dict.fromkeys(shard_of(model, layout).layer_list):
+    hidden, most, share = model.hidden, 0.0, shard_of(model, layout)
+    for layer in dict.fromkeys((*share.layer_list, *(share.encoder.layers if share.encoder is not None else ()))):
         most = max(most, _attention_values(layer, hidden), _feed_forward_values(layer, hidden, layout))
     return 2 * hidden + most
 

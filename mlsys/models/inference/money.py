@@ -98,7 +98,7 @@ def hour_of(system: System, rent: Quantity | None = None, grid: str | None = Non
         return Money(usd_per_hour=usd, notes=(*notes, f"no power of {device.name} is on record: energy unknown"))
     country = "World" if grid is None else grid
     grams = operational(energy, country)
-    notes.append(f"emissions of the electricity alone ({country}); models.carbon.footprint() adds the making")
+    notes.append(f"emissions of the electricity alone ({country}); models.carbon.footprint() adds embodied emissions")
     return Money(
         usd_per_hour=usd,
         kilowatts=float(energy.m_as("kWh")),

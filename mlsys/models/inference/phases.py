@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mlsys.errors import ArgumentError
 from mlsys.frozen import FrozenDict
 from mlsys.mapping.parallel import Layout
 from mlsys.models.inference.exchange import exchange_seconds, send_seconds
@@ -19,7 +20,7 @@ from mlsys.units import ureg
 from mlsys.workloads.operator import DECODE, PREFILL, Network, Operator
 from mlsys.workloads.zoo.decoder import Decoder
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer
-from mlsys.workloads.zoo.decoder_pass import write_pass
+from mlsys.workloads.zoo.decoder_pass import write_encoder, write_pass
 from mlsys.workloads.zoo.layer_builder import LayerBuilder
 from mlsys.workloads.zoo.weight_formats import weight_bits
 
@@ -139,7 +140,7 @@ class InferenceModel:
         Parameters
         ----------
         prompt
-            Tokens of the prompt.
+            Tokens that the decoder begins with; an encoder's pass comes before them.
         before
             Tokens that are in the cache already, as of a shared prefix.
         """
@@ -154,13 +155,35 @@ class InferenceModel:
         if len(times) < len(sizes):  # full chunks between are linear in the tokens before them
             missing = len(sizes) - len(times)
             times += [_mean(times[1], times[-2])] * missing
-        total = _summed(times)
+        total = _summed(times if self.model.encoder is None else [self.encoding, *times])
         stages = self.layout.pp
         if stages == 1:
             return total
         # All chunks follow each other through the stages; the longest one passes the other stages at the end.
         longest = max(times, key=lambda one: one.seconds)
         return _scaled_sum(total, 1 / stages, longest, (stages - 1) / stages)
+
+    @cached_property
+    def encoding(self) -> PhaseTime:
+        """Time in which the encoder reads one sequence and the keys and values of cross-attention are computed.
+
+        Raises
+        ------
+        ArgumentError
+            If the model has no encoder.
+        """
+        encoder = self.model.encoder
+        if encoder is None:
+            raise ArgumentError(f"encoding: {self.model.name} has no encoder")
+        share, builder = self._tape()
+        write_encoder(share, builder, 1)
+        network = Network(f"{self.model.name}, encoder", tuple(builder.operators), PREFILL)
+        rows, exchanging = encoder.tokens, 0.0
+        if self.layout.tp > 1:
+            size = rows * self.model.hidden * _VALUE
+            each = exchange_seconds(self.system, "all-reduce", size, self.layout.tp)
+            exchanging = 2 * len(encoder.layers) * each
+        return self._together(self._timed(network, PREFILL, 1), exchanging)
 
     def _chunk(self, tokens: int, keys: int, last: bool) -> PhaseTime:
         one = self._pass(1, tokens, keys, 1 if last else 0)
@@ -205,26 +228,34 @@ class InferenceModel:
 
     def network(self, batch: int, queries: int, keys: int, logits: int) -> Network:
         """Return the operators of one pass on one chip, as through all stages."""
-        formats, share = self.formats, shard_of(self.model, self.layout)
-        bits = None if formats.weights is None else weight_bits(formats.weights)
-        if bits is None and share.quantization is None and formats.computes not in ("fp16", "bf16", "fp32"):
-            bits = 16
-        cache = cache_precision(formats.cache) or share.cache_format or _cache(formats.computes)
-        builder = LayerBuilder(formats.computes, True, bits, cache, False)
+        share, builder = self._tape()
         write_pass(share, builder, batch, queries, keys, True, max(logits, 1))
         operators = tuple(builder.operators)
         if self.layout.ep > 1:
             operators = _own_experts(operators, share, self.layout, batch * queries)
         return Network(f"{self.model.name}, pass", operators, DECODE if queries == 1 else PREFILL)
 
+    def _tape(self) -> tuple[Decoder, LayerBuilder]:
+        """Return one chip's share of the model, and a builder that counts its passes."""
+        formats, share = self.formats, shard_of(self.model, self.layout)
+        bits = None if formats.weights is None else weight_bits(formats.weights)
+        if bits is None and share.quantization is None and formats.computes not in ("fp16", "bf16", "fp32"):
+            bits = 16
+        cache = cache_precision(formats.cache) or share.cache_format or _cache(formats.computes)
+        return share, LayerBuilder(formats.computes, True, bits, cache, False)
+
     @cached_property
     def _pass(self) -> Callable[[int, int, int, int], PassTime]:
         return remembered(self._timed_pass)
 
     def _timed_pass(self, batch: int, queries: int, keys: int, logits: int) -> PassTime:
-        network, formats = self.network(batch, queries, keys, logits), self.formats
+        network = self.network(batch, queries, keys, logits)
         # A few tokens of each sequence run as a step of decoding does, a chunk of a prompt as a prompt.
         kind = DECODE if queries == 1 or (batch > 1 and queries <= _FEW) else PREFILL
+        return self._timed(network, kind, batch)
+
+    def _timed(self, network: Network, kind: str, batch: int) -> PassTime:
+        formats = self.formats
         parts = {formats.computes: network}
         if formats.attends != formats.computes:
             attending = tuple(each for each in network if each.kind == "attention")
@@ -260,11 +291,12 @@ class InferenceModel:
         return total
 
     @cached_property
-    def _kinds(self) -> dict[tuple[bool, bool, int], int]:
-        """How many layers attend, have a feed-forward block, and so many active experts."""
-        counted: dict[tuple[bool, bool, int], int] = {}
+    def _kinds(self) -> dict[tuple[int, bool, int], int]:
+        """How many layers attend, once or also to an encoder, have a feed-forward block, and so many active experts."""
+        counted: dict[tuple[int, bool, int], int] = {}
         for layer in self.model.layer_list:
-            key = layer.attention_kind != "none", bool(layer.ffn), layer.active_experts if layer.experts else 0
+            mixes = (layer.attention_kind != "none") + layer.crosses
+            key = mixes, bool(layer.ffn), layer.active_experts if layer.experts else 0
             counted[key] = counted.get(key, 0) + 1
         return counted
 

@@ -11,7 +11,8 @@ from mlsys.mapping.parallel import Layout
 from mlsys.models.inference.formats import Formats
 from mlsys.models.inference.memory import MemoryModel, MemoryParts
 from mlsys.models.inference.phases import InferenceModel, PhaseTime
-from mlsys.models.inference.plan import InferenceRequest
+from mlsys.models.inference.plan import InferenceRequest, learned_positions
+from mlsys.models.inference.shard import shard_of
 from mlsys.workloads.zoo.decoder import Decoder
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Placed:
     def per_chip(self) -> MemoryParts:
         """What the fullest chip needs."""
         tokens = self.request.tokens
-        return self.memory_model.per_chip(tokens.sequence, self.request.batch, tokens.prompt)
+        return self.memory_model.per_chip(tokens.cached, self.request.batch, tokens.begins)
 
     @property
     def fits(self) -> bool:
@@ -98,20 +99,33 @@ class Placed:
         return self.per_chip.needed <= self.room
 
     @cached_property
+    def holds_a_layer(self) -> bool:
+        """Whether a chip's memory holds the weights of one layer, of experts the active ones: if not, none can run."""
+        model, layers = self.model, shard_of(self.model, self.layout).layer_list
+        each = float(model.weight_bytes(self.request.weight_format).m_as("byte")) / model.parameters().magnitude
+        active = (layer.parameters(model.hidden, layer.active_experts or None) for layer in dict.fromkeys(layers))
+        return bool(max(active) * each <= self.capacity)
+
+    @cached_property
     def largest_batch(self) -> int:
         """Most sequences of one copy that fit."""
         tokens = self.request.tokens
-        return self.memory_model.largest_batch(tokens.sequence, self.room, tokens.prompt)
+        return self.memory_model.largest_batch(tokens.cached, self.room, tokens.begins)
 
     @cached_property
     def largest_sequence(self) -> int | None:
-        """Most tokens of each sequence that fit at the batch that is asked for; None without a limit."""
-        return self.memory_model.largest_sequence(self.room, self.request.batch)
+        """Most tokens of each sequence at the batch that is asked for: by memory, and by learned positions.
+
+        None without a limit.
+        """
+        most = self.memory_model.largest_sequence(self.room, self.request.batch)
+        learned = learned_positions(self.model)
+        return most if not learned else learned if most is None else min(most, learned)
 
     @cached_property
     def prefill(self) -> PhaseTime:
         """Prefill of one prompt on an idle system."""
-        return self.times.prefill(self.request.tokens.prompt)
+        return self.times.prefill(self.request.tokens.begins)
 
     def at(self, batch: int) -> Rates:
         """Return latency and rate at a batch.
@@ -142,7 +156,9 @@ class Placed:
 
     @cached_property
     def rates(self) -> Rates:
-        """Latency and rate at the batch that is asked for."""
+        """Latency and rate at the batch that is asked for; without numbers where not even one layer fits."""
+        if not self.holds_a_layer:
+            return Rates(self.request.batch, None, None, *[float("nan")] * 3)
         return self.at(self.request.batch)
 
     def record(self) -> dict[str, Any]:
@@ -157,8 +173,8 @@ class Placed:
             "largest_batch": self.largest_batch,
             "ttft_seconds": None if rates.ttft is None else rates.ttft.seconds,
             "tpot_seconds": None if rates.tpot is None else rates.tpot.seconds,
-            "tokens_per_second": rates.tokens_per_second,
-            "tokens_per_second_per_chip": rates.tokens_per_second / self.chips,
+            "tokens_per_second": rates.tokens_per_second if self.holds_a_layer else None,
+            "tokens_per_second_per_chip": rates.tokens_per_second / self.chips if self.holds_a_layer else None,
         }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlsys.choices import Phase
 from mlsys.errors import ArgumentError
@@ -25,16 +25,33 @@ class Tokens:
         Tokens that a sequence begins with, and those that follow; ``output`` is 0 where only ``sequence`` is asked for.
     sequence
         Tokens of a whole sequence, for which memory is reserved.
+    encoded
+        Whether an encoder reads the prompt, so that the decoder begins with one token and caches the answer alone.
     """
 
     prompt: int
     output: int
     sequence: int
+    encoded: bool = False
+
+    @property
+    def begins(self) -> int:
+        """Tokens that the decoder begins with."""
+        return 1 if self.encoded else self.prompt
+
+    @property
+    def cached(self) -> int:
+        """Tokens of a sequence in the cache of the decoder's own attention."""
+        return self.output if self.encoded and self.output else self.sequence
 
     @property
     def context(self) -> int:
         """Tokens that the middle one of the decoding steps attends to."""
-        return self.sequence if not self.output else self.prompt + self.output // 2
+        return self.sequence if not self.output else self.begins + self.output // 2
+
+    def read_by(self, model: Decoder) -> Decoder:
+        """Return the model, whose encoder, if it has one that reads the prompt, reads this one."""
+        return model.reading(self.prompt) if self.encoded else model
 
 
 def tokens_of(
@@ -46,8 +63,10 @@ def tokens_of(
 ) -> Tokens:
     """Return the lengths of the sequences that a caller means.
 
-    With ``prompt`` and ``output`` a sequence has as many tokens as both together; with ``sequence`` and one of them
-    the other is the rest. With ``sequence`` alone, prompts and caches both have as many tokens.
+    The prompt is what an encoder reads, if the model has one that reads text; Whisper's reads 30 s of audio, and the
+    prompt is the decoder's. With ``prompt`` and ``output`` a sequence has as many tokens as both together; with
+    ``sequence`` and one of them the other is the rest. With ``sequence`` alone, prompts and caches both have as many
+    tokens.
 
     Raises
     ------
@@ -59,11 +78,11 @@ def tokens_of(
     >>> from mlsys.workloads.zoo import language_model
     >>> llama = language_model("llama-3-8b")
     >>> tokens_of(llama, None, 1000, 200), tokens_of(llama, 4096, None, None).context
-    (Tokens(prompt=1000, output=200, sequence=1200), 4096)
+    (Tokens(prompt=1000, output=200, sequence=1200, encoded=False), 4096)
     """
     given = {"sequence": sequence, "prompt": prompt, "output": output}
     counts = {name: checked_count("size", name, value) for name, value in given.items() if value is not None}
-    longest = getattr(model, "learned", 0) or model.positions
+    longest = learned_positions(model)
     whole = counts.get("sequence")
     if "prompt" in counts and "output" in counts:
         both = counts["prompt"] + counts["output"]
@@ -87,6 +106,8 @@ def tokens_of(
     else:
         whole = whole or min(DEFAULT_SEQUENCE, longest or DEFAULT_SEQUENCE)
         tokens = Tokens(whole, 0, whole)
+    if model.encoder is not None and not model.encoder.fixed:
+        tokens = replace(tokens, encoded=True)
     if longest and tokens.sequence > longest:
         raise ArgumentError(
             f"{model.name} has learned positions for {longest} tokens, got sequences of {tokens.sequence}. "
@@ -97,6 +118,18 @@ def tokens_of(
             f"size(): sequences of at most {MOST_TOKENS:,} tokens are sized, got {tokens.sequence:,}. Give fewer"
         )
     return tokens
+
+
+def learned_positions(model: Decoder) -> int:
+    """Return the most tokens that the learned positions of a model allow; 0 where it has none.
+
+    Examples
+    --------
+    >>> from mlsys.workloads.zoo import language_model
+    >>> learned_positions(language_model("gpt2")), learned_positions(language_model("llama-3-8b"))
+    (1024, 0)
+    """
+    return getattr(model, "learned", 0) or model.positions
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,12 @@ class Sizing:
     @property
     def kv_cache_bytes(self) -> float:
         """Bytes of the cache at the sequence and batch asked for, each key and value stored once."""
-        return _whole(self._model_memory.kv_cache(self.request.tokens.sequence, self.request.batch))
+        return _whole(self._model_memory.kv_cache(self.request.tokens.cached, self.request.batch))
+
+    @property
+    def cross_cache_bytes(self) -> float:
+        """Bytes of the cache that hold what an encoder left for cross-attention; 0 without an encoder."""
+        return _whole(self._model_memory.cross_cache(self.request.batch))
 
     @property
     def state_bytes(self) -> float:
@@ -317,7 +322,7 @@ class Sizing:
         return replace(self._model_memory, layout=self.layout)
 
     def _row(self, placed: Placed) -> dict[str, Any]:
-        money = self.money.at(placed.rates.tokens_per_second, placed.chips)
+        money = Money() if self.rates is None else self.money.at(placed.rates.tokens_per_second, placed.chips)
         return {**placed.record(), "usd_per_million_tokens": money.usd_per_million_tokens}
 
     def _point(self, rates: Rates) -> dict[str, Any]:
@@ -333,7 +338,8 @@ class Sizing:
 
 NUMBERS = (
     "parameters", "active_parameters", "weight_bytes", "context", "kv_cache_bytes_per_token", "kv_cache_bytes",
-    "kv_cache_bytes_per_token_per_chip", "state_bytes", "activation_bytes", "needed_bytes", "needed_bytes_per_chip",
+    "kv_cache_bytes_per_token_per_chip", "cross_cache_bytes", "state_bytes", "activation_bytes", "needed_bytes",
+    "needed_bytes_per_chip",
     "fits", "largest_batch", "largest_sequence", "ttft_seconds", "ttft_seconds_low", "ttft_seconds_high",
     "tpot_seconds", "tpot_seconds_low", "tpot_seconds_high", "tokens_per_second", "tokens_per_second_low",
     "tokens_per_second_high", "tokens_per_second_per_user", "tokens_per_second_per_chip", "usd_per_million_tokens",

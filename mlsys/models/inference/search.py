@@ -128,7 +128,8 @@ class Search:
         """Return the search as text."""
         tokens = self.request.tokens
         lengths = f"{tokens.prompt} + {tokens.output}" if tokens.output else f"{tokens.sequence}"
-        lines = [f"{self.model}, {lengths} tokens, {self.limits}: {len(self.found)} systems meet this"]
+        meeting = "1 system meets" if len(self.found) == 1 else f"{len(self.found)} systems meet"
+        lines = [f"{self.model}, {lengths} tokens, {self.limits}: {meeting} this"]
         if self.found:
             lines.append(
                 f"{'system':<24} {'layout':<18} {'copies':>6} {'chips':>6} {'batch':>6} {'TTFT':>9} {'TPOT':>9} "
@@ -176,7 +177,7 @@ def search(
     sizes
         Sizes of layouts that are fixed, by name.
     """
-    found, without = [], []
+    found, without, model = [], [], request.tokens.read_by(model)
     for system in among:
         try:
             best = _best(model, system, limits, request, requests_per_second, rent, grid, sizes or {})

@@ -10,6 +10,7 @@ from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
 from mlsys.workloads.zoo.decoder import Decoder, StoredWeights
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer
+from mlsys.workloads.zoo.source_encoder import SourceEncoder
 from mlsys.workloads.zoo.weight_formats import weight_bits
 
 _DEFAULT = 16  # bits per weight where neither the caller nor the model states a format
@@ -27,6 +28,8 @@ class Shard(Decoder):
         Rows of the embedding table and of the classifier on this chip.
     layers
         The layers with the chip's share of their heads and columns. Their experts are all of them; see ``groups``.
+    encoder
+        With the chip's share of its layers; convolutions and the tables in front of them are whole on every chip.
     groups
         Groups of chips that the experts of a layer are divided among.
     """
@@ -43,6 +46,7 @@ class Shard(Decoder):
     head_bias: bool = False
     quantization: StoredWeights | None = None
     cache_format: str | None = None
+    encoder: SourceEncoder | None = None
     groups: int = 1
 
     @property
@@ -119,6 +123,9 @@ def shard_of(model: Decoder, layout: Layout) -> Decoder:
         model.head_bias,
         model.quantization,
         model.cache_format,
+        None
+        if model.encoder is None
+        else replace(model.encoder, layers=tuple(_share(layer, layout) for layer in model.encoder.layers)),
         layout.ep,
     )
 
@@ -169,6 +176,8 @@ def stage_weights(model: Decoder, layout: Layout, weight_format: str | None) -> 
     last = share.outer_parameters * plain + down * outside.get("embedding down", plain)
     if share.head:
         last += share.vocabulary * width * outside.get("logits", plain) + share.vocabulary * share.head_bias * plain
+    if share.encoder is not None:
+        first += share.encoder.parameters(share.hidden) * plain
     if layout.pp == 1 and share.tied and share.head:
         last -= table
     each, sizes = len(share.layer_list) // layout.pp, []

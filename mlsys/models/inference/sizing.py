@@ -73,6 +73,7 @@ def size_model(
     checked_choice("size", "rank", rank, get_args(Ranking))
     if layout is not None and any(size is not None for size in (tp, pp, ep, dp)):
         raise ArgumentError("size(): give either `layout` or its sizes tp, pp, ep and dp, not both")
+    model = request.tokens.read_by(model)
     if system is None:
         chosen = layout or _stated(tp, pp, ep, dp)
         chosen.check(model)
@@ -100,7 +101,8 @@ def size_model(
         placed = sorted(placed, key=lambda each: (each.per_chip.needed, each.chips))[:1]
     ranked = sorted(fitting or placed, key=_key(rank))
     best = ranked[0]
-    money = hour_of(system, rent, region).at(best.rates.tokens_per_second, best.chips)
+    rates = best.rates if best.holds_a_layer else None
+    money = _NONE if rates is None else hour_of(system, rent, region).at(rates.tokens_per_second, best.chips)
     assumptions = _assumptions(best, money, bool(fitting))
     return Sizing(
         model.name,
@@ -110,11 +112,11 @@ def size_model(
         request,
         best.layout,
         best.chips,
-        best.memory_model.in_all(request.tokens.sequence, request.batch, request.tokens.prompt),
+        best.memory_model.in_all(request.tokens.cached, request.batch, request.tokens.begins),
         best.per_chip,
         best.capacity,
         tuple(ranked),
-        best.rates,
+        rates,
         money,
         assumptions,
     )
@@ -149,8 +151,8 @@ def _alone(model: Decoder, layout: Layout, request: InferenceRequest) -> Sizing:
         request,
         layout,
         layout.chips * request.replicas if layout != Layout() else None,
-        memory.in_all(tokens.sequence, request.batch, tokens.prompt),
-        memory.per_chip(tokens.sequence, request.batch, tokens.prompt),
+        memory.in_all(tokens.cached, request.batch, tokens.begins),
+        memory.per_chip(tokens.cached, request.batch, tokens.begins),
         None,
         (),
         None,
@@ -174,14 +176,30 @@ def _memory_assumptions(model: Decoder, request: InferenceRequest) -> tuple[str,
         f"a pass processes at most {request.chunk} tokens of a prompt",
         *(f"assumed, as the configuration does not say: {words}" for words in own),
         *([f"its language model alone, without {', '.join(left)}"] if left else []),
+        *_encoder_words(model, request),
     )
+
+
+def _encoder_words(model: Decoder, request: InferenceRequest) -> list[str]:
+    """Return what the encoder of a model reads, in words; nothing without one."""
+    if model.encoder is None:
+        return []
+    if not request.tokens.encoded:
+        return [
+            f"the encoder reads {model.encoder.tokens} positions for each sequence, whatever its length; prompt and "
+            "sequence are those of the decoder"
+        ]
+    return [
+        f"the encoder reads the prompt, {model.encoder.tokens} tokens, in one pass; the decoder begins with one token "
+        "and caches its own, and the prompt's keys and values of cross-attention"
+    ]
 
 
 def _assumptions(best: Placed, money: Money, fits: bool) -> tuple[str, ...]:
     asked, layout, model = best.request, best.layout, best.model
     context = getattr(model, "context", 0)
     texts = [
-        *([] if fits else ["it does not fit: times are as if it did"]),
+        *([] if fits else [_unfit(best)]),
         *_memory_assumptions(model, asked),
         f"weights, cache and activations fill at most {asked.usable:.0%} of a chip's memory",
         *best.formats.notes,
@@ -200,10 +218,17 @@ def _assumptions(best: Placed, money: Money, fits: bool) -> tuple[str, ...]:
     if layout.ep > 1:
         texts.append("tokens choose experts at random, all alike; the busiest group of chips sets the pace")
     if layout.chips > 1:
-        texts.append("messages among chips and passes do not overlap")
+        texts.append("messages between chips do not overlap with computation")
     if context and asked.tokens.sequence > context:
         texts.append(f"the model is made for {context} tokens, fewer than the {asked.tokens.sequence} asked for")
     return (*texts, *money.notes)
+
+
+def _unfit(best: Placed) -> str:
+    """Return what a sizing that does not fit tells about times."""
+    if best.holds_a_layer:
+        return "it does not fit: times are as if it did"
+    return "it does not fit, nor do the weights of a single layer: there are no times"
 
 
 def _words(request: InferenceRequest) -> str:

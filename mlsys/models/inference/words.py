@@ -60,6 +60,8 @@ def summary(sizing: Sizing) -> list[tuple[str, str]]:
             f"{sizing.kv_cache_bytes_per_token:,} B per token; {amount(sizing.kv_cache_bytes, 'byte')} in all",
         ),
     ]
+    if sizing.cross_cache_bytes:
+        rows.append(("of these", f"{amount(sizing.cross_cache_bytes, 'byte')} for cross-attention"))
     if not sizing.device:
         return [*rows, ("needed", f"{amount(sizing.needed_bytes, 'byte')}: {split}")]
     room = f"of {amount(sizing.request.usable * (sizing.capacity_bytes or 0), 'byte')} that may be filled"
@@ -72,6 +74,8 @@ def summary(sizing: Sizing) -> list[tuple[str, str]]:
         if middle is not None:
             low, high = (amount(getattr(sizing, f"{which}_seconds_{end}"), "s") for end in ("low", "high"))
             rows.append((name, f"{amount(middle, 's')}, {low} to {high} (80 % interval)"))
+    if sizing.rates is None:
+        return rows
     ends = "tokens_per_second", "tokens_per_second_per_chip", "tokens_per_second_low", "tokens_per_second_high"
     rate, each, slowest, fastest = (natural(getattr(sizing, end), 4) for end in ends)
     rows.append(("rate", f"{rate} tokens/s, {slowest} to {fastest}; {each} per chip"))
@@ -96,10 +100,10 @@ def _layouts(sizing: Sizing) -> list[str]:
 def _layout(placed: Placed) -> str:
     rates = placed.rates
     first, each = (None if one is None else one.seconds for one in (rates.ttft, rates.tpot))
-    per_chip = rates.tokens_per_second / placed.chips
+    per_chip = f"{rates.tokens_per_second / placed.chips:,.4g}" if placed.holds_a_layer else "–"
     return (
         f"{placed.layout!s:<22} {placed.chips:>5} {amount(placed.per_chip.needed, 'byte'):>10} "
-        f"{placed.largest_batch:>9,} {amount(first, 's'):>9} {amount(each, 's'):>9} {per_chip:>10,.4g}"
+        f"{placed.largest_batch:>9,} {amount(first, 's'):>9} {amount(each, 's'):>9} {per_chip:>10}"
     )
 
 

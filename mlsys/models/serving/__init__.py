@@ -3,7 +3,7 @@
 from mlsys.models.serving.answer import ServingResult
 from mlsys.models.serving.copies import Copy, Service, copy_of, service_of
 from mlsys.models.serving.objectives import Objectives
-from mlsys.models.serving.requests import OutputLengths, Requests, offline_requests, poisson_requests
+from mlsys.models.serving.requests import OutputLengths, Prefixes, Requests, offline_requests, poisson_requests
 from mlsys.models.serving.settings import ServerSettings
 from mlsys.models.serving.simulate import ServingRun, batch_means, simulate
 from mlsys.models.serving.static import StaticRun, static_batching
@@ -14,6 +14,7 @@ __all__ = [
     "Copy",
     "Objectives",
     "OutputLengths",
+    "Prefixes",
     "Requests",
     "ServerSettings",
     "Service",

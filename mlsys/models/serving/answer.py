@@ -1,4 +1,4 @@
-"""What a simulated server answers: latency percentiles, goodput, rates and utilisation."""
+"""Result of a simulated server: latency percentiles, goodput, rates and utilisation."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ class ServingResult:
             f"{self.model} on {self.device}: {self.workload}.",
             str(self.table()),
             f"mean latency {_words(float(self.time.magnitude))}, {_words(float(low.magnitude))} to "
-            f"{_words(float(high.magnitude))} with iterations at the ends of their range; most of it {self.bound_by}",
+            f"{_words(float(high.magnitude))} if every iteration is at an end of its range; most of it {self.bound_by}",
             f"{len(run.end):,} requests in {_words(run.span)}: {len(run.end) / max(run.span, 1e-300):,.4g} requests/s, "
             f"{self.tokens_per_second:,.4g} output tokens/s"
             + (f", {self.tokens_per_second / self.chips:,.4g} per chip" if self.chips else ""),
@@ -251,6 +251,8 @@ class ServingResult:
             f"{run.block_share:.0%} on average and {run.most_blocks / run.settings.blocks:.0%} at most, "
             f"{int(run.preemptions.sum()):,} preemptions"
         )
+        if run.requests.found is not None:
+            lines.append(f"prefixes: {run.prefix_hit_share:.1%} of the prompts' tokens are found in the store")
         if run.settings.shared_prefix:
             lines.append(
                 f"shared prefix: {run.prefix_hit_share:.1%} of the prompts' tokens are found in the cache, "

@@ -13,6 +13,7 @@ from mlsys.mapping.parallel import Layout
 from mlsys.models.inference.formats import Formats, formats_on
 from mlsys.models.inference.memory import MemoryModel
 from mlsys.models.inference.phases import InferenceModel
+from mlsys.models.inference.words import amount
 from mlsys.models.serving.settings import ServerSettings
 from mlsys.models.serving.steps import TabulatedSteps, axis_of, spaced
 from mlsys.workloads.zoo.decoder import Decoder
@@ -75,8 +76,8 @@ class ServedModel:
         if blocks < 1:
             raise ArgumentError(
                 f"serve_sim(): {self.model.name} does not fit on {self.system.name} with {self.layout}: weights and "
-                f"activations need {(fixed.weights + fixed.states + fixed.activations) / 1e9:.1f} GB of the "
-                f"{self.room / 1e9:.1f} GB of a chip that may be filled. Use more chips, such as tp="
+                f"activations need {amount(fixed.weights + fixed.states + fixed.activations, 'byte')} of the "
+                f"{amount(self.room, 'byte')} of a chip that may be filled. Use more chips, such as tp="
                 f"{2 * self.layout.tp}, or a narrower weight format"
             )
         return blocks

@@ -24,10 +24,10 @@ INTEGERS = 16
 NOW, BUSY, BLOCK_SECONDS, BATCH_SECONDS, SWAPPING = range(5)
 REALS = 5
 # What is kept for each request, as rows of one array.
-STORED, GENERATED, WANTED, DONE, PHASE, NEXT_WAIT, NEXT_RING, PREV_RING, NEXT_RUN, PREV_RUN, SWAPPED, SLOT, CACHED = (
-    range(13)
-)
-FIELDS = 13
+# Of CACHED tokens keys and values are found and not computed; SHARED ones of these take no blocks of the request.
+STORED, GENERATED, WANTED, DONE, PHASE, NEXT_WAIT, NEXT_RING, PREV_RING, NEXT_RUN, PREV_RUN = range(10)
+SWAPPED, SLOT, CACHED, SHARED = range(10, 14)
+FIELDS = 14
 NONE = -1
 # How sequences are preempted.
 RECOMPUTE, SWAP, RESERVE = 0, 1, 2
@@ -108,7 +108,7 @@ def _preempt(state, rows, ring, phases, prompts, outputs, preempted, size, how):
     state[PREEMPTIONS] += 1
     preempted[r] += 1
     if rows[DONE, r] < rows[WANTED, r]:  # its prompt is not finished: it begins again
-        state[USED] -= blocks_of(rows[WANTED, r] - rows[CACHED, r], size)
+        state[USED] -= blocks_of(rows[WANTED, r] - rows[SHARED, r], size)
         state[PARTIAL] = NONE
         rows[DONE, r] = 0
         return 0
@@ -126,7 +126,7 @@ def _preempt(state, rows, ring, phases, prompts, outputs, preempted, size, how):
     phases[rows[PHASE, r]] -= 1
     state[BATCH] -= 1
     state[CONTEXT] -= stored + 1
-    held = blocks_of(stored - rows[CACHED, r], size)
+    held = blocks_of(stored - rows[SHARED, r], size)
     state[USED] -= held
     if how == SWAP:
         rows[SWAPPED, r] = 1
@@ -139,16 +139,16 @@ def _preempt(state, rows, ring, phases, prompts, outputs, preempted, size, how):
 def _first_need(rows, prompts, outputs, r, size, how):  # type: ignore[no-untyped-def]
     """Return the blocks that a request needs to be admitted."""
     if how == RESERVE:
-        return blocks_of(prompts[r] + outputs[r] - 1 - rows[CACHED, r], size)
+        return blocks_of(prompts[r] + outputs[r] - 1 - rows[SHARED, r], size)
     if rows[SWAPPED, r]:
-        return blocks_of(rows[STORED, r] - rows[CACHED, r], size)
-    return blocks_of(rows[WANTED, r] - rows[CACHED, r], size)
+        return blocks_of(rows[STORED, r] - rows[SHARED, r], size)
+    return blocks_of(rows[WANTED, r] - rows[SHARED, r], size)
 
 
 @njit(nogil=True, error_model="numpy")
 def _finish(state, rows, reals, prompts, outputs, ends, r, size, how):  # type: ignore[no-untyped-def]
     ends[r] = reals[NOW]
-    state[USED] -= blocks_of(prompts[r] + outputs[r] - 1 - rows[CACHED, r], size)
+    state[USED] -= blocks_of(prompts[r] + outputs[r] - 1 - rows[SHARED, r], size)
     state[OUTSTANDING] -= 1
     state[FINISHED] += 1
     _stop_running(state, rows, r)
@@ -189,7 +189,7 @@ def _advance(  # type: ignore[no-untyped-def]
                 swapped += _preempt(state, rows, ring, phases, prompts, outputs, preempted, size, how)
             state[USED] += phases[-state[CLOCK_TICKS] % size]
         batch = state[BATCH] if decodes else 0
-        # 2. Prompts: the one begun before, then those that wait, in order.
+        # 2. Prompts: the one already started, then those that wait, in order.
         room = budget - batch if chunked else budget
         tokens, pairs, ended = 0, 0.0, NONE
         r = state[PARTIAL]
@@ -216,7 +216,7 @@ def _advance(  # type: ignore[no-untyped-def]
             if begins[r] < 0:
                 begins[r] = reals[NOW]
             if not rows[SWAPPED, r]:
-                cached = rows[CACHED, r]  # found in the shared prefix: attended to, and not computed
+                cached = rows[CACHED, r]  # found in a cache of prefixes: attended to, and not computed
                 part = min(rows[WANTED, r] - cached, room) if chunked else rows[WANTED, r] - cached
                 rows[DONE, r] = cached + part
                 pairs += part * cached + part * (part + 1) * 0.5

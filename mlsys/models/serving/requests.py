@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,21 @@ MOST_REQUESTS = 20_000_000
 _LONGEST = 100_000_000  # tokens of one request
 
 
+class Prefixes(NamedTuple):
+    """Beginnings of prompts, by block.
+
+    Attributes
+    ----------
+    blocks
+        For each request the numbers of its prompt's blocks: equal ones have equal tokens, also in all blocks before.
+    block
+        Tokens of a block.
+    """
+
+    blocks: tuple[tuple[int, ...], ...]
+    block: int
+
+
 @dataclass(frozen=True, eq=False)
 class Requests:
     """Requests in order of arrival.
@@ -36,6 +52,11 @@ class Requests:
         Where the requests come from, for results.
     left_out
         Number of rows of a trace that were left out because they generated no token.
+    prefixes
+        What is known of the beginnings of prompts; None for nothing.
+    found
+        Tokens of each prompt whose keys and values a store of prefixes holds when it arrives; None for none. See
+        :meth:`with_store`.
 
     Raises
     ------
@@ -57,6 +78,8 @@ class Requests:
     output: Ints
     name: str = "requests"
     left_out: int = 0
+    prefixes: Prefixes | None = None
+    found: Ints | None = None
     rate: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -94,7 +117,59 @@ class Requests:
         if not np.isfinite(self.rate):
             raise ArgumentError("at_rate(): requests that arrive at one moment have no rate to scale")
         times = (self.arrival - self.arrival[0]) * (self.rate / rate)
-        return Requests(times, self.prompt, self.output, self.name, self.left_out)
+        return replace(self, arrival=times)
+
+    def with_store(self, tokens: int | None = None) -> Requests:
+        """Return the same requests with the tokens that a store of prefixes holds of each prompt when it arrives.
+
+        Every prompt enters the store at its arrival, block by block. The first blocks of a prompt that are there, up to
+        the first one that is not, are found. A full store evicts the block that was used longest ago.
+
+        Parameters
+        ----------
+        tokens
+            Tokens that the store holds; None for no limit.
+
+        Raises
+        ------
+        ArgumentError
+            If nothing is known of the beginnings of the prompts, or ``tokens`` is no whole number from 0.
+
+        Examples
+        --------
+        The second prompt begins as the first one, and goes on differently.
+
+        >>> known = Prefixes(((7, 8), (7, 9), (9,)), 512)
+        >>> requests = Requests([0.0, 1.0, 2.0], [1000, 900, 100], [3, 8, 5], prefixes=known)
+        >>> requests.with_store().found.tolist(), requests.with_store(tokens=512).found.tolist()
+        ([0, 512, 100], [0, 512, 0])
+        """
+        if self.prefixes is None:
+            raise ArgumentError(
+                "with_store(): nothing is known of the beginnings of the prompts; a trace states hash_ids"
+            )
+        if tokens is not None and (isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0):
+            raise ArgumentError(f"with_store(): `tokens` must be a whole number from 0, got {tokens!r}")
+        size = self.prefixes.block
+        most = None if tokens is None else tokens // size
+        held: OrderedDict[int, None] = OrderedDict()
+        found = np.zeros(len(self), dtype=np.int64)
+        for row, blocks in enumerate(self.prefixes.blocks):
+            hits = 0
+            for block in blocks:
+                if block not in held:
+                    break
+                hits += 1
+            found[row] = min(hits * size, self.prompt[row])
+            if most is None:
+                held.update(dict.fromkeys(blocks))
+                continue
+            for block in reversed(blocks):  # the first one is evicted last: the others are of no use without it
+                held[block] = None
+                held.move_to_end(block)
+            while len(held) > most:
+                held.popitem(last=False)
+        return replace(self, found=found)
 
 
 def _whole(name: str, values: object) -> Ints:

@@ -41,7 +41,7 @@ class ServingRun:
     block_share, mean_batch
         Mean share of blocks in use, and mean number of decoding sequences, per replica over the whole run.
     cached
-        Tokens of each prompt that are found in the shared prefix.
+        Tokens of each prompt that are found in the shared prefix, or in a store of prefixes.
     """
 
     requests: Requests
@@ -62,7 +62,7 @@ class ServingRun:
 
     @property
     def prefix_hit_share(self) -> float:
-        """Share of the prompts' tokens that are found in the shared prefix."""
+        """Share of the prompts' tokens that are found in the shared prefix, or in a store of prefixes."""
         return float(self.cached.sum() / self.requests.prompt.sum())
 
     @property
@@ -159,7 +159,8 @@ def simulate(
     rings = np.full((replicas, int(requests.output.max()) + 1), kernel.NONE, dtype=np.int64)
     phases = np.zeros((replicas, settings.block_size), dtype=np.int64)
     rows = np.zeros((kernel.FIELDS, number), dtype=np.int64)
-    rows[kernel.CACHED] = cached = _cached(requests, settings)
+    rows[kernel.SHARED] = shared = _shared(requests, settings)
+    rows[kernel.CACHED] = cached = np.maximum(shared, _found(requests, settings))
     begin, first, end = np.full(number, -1.0), np.full(number, -1.0), np.full(number, -1.0)
     preemptions, homes = np.zeros(number, dtype=np.int64), np.zeros(number, dtype=np.int64)
     grid = (table.prefill, table.batch, table.context, table.seconds, float(table.pair_seconds), settings.swap_seconds)
@@ -192,7 +193,16 @@ def simulate(
     )  # fmt: skip
 
 
-def _cached(requests: Requests, settings: ServerSettings) -> Ints:
+def _found(requests: Requests, settings: ServerSettings) -> Ints:
+    """Return the tokens of each prompt that a store of prefixes holds: whole blocks, and never the last token."""
+    if requests.found is None:
+        return np.zeros(len(requests), dtype=np.int64)
+    size = settings.block_size
+    found: Ints = np.minimum(requests.found, requests.prompt - 1) // size * size
+    return found
+
+
+def _shared(requests: Requests, settings: ServerSettings) -> Ints:
     """Return the tokens of each prompt that are found in the shared prefix: whole blocks, and never the last token."""
     found: Ints = np.minimum(settings.shared_blocks, (requests.prompt - 1) // settings.block_size) * settings.block_size
     return found
@@ -211,7 +221,7 @@ def check_fits(requests: Requests, settings: ServerSettings) -> None:
             f"simulate(): a shared prefix of {settings.shared_prefix:,} tokens takes all of the {settings.blocks:,} "
             f"blocks of {settings.block_size} tokens. Give more blocks, or a shorter prefix"
         )
-    needed = requests.prompt + requests.output - 1 - _cached(requests, settings)
+    needed = requests.prompt + requests.output - 1 - _shared(requests, settings)
     longest = int(needed.argmax())
     if needed[longest] > settings.own_blocks * settings.block_size:
         raise ArgumentError(

@@ -14,21 +14,26 @@ import numpy as np
 from mlsys.errors import ArgumentError
 from mlsys.faults import short
 from mlsys.inputs import csv_records, read_text
-from mlsys.models.serving.requests import Requests
+from mlsys.models.serving.requests import Prefixes, Requests
 
 
 class Columns(NamedTuple):
-    """Names of the columns of a trace, and how many of its units of time make a second."""
+    """Names of the columns of a trace, and how many of its units of time make a second.
+
+    Of a trace that states which blocks its prompts have, also that column and the tokens of a block.
+    """
 
     arrival: str
     prompt: str
     output: str
     per_second: float = 1.0
+    blocks: str = ""
+    block: int = 0
 
 
 KNOWN = {
     "Azure LLM inference trace": Columns("TIMESTAMP", "ContextTokens", "GeneratedTokens"),
-    "Mooncake": Columns("timestamp", "input_length", "output_length", 1000.0),
+    "Mooncake": Columns("timestamp", "input_length", "output_length", 1000.0, "hash_ids", 512),
     "vidur": Columns("arrived_at", "num_prefill_tokens", "num_decode_tokens"),
     "BurstGPT": Columns("Timestamp", "Request tokens", "Response tokens"),
     "mlsys": Columns("arrival_seconds", "prompt_tokens", "output_tokens"),
@@ -40,7 +45,8 @@ microsoft/vidur, HPMLL/BurstGPT (CC BY 4.0); and the per-request table of :func:
 def read_trace(path: str | Path, columns: Mapping[str, str] | None = None) -> Requests:
     r"""Return the requests of a trace file, with arrival times from zero.
 
-    Rows without output tokens, such as failed requests, are left out and counted in ``left_out``.
+    Rows without output tokens, such as failed requests, are left out and counted in ``left_out``. Where every row of a
+    Mooncake trace has ``hash_ids``, one for each 512 tokens of its prompt, these are the ``prefixes`` of the requests.
 
     Parameters
     ----------
@@ -73,6 +79,8 @@ def read_trace(path: str | Path, columns: Mapping[str, str] | None = None) -> Re
     arrivals: list[float] = []
     prompts: list[int] = []
     outputs: list[int] = []
+    blocks: list[tuple[int, ...]] = []
+    hashed = bool(names.blocks) and all(names.blocks in row for _, row in rows)
     left_out, first, before = 0, None, -math.inf
     for line, row in rows:
         time = _time(path, line, names, row) / names.per_second
@@ -92,11 +100,28 @@ def read_trace(path: str | Path, columns: Mapping[str, str] | None = None) -> Re
         arrivals.append(time - first)
         prompts.append(prompt)
         outputs.append(output)
+        if hashed:
+            blocks.append(_blocks(path, line, names, row, prompt))
     if not arrivals:
         raise ArgumentError(f"{path}: no request of the trace generates a token")
     return Requests(
-        np.asarray(arrivals), np.asarray(prompts), np.asarray(outputs), f"trace {Path(path).name}", left_out
-    )
+        np.asarray(arrivals), np.asarray(prompts), np.asarray(outputs), f"trace {Path(path).name}", left_out,
+        Prefixes(tuple(blocks), names.block) if hashed else None,
+    )  # fmt: skip
+
+
+def _blocks(path: str | Path, line: int, names: Columns, row: Mapping[str, Any], prompt: int) -> tuple[int, ...]:
+    """Return the numbers of the blocks of a prompt, one for each so many tokens."""
+    stated = row[names.blocks]
+    if not isinstance(stated, list) or not all(isinstance(each, int) and not isinstance(each, bool) for each in stated):
+        raise ArgumentError(f"{path}, line {line}: {names.blocks} must be a list of whole numbers, got {short(stated)}")
+    most = -(-prompt // names.block)
+    if len(stated) > most:
+        raise ArgumentError(
+            f"{path}, line {line}: {names.blocks} has {len(stated)} blocks of {names.block} tokens, and {names.prompt} "
+            f"{prompt} has room for {most}"
+        )
+    return tuple(stated)
 
 
 def _csv_rows(path: str | Path) -> list[tuple[int, dict[str, Any]]]:

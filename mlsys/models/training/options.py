@@ -99,6 +99,11 @@ def checked_options(
     if isinstance(zero, bool) or zero not in (0, 1, 2, 3):
         raise ArgumentError(f"{_WHERE}(): `zero` must be 0, 1, 2 or 3, got {zero!r}. Write e.g. zero=1")
     _check_layout(model, layout)
+    if chunks > 1 and layout.pp == 1:
+        raise ArgumentError(
+            f"{_WHERE}(): `chunks` divides the stages of a pipeline, and `layout` ({layout}) has one. Write chunks=1, "
+            "or a layout with pp=2"
+        )
     if layout.chips > system.chips:
         raise ArgumentError(
             f"{_WHERE}(): `layout` needs {layout.chips} chips ({layout}), and {system.name} has {system.chips}. "
@@ -123,6 +128,11 @@ def checked_options(
     micro_batches = batch // (micro_batch * layout.dp)
     check_schedule(_WHERE, schedule, layout.pp, micro_batches, chunks)
     name = precision_name(precision)
+    if name.startswith("int"):
+        raise ArgumentError(
+            f"{_WHERE}(): `precision` must be a floating-point format, as gradients need its range, got {name}. "
+            "Write e.g. precision='bf16'"
+        )
     return StepOptions(
         batch=batch,
         micro_batch=micro_batch,

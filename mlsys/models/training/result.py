@@ -132,7 +132,7 @@ class TrainingStep(Result):
         verdict = "fits" if self.fits else "does not fit"
         lines = [
             f"{self.workload} on {self.chips} chips of {self.device} ({self.layout}):",
-            f"{self.time.to_compact():.4g} a step ({low.to_compact():.3g} to {high.to_compact():.3g}), "
+            f"{self.time.to_compact():.4g} per step ({low.to_compact():.3g} to {high.to_compact():.3g}), "
             f"{natural(self.tokens_per_second.m_as('1/s'))} tokens/s, bound by {self.bound_by}.",
             f"MFU {self.figures['MFU'].magnitude:.1%}, HFU {self.figures['HFU'].magnitude:.1%}.",
             f"Memory: {self.needed.to('GB'):.4g} of {self.capacity.to('GB'):.4g} on the fullest chip: {verdict}.",
@@ -142,7 +142,7 @@ class TrainingStep(Result):
         for name, part in self.parts.items():
             if part.magnitude:
                 lines.append(f"  {name:<24} {part.to('s'):>10.4g}  {(part / self.time).m_as(''):6.1%}")
-        lines.append("Sent by a chip in a step:")
+        lines.append("Sent by each chip per step:")
         lines += [
             f"  {name:<24} {size.to('GB'):>10.3f}  {self.links[name]}" for name, size in self.sent.items() if size
         ]

@@ -52,6 +52,7 @@ def rank_layouts(
             with unrecorded():
                 found.append(training_step(system, model, layout, batch=batch, **choice))
     if not found:
+        _raise_reason(system, model, fixed)
         given = {name: options[name] for name in ("micro_batch", "chunks") if name in options}
         sizes = ", ".join(f"{name}={size}" for name, size in {**fixed, **given}.items())
         raise ArgumentError(
@@ -66,6 +67,23 @@ def rank_layouts(
     return tuple(found)
 
 
+def _raise_reason(system: System, model: Decoder, fixed: Mapping[str, int]) -> None:
+    """Raise if the sizes that are fixed do not divide the model or the chips, whatever the others are."""
+    sizes = {"ep": 1, **fixed}
+    try:  # as many copies as the experts span
+        Layout(**{**sizes, "pp": 1, "dp": sizes.get("dp", sizes["ep"])}).check(model)
+    except ArgumentError as error:
+        reason = str(error).partition("): ")[2] or str(error)
+        raise ArgumentError(f"train(): {reason}") from None
+    chips = sizes.get("tp", 1) * sizes.get("pp", 1) * sizes.get("cp", 1)
+    if "dp" not in sizes and system.chips % chips:
+        words = " × ".join(f"{name} {sizes[name]}" for name in ("tp", "pp", "cp") if name in sizes)
+        raise ArgumentError(
+            f"train(): the {system.chips} chips of {system.name} are no multiple of {words}. Choose divisors of "
+            f"{system.chips}, or give dp"
+        )
+
+
 def _layouts(system: System, model: Decoder, fixed: Mapping[str, int], chunks: int) -> Iterator[Layout]:
     chips, layers = system.chips, len(model.layer_list)
     experts = {layer.experts for layer in model.layer_list if layer.experts}
@@ -76,6 +94,7 @@ def _layouts(system: System, model: Decoder, fixed: Mapping[str, int], chunks: i
     stages = [fixed["pp"]] if "pp" in fixed else [
         size for size in divisors(chips)
         if size <= layers and (layers % size == 0 or (layers + 2) % size == 0) and enough_layers(layers, size, chunks)
+        and (size > 1 or chunks == 1)
     ]  # fmt: skip
     shared = [size for size in divisors(min(experts, default=1)) if all(count % size == 0 for count in experts)]
     for tensor in tensors:

@@ -50,7 +50,7 @@ def assumptions(partition: Partition) -> tuple[str, ...]:
     scores = "those the mask keeps" if options.attention == "flash" else "all, stored"
     hidden = {
         "none": "no communication is hidden",
-        "data": "data-parallel communication is hidden behind computation as far as that lasts",
+        "data": "data-parallel communication is hidden behind computation for as long as that lasts",
         "all": "communication of all axes is hidden as far as computation lasts",
     }
     recompute = {

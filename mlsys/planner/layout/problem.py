@@ -185,7 +185,7 @@ class LayoutProblem:
         return order
 
     def _beyond(self, index: int, near: int, layout: int, total: np.ndarray) -> tuple[float, dict[int, int]]:
-        """Return the least bytes beyond an image for a given layout of one operator, and the layouts there."""
+        """Return the fewest bytes moved beyond one image, given the layout of ``near``, and the layouts there."""
         hub = self.hubs[index]
         readers = [reader for reader in hub.readers if reader != near]
         if hub.maker is None:

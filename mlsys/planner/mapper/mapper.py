@@ -31,9 +31,9 @@ __all__ = ["OBJECTIVES", "MappedLayer", "Objective", "best_mapping", "map_networ
 _MOST_MACS = 10**18  # words are counted in 64 bits
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 WHY_NO_OTHER_WINS = (
-    "of all tiles with one trip count the smallest needs the least space and moves as much",
+    "among tiles with the same trip count the smallest needs the least space and moves as many words",
     "the loops irrelevant to one operand go innermost, which makes it stationary; the order of the rest is free",
-    "pairs of tiles were bounded from below by the space left to the third, and dropped if the bound is worse",
+    "pairs of tiles were bounded from below by the space left for the third, and dropped if that bound was worse",
 )
 
 
@@ -120,7 +120,7 @@ class MappedLayer(ResultMembers):
             self.result.explain(),
             f"Main memory: {self.words[0]:,} words, {self.ratio:.3f} × the bound of any schedule ({self.bound:,}).",
             f"Covered: {_count(self.covered)} mappings; {self.bounded:,} bounds and {self.tried:,} mappings computed.",
-            "Each tile is a multiple of the tiles inside it; ends may be ragged.",
+            "Each tile is a multiple of the tiles inside it; edge tiles may be partial.",
         ]
         if self.proven:
             meets = ("no schedule moves less to and from main memory",) if self.ratio == 1 else ()

@@ -224,10 +224,10 @@ def _runs(
     step_at = {moment: step for step, moment in enumerate(moments)}
     starts = {task.operator: min(step_at[task.start], max(len(moments) - 2, 0)) for task in schedule.tasks}
     ends = {task.operator: max(step_at[task.end] - 1, starts[task.operator]) for task in schedule.tasks}
-    begun: list[list[str]] = [[] for _ in range(max(len(moments) - 1, 1))]
+    started: list[list[str]] = [[] for _ in range(max(len(moments) - 1, 1))]
     for task in sorted(schedule.tasks, key=lambda task: task.start):
-        begun[starts[task.operator]].append(graph.operators[task.operator].name)
-    return starts, ends, tuple(" + ".join(names) or "…" for names in begun)
+        started[starts[task.operator]].append(graph.operators[task.operator].name)
+    return starts, ends, tuple(" + ".join(names) or "…" for names in started)
 
 
 def _groups(

@@ -68,16 +68,16 @@ class Sections:
         Heuristics that do not finish before the deadline are skipped; None if none does.
         """
         if (self.size == 1).all():
-            return self._told(equal_offsets(self.first, self.last - 1))
+            return self._in_bytes(equal_offsets(self.first, self.last - 1))
         plans = []
         with contextlib.suppress(TimeIsUpError):
             for rule in STRATEGIES.values():
                 plans.append(rule(self.size, self.first, self.last - 1, deadline))
         if not plans:
             return None
-        return self._told(min(plans, key=lambda offsets: peak_of(offsets, self.size)))
+        return self._in_bytes(min(plans, key=lambda offsets: peak_of(offsets, self.size)))
 
-    def _told(self, units: np.ndarray) -> np.ndarray:
+    def _in_bytes(self, units: np.ndarray) -> np.ndarray:
         offsets = np.empty(len(units), np.int64)
         offsets[self._order] = units * self._unit
         return offsets
@@ -123,7 +123,7 @@ class Sections:
             self.first, self.last, self.size, self.start, self.rank(turn, seed), self.capacity,
             self._failed[worker], offsets, allowed, stop,
         )  # fmt: skip
-        return int(outcome), int(looked), self._told(offsets)
+        return int(outcome), int(looked), self._in_bytes(offsets)
 
 
 def _range_maxima(values: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray:

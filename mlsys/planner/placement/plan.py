@@ -260,11 +260,11 @@ def _binding(search: _Search, scenario: Scenario, caps: Caps) -> tuple[str, ...]
     for name, _ in caps.entries:
         if not search.deadline.passed and search.allows(kept.without(name)) is False:
             kept = kept.without(name)
-    told = []
+    binding = []
     for name, limit in kept.entries:
         least = None if search.deadline.passed else _least(search, kept.without(name), name)
-        told.append(cap_in_words(scenario, name, limit, least))
-    return tuple(told)
+        binding.append(cap_in_words(scenario, name, limit, least))
+    return tuple(binding)
 
 
 def _least(search: _Search, others: Caps, name: str) -> Fraction | None:

@@ -56,5 +56,5 @@ def _bank(
     arrow(ax, (left + columns / 2, rows + 0.08), (left + columns / 2, rows + 0.72), COLORS["primary"])
     last = row_accesses.rows[-1]
     box(ax, (left, rows + 0.75), (columns, 0.85), f"row buffer: row {last + 1}", "Blue", role="buffer")
-    said = f"{row_accesses.opened} rows opened,\n{row_accesses.hits.count(True)} reads find theirs open"
-    ax.text(left, rows + 1.8, said, fontsize=11, va="top", color=COLORS["primary"])
+    message = f"{row_accesses.opened} rows opened,\n{row_accesses.hits.count(True)} reads find theirs open"
+    ax.text(left, rows + 1.8, message, fontsize=11, va="top", color=COLORS["primary"])

@@ -43,7 +43,7 @@ def execution_models(ax: Axes, lanes: int = 8, tile: int = 16) -> Axes:
              ("SIMT", 2, WARP // 2, 2, f"{WARP} threads,\nsome sit out"),
              ("matrix tile", tile, tile, 1, f"{tile} × {tile} sums,\n{tile} products each"))  # fmt: skip
     left = 0.0
-    for title, columns, rows, gap, said in grids:
+    for title, columns, rows, gap, message in grids:
         width = columns + (gap - 1) * (columns - 1)
         middle = left + max(width, _NARROWEST) / 2
         note(ax, middle, 4.3, title, ha="center", color=COLORS["primary"], fontweight="bold")
@@ -54,7 +54,7 @@ def execution_models(ax: Axes, lanes: int = 8, tile: int = 16) -> Axes:
                 idle = title == "SIMT" and (row + column) % _SITS_OUT == 1
                 box(ax, (middle - width / 2 + column * gap, -row - 1), (1, 1), color="Blue", filled=not idle,
                     role="masked" if idle else title)  # fmt: skip
-        note(ax, middle, -rows - 0.5, said, ha="center", va="top", fontsize=9.5)
+        note(ax, middle, -rows - 0.5, message, ha="center", va="top", fontsize=9.5)
         left += max(width, _NARROWEST) + 1.6
     ax.set(xlim=(-0.4, left - 1.2), ylim=(-_ROWS - 3.2, 5.2))
     ax.set_aspect("equal")

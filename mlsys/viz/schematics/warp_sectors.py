@@ -59,9 +59,9 @@ def warp_sectors(ax: Axes, strides: Sequence[int] = (1, 2, 8), element_size: Qua
                     linewidth=0.7)  # fmt: skip
             ax.add_patch(_asked(asked * scale, floor, width * scale))
         share = f"{load.efficiency.m_as(''):.3g}"
-        said = f"{load.sectors} sectors move, {float(share) * 100:.3g}% of them used"
+        message = f"{load.sectors} sectors move, {float(share) * 100:.3g}% of them used"
         near = "neighbours" if stride == 1 else f"every {_ordinal(stride)} element"
-        note(ax, 0, floor + 2.95, f"{near}: {said}", color=COLORS["primary"])
+        note(ax, 0, floor + 2.95, f"{near}: {message}", color=COLORS["primary"])
     note(ax, _WIDTH + 1.5, 2.27, "lanes")
     note(ax, _WIDTH + 1.5, 0.4, "sectors")
     ax.set(xlim=(-1, _WIDTH + 14), ylim=(-(len(strides) - 1) * _STEP - 0.3, 3.5))

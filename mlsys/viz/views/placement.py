@@ -153,18 +153,18 @@ class PlacementScene(Scene):
                 for patch, kept in ((way, self._moves), (run, self._runs)):
                     line.add_patch(patch)
                     kept.append(patch)
-                said = line.text(0, 0, str(number), fontsize=9, ha="center", va="center", zorder=4, bbox=HALO)
-                self._numbers.append(said)
-            self._bars, self._said = [], []
+                label = line.text(0, 0, str(number), fontsize=9, ha="center", va="center", zorder=4, bbox=HALO)
+                self._numbers.append(label)
+            self._bars, self._labels = [], []
             for at in range(len(_NAMES)):
                 fill = CYCLE[0] if at == 0 else COLORS["grid"]
                 bar = Rectangle((0, at - 0.3), 0, 0.6, facecolor=fill, edgecolor=COLORS["axis"], zorder=3)
                 bars.add_patch(bar)
                 self._bars.append(bar)
                 text = bars.text(0, at, "", fontsize=9.5, va="center", color=COLORS["primary"], zorder=4, bbox=HALO)
-                self._said.append(text)
+                self._labels.append(text)
             self.guess = Guess(bars, "x", place=1.13, span=(0.66, 0.97), over=True)
-        self.moving = (*self._moves, *self._runs, *self._numbers, *self._bars, *self._said, *self.guess.artists)
+        self.moving = (*self._moves, *self._runs, *self._numbers, *self._bars, *self._labels, *self.guess.artists)
 
     def update(
         self, link: float = 1.0, memory: int = MEMORY, npu: float = 1.0, goal: Goal = "latency"
@@ -190,17 +190,17 @@ class PlacementScene(Scene):
         """
         placed = pipeline_of(link, memory, npu, goal)
         now = 0.0
-        for way, run, said, stage in zip(self._moves, self._runs, self._numbers, placed.best.stages, strict=True):
+        for way, run, label, stage in zip(self._moves, self._runs, self._numbers, placed.best.stages, strict=True):
             row = DEVICES.index(stage.choice.device)
             wait, took = float(stage.transfer_latency), float(stage.choice.latency)
             way.set_visible(wait > 0)  # an invisible hatch costs as much as a visible one
             way.set_bounds(now, row - 0.25, wait, 0.5)
             run.set_bounds(now + wait, row - 0.25, took, 0.5)
             run.set_facecolor(CYCLE[row % len(CYCLE)])
-            said.set_position((now + wait + took / 2, row - 0.42))
+            label.set_position((now + wait + took / 2, row - 0.42))
             now += wait + took
         ways = (placed.best, placed.fastest, placed.gpu)
-        for bar, text, way_, fits in zip(self._bars, self._said, ways, (True, placed.fits, True), strict=True):
+        for bar, text, way_, fits in zip(self._bars, self._labels, ways, (True, placed.fits, True), strict=True):
             bar.set_width(min(float(way_.latency), _SPAN))
             bar.set_hatch("" if fits else "xx")
             text.set_x(min(float(way_.latency), _SPAN) + 0.5)

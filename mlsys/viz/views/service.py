@@ -68,7 +68,7 @@ class ServiceScene(Scene):
                 clip_on=False,
             )
             text: dict[str, Any] = {"fontsize": 9.5, "bbox": HALO, "zorder": 7}
-            self._said = steps.text(1.2, 1, "", color=COLORS["RedLine"], va="bottom", **text)
+            self._limit_label = steps.text(1.2, 1, "", color=COLORS["RedLine"], va="bottom", **text)
             self._fits = steps.text(1, 0.97 * _TOP, "", color=COLORS["primary"], va="top", ha="right", **text)
             bars = self.figure.add_axes((0.53, 0.13, 0.43, 0.72))
             bars.set(xlim=(0, 1.5), ylim=(len(_ROWS) - 0.35, -0.7))
@@ -91,7 +91,7 @@ class ServiceScene(Scene):
             self.guess = Guess(bars, "x", place=0.19, span=(0.02, 0.26))
             self._money = self.figure.text(0.08, 0.95, "", fontsize=10.5, weight="bold", color=COLORS["primary"])
         self.moving = (
-            self._curve, self._limit, self._full, self._point, self._said, self._fits, *self._bars, *self._texts,
+            self._curve, self._limit, self._full, self._point, self._limit_label, self._fits, *self._bars, *self._texts,
             self._money, *self.guess.artists,
         )  # fmt: skip
 
@@ -133,8 +133,8 @@ class ServiceScene(Scene):
         self._curve.set_data(BATCHES, [min(step, 1.05 * _TOP) for step in steps])
         self._point.set_data([batch], [min(1e3 * copy.step, _TOP)])
         self._limit.set_ydata([limit, limit])
-        self._said.set_text(f"limit {limit:g} ms")
-        self._said.set_y(limit)
+        self._limit_label.set_text(f"limit {limit:g} ms")
+        self._limit_label.set_y(limit)
         most = min(max(copy.most, 1), 1000)
         self._full.set_xdata([most, most])
         self._fits.set_x(most if most > 30 else 30)

@@ -1,4 +1,4 @@
-"""From calls to a workload: count each distinct call once, name every operator."""
+"""Construction of a workload from calls: count each distinct call once, name every operator."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _FLOP, _BYTE = ureg.Unit("FLOP"), ureg.Unit("byte")
 
 
 class Place(NamedTuple):
-    """Where a call stands: its name, the framework's operator, the module, the number of its call, its tensors."""
+    """Location of a call: its name, the framework's operator, the module, the index of the call, its tensors."""
 
     name: str
     target: str
@@ -187,7 +187,7 @@ class Template:
         counts: Sequence[Counts],
         operators: tuple[Operator, ...],
     ) -> OperatorGraph:
-        """Return which operator reads what which one makes; ``filling`` is that of the calls."""
+        """Return the graph of operators and the values that they exchange; ``filling`` is that of the calls."""
         nodes = [(index.ends, calls[index.call], counts[index.call]) for index in self.places]
         wires = [Wire(name, filling.filled(tensor), overwrites) for name, tensor, overwrites in self.wires]
         return operator_graph(self.name, operators, nodes, wires, self.returned)

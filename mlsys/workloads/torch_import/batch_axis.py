@@ -1,4 +1,4 @@
-"""Which axis of a module's inputs is the batch.
+"""Detection of the batch axis of a module's inputs.
 
 Positions do not say it: a mask has no batch, and an LSTM may take (sequence, batch, features). So the module is run,
 without data, at two extents of an axis. An axis is the batch if the module then calls the same operators, if each makes
@@ -89,7 +89,7 @@ def _is_batch(given: ModuleInputs, axes: Axes) -> bool:
 
 
 def _scales(fewer: Probe, more: Probe, small: int, large: int) -> bool:
-    """Return whether a run on ``large`` samples does what one on ``small`` does, for each sample."""
+    """Return whether a run on ``large`` samples does the same work per sample as one on ``small``."""
     if len(fewer.steps) != len(more.steps):
         return False
     for before, after in zip(fewer.steps, more.steps, strict=True):

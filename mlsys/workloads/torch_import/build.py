@@ -1,4 +1,4 @@
-"""The way from a torch module to a workload."""
+"""Conversion of a torch module to a workload."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -132,7 +132,7 @@ def _module(module: Any) -> nn.Module:
 
 
 def runnable(module: nn.Module) -> nn.Module:
-    """Return a module that can be captured: of one that torch.compile or DataParallel wraps, the module within.
+    """Return the module to capture: the inner module of a torch.compile or DataParallel wrapper.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def runnable(module: nn.Module) -> nn.Module:
 
 
 def _check_formats(node: Node) -> None:
-    """Refuse a product of two number formats, which torch cannot run though it traces it."""
+    """Raise for a product of two number formats, which torch can trace but not run."""
     if "dynamic" in node.call.op:
         return
     if not node.call.op.startswith(("linear", "conv", "matmul", "mm", "bmm", "addmm", "scaled_dot")):
@@ -241,7 +241,7 @@ def _extent(size: str, places: Mapping[str, int], named: Mapping[str, Any]) -> i
 
 
 def _roomy(value: Any, axes: Mapping[int, int]) -> Any:
-    """Return an input whose free axes are longer than one: a size of one is taken for a constant."""
+    """Return an input whose free axes are longer than one, since tracing treats a size of one as a constant."""
     shape = [axes.get(axis, extent) for axis, extent in enumerate(value.shape)]
     return value if shape == list(value.shape) else value.new_zeros(shape)
 

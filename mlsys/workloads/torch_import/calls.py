@@ -1,4 +1,4 @@
-"""What a graph says of one operator: its name, its arguments with their shapes, its results.
+"""Calls of a graph: an operator's name, its arguments with their shapes, its results.
 
 Nothing here knows torch. A shape may hold an :class:`Unknown` in place of a number: a
 size that is free in the captured network and is filled in by :class:`Filling`.
@@ -14,7 +14,7 @@ WEIGHT_ROLES = frozenset({"parameter", "buffer"})
 
 
 class Unknown(NamedTuple):
-    """A size that depends on the free sizes of the network; ``number`` is where it stands in their table."""
+    """A size that depends on the free sizes of the network; ``number`` is its index in their table."""
 
     number: int
 
@@ -29,7 +29,7 @@ class Tensor(NamedTuple):
     stored
         The sizes without the axes along which one stored element is repeated.
     dtype, itemsize
-        Number format in torch's spelling, such as ``"float32"``; bytes of one element, of some formats half a one.
+        Number format in torch's spelling, such as ``"float32"``; bytes of one element, half a byte in some formats.
     role
         ``"parameter"``, ``"buffer"``, ``"input"``, ``"constant"`` or ``"activation"``.
     identity
@@ -50,12 +50,12 @@ class Tensor(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Bytes that are there to be read or written."""
+        """Bytes stored."""
         return int(int(math.prod(self.stored)) * self.itemsize)
 
 
 class CallCounts(NamedTuple):
-    """What a rule says of a call.
+    """Counts of a call by its rule.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ _NESTED = (Unknown, Tensor, tuple)
 
 
 class Filling:
-    """Numbers for unknown sizes; a tensor that stands in many places is filled in once.
+    """Numbers for unknown sizes; a tensor that appears in many calls is filled in once.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class Filling:
         self._known: dict[int, tuple[Tensor, Tensor]] = {}  # by identity; the first keeps it from another's use
 
     def filled(self, value: Any) -> Any:
-        """Return a size, a tensor, or a tuple of any of them, with numbers in the place of the unknown."""
+        """Return a size, a tensor, or a tuple of them, with numbers in place of unknown sizes."""
         kind = type(value)
         if kind is Unknown:
             return self._numbers[value.number]

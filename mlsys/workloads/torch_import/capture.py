@@ -99,7 +99,7 @@ def in_words(error: Exception) -> str:
 
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
-    """Hold back what torch prints and logs about a failure: the error that is raised says it."""
+    """Suppress torch's output about a failure, which the raised error reports."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -164,7 +164,7 @@ def as_if_exported() -> Iterator[None]:
 def run_without_data(
     module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *modes: contextlib.AbstractContextManager[Any]
 ) -> Any:
-    """Run a module in evaluation mode on tensors without data, in further modes, and return what it returns.
+    """Run a module in evaluation mode on tensors without data, in further modes, and return its output.
 
     Layers whose weights are packed, as those of quantised ones are, are run as they are.
     """
@@ -267,7 +267,7 @@ def _transformed(module: torch.fx.GraphModule) -> bool:
 
 
 class _Transformations(TorchFunctionMode):
-    """Notice whether an operator is called under one of torch.func's transformations."""
+    """Record whether an operator is called under one of torch.func's transformations."""
 
     any = False
 

@@ -1,4 +1,4 @@
-"""Parts that torch compiles by itself while a module runs, such as ``torch.cond``: nothing of them stays behind."""
+"""Subgraphs that torch compiles while a module runs, such as ``torch.cond``: their caches are cleared afterwards."""
 
 import contextlib
 import sys
@@ -10,7 +10,7 @@ _COMPILED_BY_TORCH = "_higher_order_ops"  # the folder of cond, while_loop, scan
 
 @contextlib.contextmanager
 def forgotten_afterwards() -> Iterator[None]:
-    """Let torch forget what it compiles, or gives up compiling, meanwhile.
+    """Clear afterwards what torch compiles, or fails to compile, inside the context.
 
     A part that cannot be compiled under one way of recording is marked, and would then be run frame by frame, and
     refused, under every other way in the same process. What was compiled before, by the user, stays.

@@ -1,4 +1,4 @@
-"""What is counted where several counts are in use: masked attention, and products of three tensors and more."""
+"""Counting conventions where several are in use: masked attention, and products of three or more tensors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CHECKPOINTS = (
 
 
 class Conventions(NamedTuple):
-    """What a graph is counted by.
+    """Counting conventions of a graph.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Conventions(NamedTuple):
 
 
 def conventions_of(module: torch.fx.GraphModule) -> Conventions:
-    """Return what a captured module is counted by.
+    """Return the counting conventions of a captured module.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def _unmasked_part(given: Mapping[str, Any]) -> Fraction | None:
 
 
 def _worked_out(node: Any) -> torch.Tensor | None:
-    """Return the values of a tensor that a module makes of constants alone; None of one that depends on its inputs."""
+    """Return the values of a tensor that depends on constants alone; None if it depends on the inputs."""
     order: list[torch.fx.Node] = []
     waiting, seen = [node], set[Any]()
     while waiting:

@@ -1,4 +1,4 @@
-"""Why a module cannot be run on its inputs: which layer, which operator, which shapes, and what to do."""
+"""Error messages for a module that cannot be run: the layer, the operator, the shapes, and what to do."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _words(error: Exception, last: _LastCall, given: str) -> str:
             "`with torch.enable_grad():`, with a weight or an input that requires a gradient"
         )
     if not _raised_by_torch(error):
-        return f"its code raises {type(error).__name__}{_said(error)}. Check that it takes inputs of {given}"
+        return f"its code raises {type(error).__name__}{_message(error)}. Check that it takes inputs of {given}"
     if last.name and len(last.devices) > 1:
         return (
             f"the operator {last.name} gets tensors of two devices. Make tensors in forward() on the device of an "
@@ -115,14 +115,14 @@ def _raised_by_torch(error: BaseException) -> bool:
 
 
 def _line_of(error: BaseException) -> list[str]:
-    """Return file and line of the user's code in which an error was raised; nothing where only torch's was run."""
+    """Return file and line of the user's code that raised an error; empty if only torch's code ran."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if not frame.filename.startswith((*_NOT_THEIRS, "<")) and "contextlib" not in frame.filename:
             return [f"{Path(frame.filename).name}:{frame.lineno}"]
     return []
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     text = " ".join(str(error).split())
     shown = text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
     return f": {shown.rstrip('.')}" if shown else ""
@@ -134,7 +134,7 @@ class _Layers:
 
     @property
     def where(self) -> tuple[str, ...]:
-        """The innermost layer that runs, by name and kind; nothing for the module itself."""
+        """The innermost running layer, by name and kind; empty for the module itself."""
         path, kind, _ = self.stack[-1] if self.stack else ("", "", "")
         return (f"layer {path!r} ({kind})",) if path else ()
 
@@ -146,7 +146,7 @@ class _Layers:
 
 @contextmanager
 def _layers(module: nn.Module) -> Iterator[_Layers]:
-    """Give the layers that run, those that were left by an error too."""
+    """Yield the running layers, including those left by an error."""
     names = {part: name for name, part in module.named_modules()}
     layers = _Layers()
 
@@ -165,7 +165,7 @@ def _layers(module: nn.Module) -> Iterator[_Layers]:
 
 
 class _LastCall(TorchFunctionMode):
-    """Keep the operator that failed, and what it was given."""
+    """Record the operator that failed, and its arguments."""
 
     name = shapes = ""
     formats: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Example inputs for a module that came without any, and inputs on another device or in another number format."""
+"""Example inputs for a module without any, and conversion of inputs to another device or number format."""
 
 from typing import Any
 
@@ -70,7 +70,7 @@ def _refuse(first: nn.Module, option: str, **sizes: int | None) -> None:
 
 
 def as_placed(inputs: object, precision: str | None, device: str) -> Any:
-    """Return inputs without data on a device; those of floating-point numbers in a number format, if one is given."""
+    """Return inputs without data on a device; floating-point inputs in a number format, if one is given."""
     from mlsys.workloads.torch_models import torch_dtype
 
     dtype = torch_dtype(precision) if precision else None

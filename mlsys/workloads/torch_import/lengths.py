@@ -1,4 +1,4 @@
-"""Which axes of a module's inputs hold a sequence, and which the height and width of images."""
+"""Detection of the sequence axes of a module's inputs, and of the height and width of images."""
 
 import itertools
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ def sequence_axes(given: ModuleInputs, batch: Axes) -> Axes:
 
 
 def compared_axes(given: ModuleInputs, batch: Axes) -> Axes:
-    """Return the axes along which values are compared or slid over, by tensor: those of every sequence of its own.
+    """Return, by tensor, the axes along which values are compared or windowed: one for each separate sequence.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def _with_companions(given: ModuleInputs, tensor_index: int, axis: int, batch: A
 def _sequence_among(
     free: dict[int, tuple[Axes, int, Probe]], base: Probe, axes: int, whole: bool, batch: int
 ) -> int | None:
-    """Return which of the axes that are free holds the sequence, or None."""
+    """Return the free axis that holds the sequence, or None."""
     if whole or not free:
         return next(iter(free), None)
     mixing = [axis for axis, (_, _, run) in free.items() if _order_matters(base, run)]
@@ -147,5 +147,5 @@ def _sequence_among(
 
 
 def _order_matters(base: Probe, run: Probe) -> bool:
-    """Return whether a run over a longer axis compares values along it, slides over them, or takes other steps."""
+    """Return whether a run on a longer axis compares values along it, windows over them, or calls other operators."""
     return base.along() != run.along()

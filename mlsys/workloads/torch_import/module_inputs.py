@@ -109,7 +109,7 @@ class ModuleInputs:
         )
 
     def together(self, tensor_index: int, choices: Callable[[Shape], list[tuple[int, ...]]]) -> Iterator[Axes]:
-        """Yield axes of all other tensors, of those that ``choices`` gives for a shape; alike tensors have the same."""
+        """Yield axes of all other tensors, from the ``choices`` for a shape; tensors of equal shape get the same."""
         alike: dict[tuple[Shape, bool], list[int]] = {}
         for other, tensor in enumerate(self.tensors):
             if other != tensor_index:

@@ -1,6 +1,6 @@
 """Read the nodes of a captured graph as calls: names, arguments, shapes, which memory is shared.
 
-Memory is told apart by its storage, which views share. Each storage has a wire, the tensor that lies in it; a node that
+Memory is identified by its storage, which views share. Each storage has a wire, the tensor that lies in it; a node that
 writes in place puts a new wire there.
 """
 
@@ -35,7 +35,7 @@ _LOOKS = frozenset({"detach_", "squeeze_", "unsqueeze_", "transpose_", "swapaxes
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node: its name in the graph, the operator in full, the module it was written in, the call, its tensors."""
+    """One node: its name in the graph, the operator's full name, its module, the call, its tensors."""
 
     name: str
     target: str
@@ -45,7 +45,7 @@ class Node:
 
 
 class Nodes(NamedTuple):
-    """What a graph holds: nodes in order, the tensors that pass between them, those handed in and those returned."""
+    """Contents of a graph: nodes in order, the tensors between them, its inputs and its outputs."""
 
     nodes: list[Node]
     wires: list[Wire]
@@ -54,7 +54,7 @@ class Nodes(NamedTuple):
 
 
 def read_nodes(graph: Graph, expressions: Expressions) -> Nodes:
-    """Return every node that takes or makes a tensor; views among them, pure arithmetic of sizes not."""
+    """Return every node that reads or writes a tensor, including views, but not arithmetic on sizes."""
     reader = _Reader(expressions)
     inputs = []
     for node in graph.module.graph.nodes:
@@ -170,7 +170,7 @@ class _Reader:
             self._pass(inside, outside, node.name)
 
     def _pass(self, tensor: torch.Tensor, other: Any, name: str) -> None:
-        """Let ``other``, the same tensor across the border of a part, have the role and the wire of ``tensor``."""
+        """Give ``other``, the same tensor inside a subgraph, the role and the wire of ``tensor``."""
         for same in leaves(other):
             self.roles[storage(same)] = self.roles.get(storage(tensor), "activation")
             self._current[storage(same)] = self._look(tensor, name).wire
@@ -257,7 +257,7 @@ class _Reader:
         return isinstance(given, torch.fx.Node) and given in self._packed
 
     def _named(self, target: Any, node: torch.fx.Node) -> list[tuple[str, Any]]:
-        """Return name and value of every argument, those left at their defaults too."""
+        """Return the name and value of every argument, defaults included."""
         if not isinstance(target, torch._ops.OpOverload):
             return [(str(index), given) for index, given in enumerate(node.args)] + list(node.kwargs.items())
         schema = self._schemas.get(target)
@@ -287,7 +287,7 @@ class _Reader:
         return self._plain(given)
 
     def _taken(self, tensor: torch.Tensor, key: Any, name: str, takes: dict[Any, tuple[int, View]]) -> Tensor:
-        """Return a tensor that a node takes, numbered among those that it takes."""
+        """Return an input tensor of a node, numbered among its inputs."""
         if key not in takes:
             takes[key] = (len(takes), self._look(tensor, name))
         return self.tensor(tensor, takes[key][0])

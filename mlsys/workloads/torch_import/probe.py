@@ -44,7 +44,7 @@ _NO_BACKWARD = -1
 
 
 class PastTableError(IndexError):
-    """A sequence is longer than the table of its positions."""
+    """A sequence is longer than its position table."""
 
 
 class ProbedOperator(NamedTuple):
@@ -80,7 +80,7 @@ class Probe(NamedTuple):
         return sum(step.macs for step in self.steps)
 
     def along(self) -> list[tuple[str, Shape]]:
-        """Return every operator with the extents along which it works in order, sums of products apart."""
+        """Return every operator with the extents along which it works, in order; empty for contractions."""
         return [(step.name, () if step.name in _CONTRACTED else step.mixed) for step in self.steps]
 
     def windows(self, dimensions: int) -> set[Shape]:
@@ -143,7 +143,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
     def _check_positions(self, table: torch.Tensor, rows: torch.Tensor) -> None:
-        """Refuse positions beyond a table, which a run without data does not notice."""
+        """Raise for positions beyond a table, which a run without data does not detect."""
         _, count = self._counted.get(storage(rows), (None, 0))
         if count > table.shape[0]:
             raise PastTableError(f"positions 0 to {count - 1} are looked up in a table of {table.shape[0]}")

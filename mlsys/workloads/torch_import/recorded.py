@@ -1,4 +1,4 @@
-"""Record a picture network as torch dispatches it: what torch.export gives, without loading it.
+"""Record an image network from torch's dispatcher, with the result of torch.export but without importing it.
 
 ``torch.export`` brings a compiler, sympy and networkx along, which takes longer to load than a network to trace. A
 network of convolutions, pools and pointwise layers needs none of that: its operators are noted as they pass torch's
@@ -69,7 +69,7 @@ def _require(holds: bool) -> None:
 
 @contextmanager
 def _paths(module: nn.Module) -> Iterator[list[str]]:
-    """Give a list whose last entry is the path of the module that runs."""
+    """Yield a list whose last entry is the path of the running module."""
     name_of = {part: name for name, part in module.named_modules()}
     stack: list[str] = []
 
@@ -89,7 +89,7 @@ def _paths(module: nn.Module) -> Iterator[list[str]]:
 
 
 class _Recorder(torch.fx.experimental.proxy_tensor.ProxyTorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Note each operator and give its result by the table; torch lets only this class see operators whole."""
+    """Record each operator and return its result from the table; only a dispatch mode sees operators whole."""
 
     def __init__(self, graph: torch.fx.Graph, nodes: dict[int, torch.fx.Node], where: Sequence[str]) -> None:
         key = torch._C.DispatchKey.PreDispatch
@@ -137,7 +137,7 @@ def _new(shape: Sequence[int], like: torch.Tensor) -> torch.Tensor:
 
 
 def _pairs(*values: Any) -> Iterator[tuple[int, ...]]:
-    """Yield what holds for rows, then for columns; one number holds for both."""
+    """Yield the value for rows, then for columns; a single number holds for both."""
     both = [list(value) * 2 if len(value) == 1 else value for value in values]
     return zip(*both, strict=True)
 

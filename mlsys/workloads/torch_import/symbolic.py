@@ -1,4 +1,4 @@
-"""Sizes that are free: expressions in the free sizes, compiled once, evaluated at many values."""
+"""Expressions in the free sizes of a network, compiled once and evaluated at many values."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +47,7 @@ class Expressions:
     sources
         Expressions as Python writes them, such as ``"(s0 - 1)//2 + 1"``; see :attr:`sources`.
     symbols
-        Names of the sizes that they speak of.
+        Names of the sizes that they contain.
     """
 
     def __init__(self, sources: Sequence[str] = (), symbols: Sequence[str] = ()) -> None:
@@ -64,7 +64,7 @@ class Expressions:
         return {**self.__dict__, "_function": None}
 
     def size(self, expression: Any) -> int | Unknown:
-        """Return a number where the sympy expression is one, else its place in the table."""
+        """Return the number if the sympy expression is constant, else its index in the table."""
         if expression.is_number:
             return int(expression)
         index = self._index.get(expression)
@@ -83,7 +83,7 @@ class Expressions:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The expressions as Python writes them: what they are stored as, and evaluated from."""
+        """The expressions as Python source, in which they are stored and from which they are evaluated."""
         if self._expressions and not self._sources:
             from sympy.printing.lambdarepr import LambdaPrinter
 

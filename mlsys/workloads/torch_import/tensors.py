@@ -1,4 +1,4 @@
-"""What torch says of tensors and nodes: the storage they lie in, how they look at it, where a node was written."""
+"""Properties of torch tensors and nodes: storage, layout of the view, and the module of a node."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ def leaves(value: Any) -> Iterator[torch.Tensor]:
 
 
 def storage(tensor: torch.Tensor) -> int:
-    """Return a number for the storage that a tensor lies in, which its views share."""
+    """Return the id of a tensor's storage, which its views share."""
     try:
         return int(tensor.untyped_storage()._cdata)
     except (NotImplementedError, RuntimeError):  # sparse and other exotic layouts
@@ -43,14 +43,14 @@ def results(module: torch.fx.GraphModule) -> list[torch.Tensor]:
 
 
 def layout_of(tensor: torch.Tensor) -> Any:
-    """Return what tells two views of one memory apart."""
+    """Return the key that distinguishes views of the same storage."""
     if tensor.layout is not torch.strided:
         return id(tensor)
     return tuple(map(_number, (*tensor.shape, *tensor.stride(), tensor.storage_offset())))
 
 
 def last_stride(layout: Any) -> Any:
-    """Return how far apart the elements of a row lie, by a layout: sizes, strides and the offset."""
+    """Return the stride of the last axis of a layout, which has sizes, strides and the offset."""
     return layout[-2] if isinstance(layout, tuple) and len(layout) > 2 else 1
 
 
@@ -59,7 +59,7 @@ def _number(size: Any) -> Any:
 
 
 def is_module(module: torch.fx.GraphModule, argument: Any) -> bool:
-    """Tell whether an argument of a node is a graph within the graph."""
+    """Return whether an argument of a node is a subgraph."""
     return (
         isinstance(argument, torch.fx.Node)
         and argument.op == "get_attr"
@@ -68,7 +68,7 @@ def is_module(module: torch.fx.GraphModule, argument: Any) -> bool:
 
 
 def path_of(node: torch.fx.Node) -> str:
-    """Return where in the module the node was written, such as ``"blocks.3.attn"``."""
+    """Return the path of the submodule of a node, such as ``"blocks.3.attn"``."""
     stack = node.meta.get("nn_module_stack")
     if not stack:
         return ""

@@ -1,4 +1,4 @@
-"""Leave a module of the caller's as it was: weights, buffers, gradients and their devices and formats."""
+"""Restoration of the caller's module: weights, buffers, gradients and their devices and formats."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from torch import nn
 
 @contextlib.contextmanager
 def untouched(module: nn.Module) -> Iterator[nn.Module]:
-    """Give the module, which may be moved or converted meanwhile, and put every tensor of it back at the end.
+    """Yield the module, which may be moved or converted inside the context, and restore every tensor at the end.
 
     A factory may return a module that its owner goes on using, and ``module.to()`` works in place.
 

@@ -1,4 +1,4 @@
-"""From the tensors that nodes take and make to a graph of operators."""
+"""Construction of the operator graph from the inputs and outputs of nodes."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from mlsys.workloads.torch_import.rules import Counts
 
 
 class Wire(NamedTuple):
-    """A tensor that nodes take and make, whole; ``overwrites`` is the wire whose memory it takes over, or -1."""
+    """A whole tensor that nodes read or write; ``overwrites`` is the wire whose memory it reuses, or -1."""
 
     name: str
     tensor: Tensor
@@ -19,7 +19,7 @@ class Wire(NamedTuple):
 
 
 class View(NamedTuple):
-    """One input of a node: the wire, which view of it, and whether its last axis is another one."""
+    """One input of a node: the wire, the view of it, and whether the view has another last axis."""
 
     wire: int
     view: int = 0
@@ -27,7 +27,7 @@ class View(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """What a node takes, in the order of its call's inputs, and the wires that it makes."""
+    """Inputs of a node, in the order of its call, and the wires that it writes."""
 
     takes: tuple[View, ...] = ()
     makes: tuple[int, ...] = ()
@@ -112,7 +112,7 @@ def _looked_through(nodes: Sequence[tuple[Ends, Call, Counts]], wires: Sequence[
 
 
 def _reads(ends: Ends, given: list[int], counts: Counts, source: Sequence[int], there: set[int]) -> list[Access]:
-    """Return what a node reads of each value, whose sizes are given; together they are what its rule counts."""
+    """Return the bytes that a node reads of each value, from their sizes; they sum to the count of its rule."""
     if not counts.read:
         return []
     sizes = given.copy()

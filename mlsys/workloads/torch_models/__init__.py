@@ -23,7 +23,7 @@ TORCH_DTYPES = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16":
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to make a network and what to feed it.
+    """Constructor of a network and its example inputs.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ RECIPES: dict[str, Recipe] = {
 
 
 def recipe(name: str) -> Recipe:
-    """Return how to make a network of the catalogue in PyTorch, in any usual spelling of its name.
+    """Return the recipe for a network of the catalogue in PyTorch, by any usual spelling of its name.
 
     Raises
     ------

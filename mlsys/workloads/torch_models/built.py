@@ -1,4 +1,4 @@
-"""Networks that the catalogue writes down, as modules in plain torch: each call of the graph, in its order."""
+"""Catalogue networks as modules in plain torch, which run each call of the graph in order."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -72,7 +72,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 class Drawn(nn.Module):
-    """A network that runs the steps of a drawing, at any batch and any length of the sequence.
+    """A network that runs the steps of a graph builder, at any batch size and sequence length.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Drawn(nn.Module):
         self._last = self._last_uses()
 
     def _hold(self, value: Any, step: GraphCall, tables: dict[int, str]) -> None:
-        """Hold a weight that no layer holds: what is added to a tensor or stands beside it."""
+        """Register a weight that belongs to no layer, such as one that is added to a tensor or concatenated with it."""
         if not isinstance(value, TensorRef) or value.role != "parameter" or step.target in _LAYERS:
             return
         if value.number not in tables and not any(value in call.made for call, *_ in self._program):
@@ -109,7 +109,7 @@ class Drawn(nn.Module):
             self.register_parameter(tables[value.number], nn.Parameter(torch.zeros(*value.shape)))
 
     def _last_uses(self) -> dict[int, list[int]]:
-        """Return which tensors are not needed after each step."""
+        """Return the tensors that are no longer needed after each step."""
         last: dict[int, int] = {}
         for index, (step, *_) in enumerate(self._program):
             for sheet in _sheets(tuple(value for _, value in step.arguments)):
@@ -121,7 +121,7 @@ class Drawn(nn.Module):
         return freed
 
     def forward(self, x: torch.Tensor) -> Any:
-        """Return what the network makes of pictures, (batch, channels, height, width), or of (batch, tokens)."""
+        """Return the network's output for images, (batch, channels, height, width), or for (batch, tokens)."""
         values: dict[int, Any] = {number: getattr(self, name) for number, name in self._bare.items()}
         values[self._given] = x
         for index, (step, layer, table) in enumerate(self._program):
@@ -153,7 +153,7 @@ class Drawn(nn.Module):
 
 
 def drawn_network(name: str, image: int | None = None) -> Drawn:
-    """Return a network of the catalogue, for pictures of one side where its weights depend on it."""
+    """Return a network of the catalogue, for one image size if its weights depend on that."""
     return Drawn(zoo.entry(name).drawing(image=image))
 
 
@@ -170,5 +170,5 @@ def _filled(value: Any, values: Mapping[int, Any]) -> Any:
 
 
 def _spelled(name: str) -> str:
-    """Return a name that torch takes for a part of a module."""
+    """Return a valid attribute name for a part of a module."""
     return re.sub(r"\W", "_", name)

@@ -24,7 +24,7 @@ def conv_norm(
 
 
 class SqueezeExcite(nn.Module):
-    """Hu et al. 2018: channels weighed by what their means say."""
+    """Squeeze and excitation (Hu et al. 2018): channels scaled by a function of their means."""
 
     def __init__(self, channels: int, squeezed: int) -> None:
         super().__init__()

@@ -43,14 +43,14 @@ class _Stage(nn.Module):
 
 
 def resnet8(width: int = 16) -> nn.Module:
-    """Return the classifier of 32 × 32 pictures: three stages of one block, the first ``width`` channels wide."""
+    """Return the classifier of 32 × 32 images: three stages of one block, the first ``width`` channels wide."""
     first = (conv_norm(3, width, 3, bias=True), _Stage(width, width, 1))
     rest = (_Stage(width, 2 * width, 2), _Stage(2 * width, 4 * width, 2))
     return nn.Sequential(*first, *rest, nn.AvgPool2d(8), nn.Flatten(), nn.Linear(4 * width, 10))
 
 
 def resnet8_wide() -> tuple[nn.Module, torch.Tensor]:
-    """Return the larger classifier that lies beside the reference (pretrainedResnet_large), with an example input."""
+    """Return the larger classifier published with the reference (pretrainedResnet_large), with an example input."""
     return resnet8(40), torch.zeros(1, 3, 32, 32)
 
 

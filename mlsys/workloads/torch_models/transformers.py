@@ -63,7 +63,7 @@ class DETR(nn.Module):
 
     @staticmethod
     def _places(height: int, width: int, features: int, like: torch.Tensor) -> torch.Tensor:
-        """Return the fixed sine positions of a picture, (1, height · width, features)."""
+        """Return the fixed sinusoidal positions of an image, (1, height · width, features)."""
         rates = 10000.0 ** (-torch.arange(0, features // 2, 2, device=like.device) / (features // 2))
         down, across = (torch.outer(torch.arange(size, device=like.device), rates) for size in (height, width))
         down, across = (torch.cat([angles.sin(), angles.cos()], 1).to(like.dtype) for angles in (down, across))

@@ -98,7 +98,7 @@ def densenet(depth: int = 121) -> nn.Module:
 
 
 class _Inverted(nn.Module):
-    """Sandler et al. 2018, section 3: expand, one filter a channel, (weigh the channels,) project."""
+    """Sandler et al. 2018, section 3: expand, depthwise convolution, optional squeeze and excitation, project."""
 
     def __init__(
         self, into: int, out: int, kernel: int, stride: int, factor: int, act: type[nn.Module], excite: bool

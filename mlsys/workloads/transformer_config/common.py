@@ -22,7 +22,7 @@ SLIDING, FULL = "sliding_attention", "full_attention"
 
 @dataclass
 class Resolved:
-    """What an architecture adds to the common fields.
+    """Fields that an architecture adds to the common ones.
 
     Attributes
     ----------

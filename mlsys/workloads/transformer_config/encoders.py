@@ -219,6 +219,7 @@ def _t5(read: Fields, given: Mapping[str, Any], named: str, source: str) -> Entr
     later = half._replace(layers=read.optional("num_decoder_layers") or layers)
     vocabulary, buckets = read.whole("vocab_size"), read.whole("relative_attention_num_buckets")
     table = vocabulary * style.width
+    tied = read.value("tie_word_embeddings") is not False  # those that say false, as Flan-T5's, have a classifier
 
     def write(builder: LayerBuilder, batch: int, tokens: int) -> None:
         sizes, rows = (batch, tokens, tokens), batch * tokens
@@ -229,7 +230,7 @@ def _t5(read: Fields, given: Mapping[str, Any], named: str, source: str) -> Entr
         builder.embedding("embedding", rows, style.width, 0)
         _stack(builder, style, later, sizes, buckets, reads=True)
         if not named.endswith("Model"):
-            builder.dense("logits", rows, style.width, vocabulary, False, tied=True)
+            builder.dense("logits", rows, style.width, vocabulary, False, tied=tied)
 
     return Entry(named, named, "text", source, sequence=_USUAL, write=write)
 

@@ -33,7 +33,7 @@ _CLOSE = 0.9  # similarity of a misspelled field to the one that is meant
 
 @lru_cache(maxsize=1)
 def known_models() -> Mapping[str, Mapping[str, Any]]:
-    """Return what transformers' configuration classes take and assume, by ``model_type``."""
+    """Return the fields and defaults of transformers' configuration classes, by ``model_type``."""
     models: Mapping[str, Mapping[str, Any]] = yaml_of(
         shipped_text("mlsys.workloads.transformer_config", "defaults.yaml")
     )["models"]

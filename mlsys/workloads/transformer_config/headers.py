@@ -61,7 +61,7 @@ class Tensor(NamedTuple):
 
 @dataclass(frozen=True)
 class Header:
-    """What the headers of a file, or of all parts of a checkpoint, say.
+    """Contents of the headers of a file, or of all parts of a checkpoint.
 
     Attributes
     ----------

@@ -9,6 +9,7 @@ from typing import Any
 from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.faults import short
 from mlsys.workloads.transformer_config.architectures import ARCHITECTURES
+from mlsys.workloads.transformer_config.encoder_decoders import ENCODER_DECODERS, read_encoder_decoder
 from mlsys.workloads.transformer_config.headers import Header, read_gguf, read_safetensors
 from mlsys.workloads.transformer_config.read import UnknownArchitectureError, read_config, read_file
 from mlsys.workloads.transformer_config.stored import StoredTensors, stored_tensors
@@ -19,7 +20,7 @@ CONFIG = "config.json"
 _SAFETENSORS, _INDEX, _GGUF = ".safetensors", ".safetensors.index.json", ".gguf"
 
 
-def load_decoder(model: str | Path | Decoder) -> Decoder:
+def load_decoder(model: str | Path | Decoder, *, encoders: bool = False) -> Decoder:
     """Return the decoder language model that a name, a configuration or a checkpoint's file describes.
 
     Parameters
@@ -28,6 +29,8 @@ def load_decoder(model: str | Path | Decoder) -> Decoder:
         A decoder, which is returned as it is; the name of a language model of the catalogue; a ``config.json``, or
         its folder; a GGUF file; or a ``.safetensors`` file or index beside a ``config.json``. Of files of weights the
         headers alone are read, and the bytes of weights are those of the file. Nothing is downloaded.
+    encoders
+        Whether to take models whose decoder reads an encoder: T5 and Whisper.
 
     Returns
     -------
@@ -46,6 +49,15 @@ def load_decoder(model: str | Path | Decoder) -> Decoder:
     >>> print(load_decoder("llama-3-8b").kv_cache_per_token().to("KiB"))
     128 KiB
     """
+    found = _loaded(model)
+    if found.encoder is not None and not encoders:
+        raise ArgumentError(
+            f"{found.name} has an encoder, and a decoder language model is needed here. `mlsys size` takes it"
+        )
+    return found
+
+
+def _loaded(model: str | Path | Decoder) -> Decoder:
     if isinstance(model, Decoder):
         return model
     if not isinstance(model, str | Path):
@@ -130,11 +142,16 @@ def _as_said(config: TransformerConfig, stored: StoredTensors) -> bool:
 
 
 def _read(path: Path, quantized: bool = True) -> TransformerConfig:
+    given = read_file(path)
+    both = read_encoder_decoder(given)
+    if both is not None:
+        return both
     try:
-        return read_config(read_file(path), quantized=quantized)
+        return read_config(given, quantized=quantized)
     except UnknownArchitectureError as error:
         raise UnknownArchitectureError(
-            f"{error}, and a decoder language model is needed. Read are {', '.join(sorted(ARCHITECTURES))}"
+            f"{error}, and a decoder language model is needed. Read are "
+            f"{', '.join(sorted((*ARCHITECTURES, *ENCODER_DECODERS)))}"
         ) from None
 
 

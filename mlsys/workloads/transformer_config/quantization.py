@@ -1,4 +1,4 @@
-"""How weights are stored: ``quantization_config``, matrix by matrix."""
+"""Storage formats of weights: ``quantization_config``, matrix by matrix."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class StoredTensors:
 
 
 def stored_tensors(header: Header, model: Decoder) -> StoredTensors | None:
-    """Return how a checkpoint stores a model's weights; None where it stores all in one format, as said elsewhere.
+    """Return how a checkpoint stores a model's weights; None if it stores all in the one format stated elsewhere.
 
     Raises
     ------

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from mlsys.workloads.zoo.decoder import Decoder, StoredWeights
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer, WeightMatrix
+from mlsys.workloads.zoo.source_encoder import SourceEncoder
 
 
 @dataclass(frozen=True)
 class TransformerConfig(Decoder):
-    """A decoder-only transformer, resolved from a ``config.json`` as transformers resolves it.
+    """A transformer that generates tokens, resolved from a ``config.json`` as transformers resolves it.
 
     Attributes
     ----------
@@ -46,6 +47,8 @@ class TransformerConfig(Decoder):
         Number format of the cache, where the configuration states one.
     assumed
         What is absent and was assumed, in words: fields of size, which take transformers' defaults.
+    encoder
+        As in :class:`~mlsys.workloads.zoo.decoder.Decoder`.
     left_out
         Parts of the configuration that are not in this decoder, such as ``"vision_config"``.
 
@@ -77,6 +80,7 @@ class TransformerConfig(Decoder):
     cache_format: str | None = None
     assumed: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    encoder: SourceEncoder | None = None
 
     @property
     def layer_list(self) -> tuple[DecoderLayer, ...]:

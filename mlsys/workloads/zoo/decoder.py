@@ -7,14 +7,16 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, Self
 
+from mlsys.errors import ArgumentError
 from mlsys.precision import element_size, precision_name
 from mlsys.unit_checks import checked_count
 from mlsys.units import Q_, Quantity
 from mlsys.workloads.operator import DECODE, NETWORK, PREFILL, Network
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer, WeightMatrix
-from mlsys.workloads.zoo.decoder_pass import write_pass
+from mlsys.workloads.zoo.decoder_pass import write_encoder, write_pass
 from mlsys.workloads.zoo.layer_builder import LayerBuilder
 from mlsys.workloads.zoo.recurrence import STATE_FORMAT
+from mlsys.workloads.zoo.source_encoder import SourceEncoder
 from mlsys.workloads.zoo.weight_formats import weight_bits
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ class UniformWeights:
 
 
 class Decoder(ABC):
-    """A decoder-only transformer; subclasses define its layers.
+    """A transformer that generates tokens, with or without an encoder in front; subclasses define its layers.
 
     Attributes
     ----------
@@ -97,6 +99,8 @@ class Decoder(ABC):
         Matrices outside the layers, besides embeddings and classifier, that every token meets.
     per_layer_table
         Rows and width of a second embedding table whose rows feed all layers; empty for none.
+    encoder
+        The encoder that the decoder reads; None for a decoder alone.
     """
 
     name: str
@@ -110,6 +114,7 @@ class Decoder(ABC):
     cache_format: str | None = None
     outer_matrices: tuple[WeightMatrix, ...] = ()
     per_layer_table: tuple[int, ...] = ()
+    encoder: SourceEncoder | None = None
 
     @property
     @abstractmethod
@@ -159,6 +164,21 @@ class Decoder(ABC):
             changes["cache_format"] = precision_name(kv_format)
         return replace(self, **changes) if changes else self  # type: ignore[type-var]
 
+    def reading(self, tokens: int) -> Self:
+        """Return the same model, whose encoder reads sequences of so many tokens.
+
+        Raises
+        ------
+        ArgumentError
+            If it has no encoder, or one that always reads another number.
+        """
+        encoder = self.encoder
+        tokens = checked_count("reading", "tokens", tokens)
+        if encoder is None or (encoder.fixed and tokens != encoder.tokens):
+            why = "no encoder" if encoder is None else f"an encoder that always reads {encoder.tokens} tokens"
+            raise ArgumentError(f"reading(): {self.name} has {why}, got {tokens}")
+        return replace(self, encoder=replace(encoder, tokens=tokens))  # type: ignore[type-var]
+
     # --- parameters and memory -------------------------------------------------------------
 
     def parameters(self, positions: int | None = None) -> Quantity:
@@ -180,6 +200,7 @@ class Decoder(ABC):
         tables += 2 * self.hidden * width if width != self.hidden else 0
         head = self.vocabulary * width * (not self.tied) + self.vocabulary * self.head_bias if self.head else 0
         more = sum(matrix.elements for matrix in self.outer_matrices) + math.prod(self.per_layer_table or (0,))
+        more += self.encoder.parameters(self.hidden) if self.encoder is not None else 0
         return tables + head + more + self.outer_parameters
 
     def weight_bytes(self, weight_format: str | None = None) -> Quantity:
@@ -246,7 +267,12 @@ class Decoder(ABC):
             layer.cached_elements * (min(tokens, layer.window) if windows and layer.window else tokens)
             for layer in self.layer_list
         )
-        return Q_(batch * kept * self._cache_size(precision), "byte")
+        return Q_(batch * (kept + self.cross_elements()) * self._cache_size(precision), "byte")
+
+    def cross_elements(self) -> int:
+        """Return the elements that an encoder leaves in the cache of all layers for one sequence; 0 without one."""
+        read = self.encoder.tokens if self.encoder is not None else 0
+        return read * sum(layer.cross_elements for layer in self.layer_list)
 
     def state_bytes(self, batch: int = 1, *, precision: str = "fp16", state_precision: str = STATE_FORMAT) -> Quantity:
         """Return the bytes of the states of fixed size that recurrent layers keep beside the key-value cache.
@@ -326,11 +352,16 @@ class Decoder(ABC):
 
         Notes
         -----
+        With an encoder, the pass begins with its own over the tokens that it reads, and with the keys and values of
+        cross-attention; ``prompt`` is then what the decoder begins with, often one token.
+
         A token is routed to ``active_experts`` of the experts. The weights read are those of the
         experts that at least one token is expected to visit under uniform routing.
         """
         batch, prompt = checked_count("prefill", "batch", batch), checked_count("prefill", "prompt", prompt)
         builder = self._tape(precision, weight_format, None, fused, whole)
+        if self.encoder is not None:
+            write_encoder(self, builder, batch)
         write_pass(self, builder, batch, prompt, prompt, causal, batch if last_logits else batch * prompt)
         return Network(
             f"{self.name}, prefill of {batch} × {prompt}", tuple(builder.operators), PREFILL if self.head else NETWORK

@@ -70,6 +70,8 @@ class DecoderLayer:
         Whether the query projection also gives a gate of the attention's output.
     side
         Further matrices, which every token meets; one that it meets twice is listed twice and stored once.
+    crosses
+        Whether it also attends to what an encoder left, between attention and the feed-forward block.
     streams
         Residual streams that the layer predicts and corrects (AltUp, arXiv:2301.13310); 0 for one.
     act
@@ -98,6 +100,7 @@ class DecoderLayer:
     shares_cache: bool = False
     gated_query: bool = False
     side: tuple[WeightMatrix, ...] = ()
+    crosses: bool = False
     streams: int = 0
     act: str = "silu"
 
@@ -139,9 +142,20 @@ class DecoderLayer:
             return 0
         return self.latent + self.rotary if self.latent else 2 * self.kv_heads * self.head_dim
 
+    @property
+    def cross_elements(self) -> int:
+        """Elements that one token of an encoder leaves in the cache of this layer, once for a sequence."""
+        return 2 * self.kv_heads * self.head_dim if self.crosses else 0
+
     def matrices(self, hidden: int) -> tuple[WeightMatrix, ...]:
         """Return the weight matrices of the layer in execution order."""
-        return (*self._recurrence(), *self._attention(hidden), *self._feed_forward(hidden), *dict.fromkeys(self.side))
+        return (
+            *self._recurrence(),
+            *self._attention(hidden),
+            *self._cross(hidden),
+            *self._feed_forward(hidden),
+            *dict.fromkeys(self.side),
+        )
 
     def bias_parameters(self, hidden: int, experts: int | None = None) -> int:
         """Return the parameters in biases, counting ``experts`` experts (by default all)."""
@@ -152,7 +166,7 @@ class DecoderLayer:
         if "latent" in self.biases:
             total += self.query_latent + self.latent + self.rotary
         if "output" in self.biases:
-            total += hidden
+            total += hidden * (1 + self.crosses)
         if "router" in self.biases:
             total += self.experts
         if "ffn" in self.biases:
@@ -213,6 +227,17 @@ class DecoderLayer:
             sides = sides[:1]
         rows = (matrix("query, key, value", f"self_attn.{side}_proj", hidden, width) for side, width in sides)
         return (*rows, output)
+
+    def _cross(self, hidden: int) -> tuple[WeightMatrix, ...]:
+        if not self.crosses:
+            return ()
+        wide, shared, matrix = self.heads * self.head_dim, self.kv_heads * self.head_dim, WeightMatrix
+        return (
+            matrix("cross attention query", "encoder_attn.q_proj", hidden, wide),
+            matrix("cross attention key, value", "encoder_attn.k_proj", hidden, shared),
+            matrix("cross attention key, value", "encoder_attn.v_proj", hidden, shared),
+            matrix("cross attention output", "encoder_attn.o_proj", wide, hidden),
+        )
 
     def _feed_forward(self, hidden: int) -> tuple[WeightMatrix, ...]:
         if not self.experts:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mlsys.errors import ArgumentError
 from mlsys.precision import PRECISIONS
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer
 from mlsys.workloads.zoo.layer_builder import LayerBuilder
@@ -32,6 +33,7 @@ def write_pass(
         Tokens for which logits over the vocabulary are computed.
     """
     rows, hidden, layers = batch * queries, model.hidden, model.layer_list
+    source = _source(model)
     outside = _operator_bits(model, builder, None)
     builder.operator_bits = outside
     width = model.embedding_width or hidden
@@ -57,7 +59,7 @@ def write_pass(
         chosen = layers[index], tuple((bits or {}).items())
         if chosen not in blocks or builder.draws:
             first, builder.operator_bits = len(builder.operators), bits
-            _layer(layers[index], builder, hidden, (batch, queries, keys), causal)
+            _layer(layers[index], builder, hidden, (batch, queries, keys), causal, source)
             blocks[chosen] = builder.operators[first:]
         else:
             builder.operators += blocks[chosen]
@@ -73,6 +75,61 @@ def write_pass(
     builder.dense("logits", logits, width, model.vocabulary, model.head_bias, model.outer_parameters, tied=model.tied)
 
 
+def write_encoder(model: Decoder, builder: LayerBuilder, batch: int) -> None:
+    """Append the pass of an encoder over ``batch`` sequences, and the keys and values that the decoder's layers cache.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not said how many tokens the encoder reads.
+    """
+    encoder, hidden = model.encoder, model.hidden
+    assert encoder is not None
+    tokens = _source(model)
+    rows = batch * tokens
+    outside = _operator_bits(model, builder, None)
+    every = None if outside is None else _AlikeBits(outside["logits"])
+    builder.operator_bits = every
+    for each in encoder.stem:
+        length, weights = each.length * tokens, each.elements * builder.weight_size_of(each.name)
+        shape = {"batch": batch, "groups": 1, "in_channels": each.inputs, "out_channels": each.outputs}
+        shape |= {"out_height": 1, "out_width": length, "kernel_height": 1, "kernel_width": each.kernel}
+        moved = weights + batch * length * (each.stride * each.inputs + each.outputs) * builder.size
+        builder.write(each.name, "conv2d", 2 * batch * length * each.elements, moved, weights, each.elements, shape)
+        builder.activation(f"{each.name} {encoder.layers[0].act}", batch * length * each.outputs, encoder.layers[0].act)
+    if encoder.stem:
+        builder.ride_along("positions", rows * hidden, 1, 2)
+    else:
+        builder.embedding("embedding", rows, hidden, 0)
+    for layer in encoder.layers:
+        _layer(layer, builder, hidden, (batch, tokens, tokens), False)
+    builder.norm("encoder norm", rows, hidden, centred=encoder.layers[0].centred)
+    for index, layer in enumerate(model.layer_list):
+        small = encoder.small if index == 0 else 0  # read the last norm's output, so that its parameters count here
+        builder.dense("cross attention key, value", rows, hidden, layer.cross_elements, False, small, tied=True)
+    builder.operator_bits = None
+
+
+class _AlikeBits(dict[str, float]):
+    """Bits per stored weight that are alike for every operator."""
+
+    def __init__(self, bits: float) -> None:
+        super().__init__()
+        self.bits = bits
+
+    def __missing__(self, name: str) -> float:
+        return self.bits
+
+
+def _source(model: Decoder) -> int:
+    """Return the tokens that the encoder of a model reads; 0 without one."""
+    if model.encoder is None:
+        return 0
+    if not model.encoder.tokens:
+        raise ArgumentError(f"{model.name}: say how many tokens its encoder reads, such as model.reading(512)")
+    return model.encoder.tokens
+
+
 def _operator_bits(model: Decoder, builder: LayerBuilder, layer: int | None) -> Mapping[str, float] | None:
     """Return bits per stored weight by operator, of a layer or outside the layers; None if all are equal."""
     if model.quantization is None or builder.weights_alike:
@@ -80,7 +137,14 @@ def _operator_bits(model: Decoder, builder: LayerBuilder, layer: int | None) -> 
     return model.quantization.operator_bits(model, layer, 8 * builder.size)
 
 
-def _layer(layer: DecoderLayer, builder: LayerBuilder, hidden: int, sizes: tuple[int, int, int], causal: bool) -> None:
+def _layer(
+    layer: DecoderLayer,
+    builder: LayerBuilder,
+    hidden: int,
+    sizes: tuple[int, int, int],
+    causal: bool,
+    source: int = 0,
+) -> None:
     batch, queries, keys = sizes
     rows, start = batch * queries, builder.here
     pairs = scores_computed(queries, keys, layer.window, causal)
@@ -103,6 +167,8 @@ def _layer(layer: DecoderLayer, builder: LayerBuilder, hidden: int, sizes: tuple
             builder.ride_along("mixer add", rows * hidden, 1, inputs=2)
         builder.add("attention add", rows * hidden, start, builder.here)
         start = builder.here
+    if layer.crosses:
+        _cross(layer, builder, hidden, (batch, queries, source))
     if layer.streams:
         builder.batched("streams predicted", hidden, layer.streams, layer.streams, rows)
     for index, matrix in enumerate(layer.side):
@@ -185,6 +251,22 @@ def _attend(layer: DecoderLayer, builder: LayerBuilder, hidden: int, sizes: tupl
         "attention", batch, layer.heads, queries, keys, layer.head_dim, layer.kv_heads, pairs,
         causal=True, rotary=rotary,
     )  # fmt: skip
+
+
+def _cross(layer: DecoderLayer, builder: LayerBuilder, hidden: int, sizes: tuple[int, int, int]) -> None:
+    """Append attention to the keys and values that an encoder left in the cache; the pass computes queries alone.
+
+    The weights of these keys and values count as parameters here, where the layer is, and are read by the encoder's
+    pass alone.
+    """
+    batch, queries, source = sizes
+    rows, wide, start = batch * queries, layer.heads * layer.head_dim, builder.here
+    kept = 2 * hidden * layer.kv_heads * layer.head_dim
+    builder.norm("cross attention norm", rows, hidden, centred=layer.centred)
+    builder.dense("cross attention query", rows, hidden, wide, False, kept)
+    builder.attention("cross attention", batch, layer.heads, queries, source, layer.head_dim, layer.kv_heads)
+    builder.dense("cross attention output", rows, wide, hidden, "output" in layer.biases)
+    builder.add("cross attention add", rows * hidden, start, builder.here)
 
 
 def _attend_to_latents(

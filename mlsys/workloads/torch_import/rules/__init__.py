@@ -1,4 +1,4 @@
-"""What each operator costs: one rule for each name, and one answer for a name nobody knows."""
+"""Cost of each operator: one rule per name, and one for unknown names."""
 
 from mlsys.workloads.torch_import.calls import WEIGHT_ROLES, Call, CallCounts
 from mlsys.workloads.torch_import.rules import elementwise, movement, products, stated
@@ -11,7 +11,7 @@ _MODULES = (elementwise, movement, products, stated)  # importing them fills RUL
 
 
 def is_known(call: Call) -> bool:
-    """Tell whether the operator has a rule, is a view, or works on single elements."""
+    """Return whether the operator has a rule, is a view, or is element-wise."""
     return call.is_view or _rule(call) is not None
 
 

@@ -9,17 +9,17 @@ class Counts(NamedTuple):
     Attributes
     ----------
     kind
-        ``"gemm"``, ``"conv2d"``, …; ``"view"`` for what moves nothing, ``"unknown"`` for what has no rule.
+        ``"gemm"``, ``"conv2d"``, …; ``"view"`` if it moves no data, ``"unknown"`` without a rule.
     macs, elementwise
-        Multiply-accumulates of products; FLOP beside them.
+        Multiply-accumulates of products; all other FLOP.
     read, written, weights
-        Bytes read (weights among them), written, and of weights alone.
+        Bytes read (weights included), bytes written, and bytes of weights.
     made
-        Bytes of new tensors; nothing for a view or for work in place.
+        Bytes of new tensors; zero for a view or an in-place operator.
     parameters
         Parameters it holds, which may be more than it reads.
     known
-        Whether a rule was there.
+        Whether there is a rule.
     shape
         Names and numbers the counts were made from.
     """

@@ -1,4 +1,4 @@
-"""Work on single elements: activations, arithmetic, normalisation, softmax."""
+"""Rules for element-wise work: activations, arithmetic, normalisation, softmax."""
 
 from mlsys.workloads.operators import LAYER_NORM_OPERATIONS, SOFTMAX_OPERATIONS
 from mlsys.workloads.torch_import.calls import Call, CallCounts, Tensor
@@ -95,7 +95,7 @@ def _glu(call: Call) -> CallCounts:
 
 @rule("softmax", "_softmax", "log_softmax", "_log_softmax", "_safe_softmax", "softmin", "logsumexp")
 def _softmax(call: Call) -> CallCounts:
-    """Count the terms of a softmax; ``axis``, counted from the last one, is what it sums over."""
+    """Count the terms of a softmax over ``axis``, counted from the last one."""
     given = call.inputs[0]
     each = sum(SOFTMAX_OPERATIONS.values())
     axis = call.get("dim", call.get("axis", -1))
@@ -131,7 +131,7 @@ def _rms_norm(call: Call) -> CallCounts:
     "_batch_norm_impl_index",
 )
 def _batch_norm(call: Call) -> CallCounts:
-    """Count one product and one addition: mean, variance, gain and bias fold into two numbers a channel."""
+    """Count one product and one addition: mean, variance, gain and bias fold into two numbers per channel."""
     training = call.get("training", call.get("train", False))
     each = sum(LAYER_NORM_OPERATIONS.values()) if training else 2
     return CallCounts("normalisation", elementwise=call.out.elements * each, shape=(("elements", call.out.elements),))

@@ -1,4 +1,4 @@
-"""Data that is moved, gathered, pooled or reduced."""
+"""Rules for operators that move, gather, pool or reduce data."""
 
 import math
 
@@ -42,7 +42,7 @@ def _allocated(call: Call) -> CallCounts:
 
 @rule("embedding", "gather", "index_select", "index", "_unsafe_index", "take", "take_along_dim", "masked_select")
 def _gathered(call: Call) -> CallCounts:
-    """Read the rows that are asked for and their indices, not the whole table."""
+    """Read the indexed rows and the indices, not the whole table."""
     table = call.tensor("weight", "self")
     indices = sum(tensor.bytes for tensor in call.inputs if tensor.identity != table.identity)
     kind = "embedding" if call.op == "embedding" else "gather"
@@ -64,7 +64,7 @@ def _summed_rows(call: Call) -> CallCounts:
 @rule("scatter_", "scatter_add_", "scatter_reduce_", "index_put_", "index_add_", "index_copy_", "index_fill_")
 @rule("masked_scatter_", "put_", "index_reduce_")
 def _scattered(call: Call) -> CallCounts:
-    """Write the given values to their places; out of place, copy the rest as well."""
+    """Write the given values; if out of place, copy the rest as well."""
     target = call.tensor("self")
     others = [tensor for tensor in call.inputs if tensor.identity != target.identity]
     source = call.get("src", call.get("source", call.get("values")))
@@ -120,7 +120,7 @@ _POOLS = tuple(f"{kind}_pool{dims}d" for kind in ("max", "avg") for dims in (1, 
 
 @rule(*_POOLS, *(f"max_pool{dims}d_with_indices" for dims in (1, 2, 3)))
 def _pooled(call: Call) -> CallCounts:
-    """Count one comparison or addition for each place of the window, and the division of a mean."""
+    """Count one comparison or addition for each element of the window, and the division of a mean."""
     given, out = call.inputs[0], call.out
     dims = int(call.op[call.op.index("pool") + 4])
     kernel = call.get("kernel_size") or (1,)

@@ -1,4 +1,4 @@
-"""Matrix products, convolutions, attention, recurrent layers: where the multiply-accumulates are."""
+"""Rules for matrix products, convolutions, attention and recurrent layers: operators with multiply-accumulates."""
 
 import math
 from typing import Any
@@ -28,7 +28,7 @@ def _places(label: str, sizes: tuple[int, ...]) -> dict[str, int]:
 
 @rule("linear")
 def _linear(call: Call) -> CallCounts:
-    """Count every leading axis: batch, tokens, whatever stands before the features."""
+    """Count every leading axis: batch, tokens and all others before the features."""
     given, out = call.tensor("input"), call.out
     k, n = given.shape[-1], out.shape[-1] if len(call.tensor("weight").shape) == 2 else 1
     rows = given.elements // max(k, 1)
@@ -84,7 +84,7 @@ def _scaled_matmul(call: Call) -> CallCounts:
 
 @rule("grouped_mm", "_grouped_mm", "grouped_mm_fallback")
 def _grouped_matmul(call: Call) -> CallCounts:
-    """Count a product in which each row meets the matrix of its own group (mixture of experts).
+    """Count a product in which each row is multiplied by the matrix of its group (mixture of experts).
 
     A row reads the matrix of one group, so that few rows leave most matrices unread.
     """
@@ -108,7 +108,7 @@ def _grouped_matmul(call: Call) -> CallCounts:
     "_slow_conv2d_forward",
 )
 def _convolution(call: Call) -> CallCounts:
-    """Count batch × weights × places: output places, or input places where it is transposed."""
+    """Count batch × weights × positions: of the output, or of the input if it is transposed."""
     given, weight, out = call.tensor("input", "self"), call.tensor("weight"), call.out
     dims = len(weight.shape) - 2
     transposed = call.op.startswith("conv_transpose") or call.get("transposed") is True

@@ -1,4 +1,4 @@
-"""Where rules are kept: one function for each operator, by its name."""
+"""Registry of rules: one function per operator name."""
 
 from collections.abc import Callable
 

@@ -1,1 +1,0 @@
-"""Published instances of operator placement: read, searched, bounded, and checked by a separate evaluator."""

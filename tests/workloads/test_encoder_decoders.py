@@ -1,0 +1,132 @@
+"""Encoder-decoders that generate tokens: parameters, products and cache are those of transformers' running modules."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlsys import size
+from mlsys.errors import ArgumentError
+from mlsys.mapping.parallel import Layout
+from mlsys.workloads import Workload
+from mlsys.workloads.operator import Network
+from mlsys.workloads.transformer_config import TransformerConfig, load_decoder
+from mlsys.workloads.transformer_config.encoder_decoders import read_encoder_decoder
+
+SMALL: dict[str, dict[str, Any]] = {
+    "t5": {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_decoder_layers": 2, "num_heads": 6,
+           "vocab_size": 97, "feed_forward_proj": "gated-gelu", "architectures": ["T5ForConditionalGeneration"]},
+    "whisper": {"d_model": 32, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
+                "decoder_attention_heads": 2, "encoder_ffn_dim": 48, "decoder_ffn_dim": 40, "vocab_size": 97,
+                "num_mel_bins": 20, "max_source_positions": 24, "max_target_positions": 32, "pad_token_id": 0,
+                "bos_token_id": 0, "eos_token_id": 0, "decoder_start_token_id": 0,
+                "architectures": ["WhisperForConditionalGeneration"]},
+}  # fmt: skip
+BATCH, SOURCE = 2, 24
+FLAN_T5_XXL = {
+    "model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "d_model": 4096, "d_ff": 10240,
+    "num_layers": 24, "num_heads": 64, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False,
+}  # fmt: skip
+WHISPER_LARGE = {
+    "model_type": "whisper", "architectures": ["WhisperForConditionalGeneration"], "d_model": 1280,
+    "encoder_layers": 32, "decoder_layers": 32, "encoder_attention_heads": 20, "decoder_attention_heads": 20,
+    "encoder_ffn_dim": 5120, "decoder_ffn_dim": 5120, "num_mel_bins": 128, "vocab_size": 51866,
+}  # fmt: skip
+
+
+def small(kind: str) -> TransformerConfig:
+    config = read_encoder_decoder(SMALL[kind] | {"model_type": kind})
+    assert config is not None
+    return config if kind == "whisper" else config.reading(SOURCE)
+
+
+def products(network: Network) -> float:
+    return float(Workload.from_network(network).product_flops.magnitude)
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_passes_and_cache_are_those_of_the_running_module(kind: str) -> None:
+    """The encoder with the first token, then two steps of decoding, each counted by PyTorch as it runs."""
+    import torch
+    import transformers
+    from torch.utils.flop_counter import FlopCounterMode
+
+    config = getattr(transformers, "T5Config" if kind == "t5" else "WhisperConfig")(**SMALL[kind])
+    config._attn_implementation = "eager"
+    module = getattr(transformers, SMALL[kind]["architectures"][0])(config).eval()
+    ours = small(kind)
+    assert ours.parameters().magnitude == sum(each.numel() for each in module.parameters())
+    given = (
+        {"input_ids": torch.ones(BATCH, SOURCE, dtype=torch.long)}
+        if kind == "t5"
+        else {"input_features": torch.zeros(BATCH, 20, 2 * SOURCE)}
+    )
+    token, cache, ran = torch.zeros(BATCH, 1, dtype=torch.long), None, []
+    for _ in range(3):
+        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+            out = module(**given, decoder_input_ids=token, past_key_values=cache, use_cache=True)
+        ran.append(counter.get_total_flops())
+        cache, given = out.past_key_values, {"encoder_outputs": (out.encoder_last_hidden_state,)}
+    assert [products(ours.prefill(BATCH, 1)), *(products(ours.decode(BATCH, tokens)) for tokens in (2, 3))] == ran
+    parts = (cache.self_attention_cache, cache.cross_attention_cache)
+    held = [sum(layer.keys.numel() + layer.values.numel() for layer in part.layers) for part in parts]
+    assert ours.kv_cache(3, batch=BATCH, precision="fp16").m_as("byte") == 2 * sum(held)
+    assert BATCH * ours.cross_elements() == held[1]
+
+
+def written(folder: Path, config: dict[str, Any]) -> Path:
+    path = folder / "config.json"
+    path.write_text(json.dumps(config))
+    return path
+
+
+def test_flan_t5_xxl_is_sized(tmp_path: Path) -> None:
+    """11,135,332,352 parameters by its card; the cache by hand, 24 layers of 64 heads of 64 in 16 bits."""
+    answer = size(written(tmp_path, FLAN_T5_XXL), "A100", prompt=512, output=128, batch=8)
+    assert answer.parameters == 11_135_332_352
+    assert answer.kv_cache_bytes_per_token == 24 * 2 * 4096 * 2
+    assert answer.cross_cache_bytes == 8 * 512 * 24 * 2 * 4096 * 2
+    assert answer.kv_cache_bytes == answer.cross_cache_bytes + 8 * 128 * 24 * 2 * 4096 * 2
+    # A step reads the decoder, without what makes keys and values of the prompt, the classifier and the cache.
+    read = 2 * (24 * (6 * 4096**2 + 3 * 4096 * 10240) + 32128 * 4096) + answer.kv_cache_bytes
+    bound = read / 2.039e12
+    assert answer.tpot_seconds is not None and bound < answer.tpot_seconds < 2 * bound
+    # The prompt's pass multiplies by the encoder and by the keys and values of cross-attention.
+    flops = 2 * 512 * 24 * (4 * 4096**2 + 3 * 4096 * 10240 + 2 * 4096**2)
+    assert answer.ttft_seconds is not None and flops / 312e12 < answer.ttft_seconds < 3 * flops / 312e12
+
+
+def test_whisper_large_reads_its_audio_once(tmp_path: Path) -> None:
+    path = written(tmp_path, WHISPER_LARGE)
+    answer = size(path, "H100", prompt=4, output=100)
+    assert answer.parameters == 1_543_490_560  # openai/whisper-large-v3
+    assert answer.cross_cache_bytes == 1500 * 32 * 2 * 1280 * 2
+    assert answer.largest_sequence == 448
+    longer = size(path, "H100", prompt=4, output=200)
+    assert longer.ttft_seconds == answer.ttft_seconds and longer.cross_cache_bytes == answer.cross_cache_bytes
+
+
+def test_tensor_parallelism_divides_both_halves(tmp_path: Path) -> None:
+    path = written(tmp_path, FLAN_T5_XXL)
+    one, four = (size(path, "DGX_H100", prompt=512, output=64, tp=tp, pp=1, ep=1) for tp in (1, 4))
+    assert four.per_chip.weights == pytest.approx(one.per_chip.weights / 4, rel=1e-3)
+    assert four.per_chip.kv_cache == one.per_chip.kv_cache / 4
+    assert one.phase_time is not None and four.phase_time is not None
+    assert four.phase_time.exchanging > one.phase_time.exchanging == 0
+
+
+def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, FLAN_T5_XXL)
+    with pytest.raises(ArgumentError, match="has an encoder. Leave it at 1"):
+        size(path, "DGX_H100", layout=Layout(pp=2))
+    with pytest.raises(ArgumentError, match="has an encoder, and a decoder language model is needed here"):
+        load_decoder(path)
+    with pytest.raises(ArgumentError, match="say how many tokens its encoder reads"):
+        load_decoder(path, encoders=True).decode()
+    with pytest.raises(ArgumentError, match="always reads 24 tokens, got 25"):
+        small("whisper").reading(25)
+    with pytest.raises(ArgumentError, match="T5ForConditionalGeneration generates tokens"):
+        size(written(tmp_path, FLAN_T5_XXL | {"architectures": ["T5EncoderModel"]}))
+    with pytest.raises(ArgumentError, match="`quantization_config` of t5 is not known here"):
+        size(written(tmp_path, FLAN_T5_XXL | {"quantization_config": {"quant_method": "gptq"}}))
