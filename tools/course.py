@@ -15,9 +15,10 @@ from docutils.statemachine import StringList  # type: ignore[import-untyped]
 from sphinx.util.docutils import SphinxDirective
 
 from mlsys.inputs import yaml_of
+from mlsys.labs import ClaimQuestion, Draw, Question, lab_content
 from pages import ROOT
 
-__all__ = ["COURSE", "Times", "read_course", "setup", "times_of"]
+__all__ = ["COURSE", "Times", "lab_minutes", "read_course", "setup", "times_of"]
 
 COURSE = ROOT / "book" / "course.yaml"
 _SOLUTION = re.compile(
@@ -25,6 +26,7 @@ _SOLUTION = re.compile(
 )
 _FENCE = re.compile(r"^(`{3,})\{(?:code-cell|index|bibliography)\}.*?^\1$", re.M | re.S)
 _EXERCISE = re.compile(r"^`{3,}\{exercise\}\s*(★+)", re.M)
+_WORD = re.compile(r"\w+(?:[’'-]\w+)*")
 _TO = 5
 
 
@@ -59,11 +61,30 @@ def times_of(text: str, rates: Mapping[str, Any]) -> Times:
     Times(reading=10, exercises=10)
     """
     taught = _FENCE.sub("", _SOLUTION.sub("", text).partition("\n## Your turn")[0].partition("\n---\n")[2] or text)
-    words = len(re.findall(r"\w+(?:[’'-]\w+)*", taught))
+    words = len(_WORD.findall(taught))
     figures = len(re.findall(r"^  figure:$|^```\{figure\}", text, re.M))
     stars = [len(each) for each in _EXERCISE.findall(text)]
     reading = words / rates["words_per_minute"] + figures * rates["minutes_per_figure"]
     return Times(_rounded(reading), _rounded(sum(rates["minutes_per_exercise"][count] for count in stars)))
+
+
+def lab_minutes(name: str, course: Mapping[str, Any]) -> int:
+    """Return the minutes of honest work that a lab takes, rounded to five, by the rates of the course file."""
+    draw, content, rates = Draw(name), lab_content(name), course["rates"]["lab"]
+    asked, wrap, designs = content.asked(draw), content.wrap_up(draw), content.designs(draw)
+    page = _FENCE.sub("", (ROOT / "labs" / f"{name}.md").read_text(encoding="utf-8").partition("\n---\n")[2])
+    told = [page, *(design.text for design in designs), *(each.text for each in wrap.findings), *wrap.lessons]
+    for question in (content.prediction(draw), *asked):
+        hints = [choice.hint for choice in getattr(question, "choices", ())]
+        told += [question.text, *question.listed(), question.solution, getattr(question, "hint", ""), *hints]
+    minutes = len(_WORD.findall(" ".join(told))) / rates["words_per_minute"]
+    minutes += rates["prediction"] + rates["exploration"] + rates["wrap_up"] + rates["design"] * len(designs)
+    minutes += rates["measurement"] * bool(course["labs"][name].get("measures"))
+    return _rounded(minutes + sum(rates[_kind(question)] for question in asked))
+
+
+def _kind(question: Question) -> str:
+    return "claim" if not question.in_app or isinstance(question, ClaimQuestion) else question.kind
 
 
 def _rounded(minutes: float) -> int:

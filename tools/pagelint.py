@@ -81,8 +81,12 @@ _SENTENCE_END = re.compile(r"(?P<word>\S+?)[.!?][\"'”’)*_]*\s+(?=[\"“‘'(
 _ABBREVIATIONS = {"e.g", "i.e", "vs", "cf", "al", "approx", "fig", "eq", "dr"}
 
 
+_LAB_TIME = re.compile(r"^\*About \d+ minutes, once you have read ")  # compared by tests/tools/test_course.py
+
+
 def plain(text: str, stand_in: str = "") -> str:
     """Return the words of a line of prose, with roles, code, mathematics and URLs replaced."""
+    text = _LAB_TIME.sub("", text)
     for pattern in (_ROLE, _CODE, _MATH, _IMAGE, _ADDRESS, _TARGET, _TAG):
         text = pattern.sub(stand_in if pattern in (_ROLE, _CODE, _MATH) else "", text)
     return text

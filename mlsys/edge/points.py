@@ -144,6 +144,25 @@ def points_of(config: Config, measured: Iterable[Measured]) -> tuple[EdgePoint, 
     return _with_front(points)
 
 
+def judged(config: Config, points: Iterable[EdgePoint]) -> tuple[EdgePoint, ...]:
+    """Return points of one clock under the budgets and limits of another configuration; times and energies stay.
+
+    Parameters
+    ----------
+    config
+        Configuration that differs in budgets and limits alone.
+    points
+        Points that did not fail.
+    """
+    again = []
+    for point in points:
+        accuracy_time_energy = point.objectives
+        reasons = _reasons(config, point.measured, point.memory, accuracy_time_energy[1], accuracy_time_energy[2])
+        violations = memory_violations(Q_(point.memory, "byte"), config.budgets)
+        again.append(replace(point, violations=violations, reasons=reasons, pareto=False))
+    return _with_front(again)
+
+
 def _at_each_clock(config: Config, measured: Measured) -> list[EdgePoint]:
     if measured.failed:
         return [

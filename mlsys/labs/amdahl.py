@@ -80,7 +80,7 @@ def designs(draw: Draw) -> tuple[Design, ...]:
 
 
 def _months(text: str, months: int) -> str:
-    return f"{text}, {months} months" if months else f"{text}, as it is"
+    return f"{text}, {months} month{'' if months == 1 else 's'}" if months else f"{text}, as it is"
 
 
 def _spent(budget: int, share: float, speedup: int) -> Built:

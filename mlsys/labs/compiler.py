@@ -12,6 +12,10 @@ from mlsys.viz.views.view import number, percent, times
 
 CASE = "resnet50, batch 1"
 _TINY = "mlp, batch 1"
+_PREDICTED = (
+    "resnet18, batch 1", "resnet18, batch 8", "mobilenet-v2, batch 1", "mobilenet-v2, batch 8",
+    "efficientnet-b0, batch 8", "vit-b16, batch 1", "bert-base, batch 1",
+)  # fmt: skip
 _BANDS = ((0.0, 0.9), (0.9, 1.3), (1.3, 1.8), (1.8, 2.6), (2.6, math.inf))
 _SERVED = ("resnet18, batch 1", "mobilenet-v2, batch 1", "efficientnet-b0, batch 8", "mlp, batch 256")
 _CALLS = {
@@ -29,22 +33,24 @@ _PAID = (  # networks whose compiling pays, and whether their weights are frozen
 
 def prediction(draw: Draw) -> Question:
     """Return the prediction that opens the lab."""
-    frozen, plain = stored(CASE, True)[0], stored(CASE, False)[0]
+    case = draw.pick("predicted", _PREDICTED)
+    frozen, plain = stored(case, True)[0], stored(case, False)[0]
     ratio = frozen.speedup
     return ChoiceQuestion(
         "prediction",
-        f"ResNet-50 runs in {frozen.operators} kernels, one image at a time, on one core. Compiled, with its "
-        f"weights frozen, it runs in {frozen.kernels}. How many times as fast is it?",
+        f"{case.replace(', ', ' at ')}, runs in {frozen.operators} kernels on one core. Compiled, with its weights "
+        f"frozen, it runs in {frozen.kernels}. How many times as fast is it?",
         f"Measured were {times(ratio.value)}, between {number(ratio.low)} and {times(ratio.high)}, and "
-        f"{times(plain.speedup.value)} where the weights stay inputs. Kernels shrink by "
-        f"{times(frozen.operators / frozen.kernels)}, but a kernel's launch is a small part of its time.",
+        f"{times(plain.speedup.value)} where the weights stay inputs. It has "
+        f"{times(frozen.operators / frozen.kernels)} fewer kernels, but launches are a small part of the time: what "
+        "counts is how fast the kernels are that stay.",
         choices=tuple(Choice(_band(low, high), right=low <= ratio.value < high) for low, high in _BANDS),
     )
 
 
 def scenario(draw: Draw) -> dict[str, object]:
     """Return the values of controls that show the predicted situation."""
-    return {"case": CASE, "how": "frozen"}
+    return {"case": draw.pick("predicted", _PREDICTED), "how": "frozen"}
 
 
 def asked(draw: Draw) -> tuple[Question, ...]:

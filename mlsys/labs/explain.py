@@ -13,6 +13,11 @@ from mlsys.viz.views.explain import measured
 from mlsys.viz.views.view import number, percent, times
 
 SLOW, _FAST, _FAST_INT8, _FAR = "eager, FP32", "litert, FP32", "litert, INT8", "inductor, FP32"
+RUNTIMES = {
+    "inductor, FP32": "inductor, PyTorch's compiler,", "openvino, FP32": "OpenVINO",
+    "onnxruntime, FP32": "ONNX Runtime", "litert, FP32": "LiteRT",
+}  # fmt: skip
+"""Runtimes that the prediction compares with PyTorch, with their names in words."""
 _BANDS = ((0.0, 1.5), (1.5, 3.0), (3.0, 6.0), (6.0, 15.0), (15.0, math.inf))
 TENFOLD = 10.0
 FASTER = (3.0, 7.0, 14.0, 22.0)
@@ -35,16 +40,22 @@ _PENALTIES = (  # misses of two kinds, cycles of the run, cycles for branches
 
 def prediction(draw: Draw) -> Question:
     """Return the prediction that opens the lab."""
-    slow, fast = measured(SLOW), measured(_FAST)
+    run = compared(draw)
+    slow, fast = measured(SLOW), measured(run)
     ratio = slow.total / fast.total
     return ChoiceQuestion(
         "prediction",
-        "PyTorch, as it is, and LiteRT run the same network with the same weights on the same core, and answer "
-        "the same to seven digits. How many times as fast is LiteRT?",
+        f"PyTorch, as it is, and {RUNTIMES[run]} run the same network with the same weights on the same core, and give "
+        f"the same answers. How many times as fast is {RUNTIMES[run]}?",
         f"Measured were {number(1e3 * slow.total)} µs and {number(1e3 * fast.total)} µs: {times(ratio)}. The "
         "arithmetic is the same; what differs is how well its kernels do it, and how much is done besides.",
         choices=tuple(Choice(_band(low, high), right=low <= ratio < high) for low, high in _BANDS),
     )
+
+
+def compared(draw: Draw) -> str:
+    """Return the runtime that the prediction compares with PyTorch."""
+    return draw.pick("compared", tuple(RUNTIMES))
 
 
 def scenario(draw: Draw) -> dict[str, object]:
@@ -82,7 +93,7 @@ def designs(draw: Draw) -> tuple[Design, ...]:
 
 
 def _priced(label: str, weeks: int) -> str:
-    return f"{label} ({weeks} weeks)" if weeks else label
+    return f"{label} ({weeks} week{'' if weeks == 1 else 's'})" if weeks else label
 
 
 @cache
@@ -92,8 +103,10 @@ def _spent(weeks: int, run: str, **factors: float) -> Built:
     shares = attribution.shares
     left = sum(share / 100 / factors.get(cause, 1.0) for cause, share in shares.items())
     time = attribution.total * left
-    summary = f"{cost} weeks bring a run of {number(1e3 * attribution.total)} µs to {number(1e3 * time)} µs, "
-    f"{times(1 / left)} as fast."
+    summary = (
+        f"{cost} week{'' if cost == 1 else 's'} bring a run of {number(1e3 * attribution.total)} µs to "
+        f"{number(1e3 * time)} µs, {times(1 / left)} as fast."
+    )
     return Built(time, summary, f"There are only {weeks} weeks." if cost > weeks else "")
 
 

@@ -19,30 +19,39 @@ _MACHINES = ("V100", "A100", "H100")
 _LOADS = {"fp64": 8, "fp32": 4, "fp16": 2, "int8": 1}
 _AT_ONCE = (1, 2, 3, 4)
 _WAITING = (2, 3, 5, 6, 7, 9, 11, 12, 13, 15, 17, 19, 22, 26)
-_LINE = 128  # bytes that a warp of four-byte words requests
+_LANES = 32
+_LINE = 4 * _LANES  # bytes that a warp of four-byte words requests
 
 
 def prediction(draw: Draw) -> Question:
     """Return the prediction that opens the lab."""
-    chip = Hardware.Cloud.A100
-    level, needed = chip.level(), _needed_warps(chip)
-    listed = (1, 8, 60, 500)
-    nearest = min(listed, key=lambda warps: abs(warps - needed))
-    return ChoiceQuestion(
+    device, precision = _predicted(draw)
+    chip, line = Hardware.Cloud[device], _LANES * _LOADS[precision]
+    level, needed = chip.level(), _needed_warps(chip, line)
+    return NumberQuestion(
         "prediction",
-        f"Each warp of an A100 loads one line of {_LINE} bytes from memory and waits for it. How many warps must "
-        "wait on each multiprocessor at any time for the memory to deliver its full bandwidth?",
+        f"Each lane of a warp loads {_LOADS[precision]} bytes, {line} bytes side by side for the {_LANES} lanes, and "
+        f"waits for them. How many such warps must wait on each multiprocessor of the {device} at any time for its "
+        "memory to deliver its full bandwidth?",
         f"{number(level.bandwidth)} GB/s for {number(level.latency)} ns are "
-        f"{number(bytes_in_flight(level.bandwidth, level.latency).to('kB'))} kB in flight, or "
-        f"{number(needed)} lines "
-        f"of {_LINE} bytes on each of {chip.chip('units').m_as('count'):.0f} units.",
-        choices=tuple(Choice(f"About {warps}", right=warps == nearest) for warps in listed),
+        f"{number(bytes_in_flight(level.bandwidth, level.latency).to('kB'))} kB in flight, or {number(needed)} times "
+        f"{line} bytes on each of {chip.chip('units').m_as('count'):.0f} units.",
+        answer=needed,
+        unit="warps",
+        tolerance=0.3,
+        least=0.1,
     )
 
 
 def scenario(draw: Draw) -> dict[str, object]:
     """Return the values of controls that show the predicted situation."""
-    return {"warps": 8, "stride": 1, "precision": "fp32", "device": "A100"}
+    device, precision = _predicted(draw)
+    return {"warps": 8, "stride": 1, "precision": precision, "device": device}
+
+
+def _predicted(draw: Draw) -> tuple[str, str]:
+    """Return the machine and the element of the prediction."""
+    return draw.pick("predicted device", ("V100", "H100")), draw.pick("predicted element", ("fp64", "fp32", "fp16"))
 
 
 def asked(draw: Draw) -> tuple[Question, ...]:
@@ -67,7 +76,11 @@ def designs(draw: Draw) -> tuple[Design, ...]:
             "so that the whole machine holds the fewest bytes of registers for it.",
             (
                 Knob("device", "Machine", tuple((name, name) for name in _MACHINES)),
-                Knob("precision", "Element", tuple((f"{size} bytes", name) for name, size in _LOADS.items())),
+                Knob(
+                    "precision",
+                    "Element",
+                    tuple((f"{size} byte{'' if size == 1 else 's'}", name) for name, size in _LOADS.items()),
+                ),
                 Knob("loads", "Independent loads of each warp", tuple((f"{loads}", loads) for loads in _AT_ONCE)),
                 Knob("warps", "Warps that wait on each unit", tuple((f"{warps}", warps) for warps in _WAITING)),
             ),
@@ -130,11 +143,11 @@ def wrap_up(draw: Draw) -> WrapUp:
     )
 
 
-def _needed_warps(device: Device) -> float:
-    """Return the warps per unit, with one line in flight each, that saturate the bandwidth."""
+def _needed_warps(device: Device, line: int = _LINE) -> float:
+    """Return the warps per unit, each with one line of so many bytes in flight, that saturate the bandwidth."""
     level = device.level()
     flying = bytes_in_flight(level.bandwidth, level.latency).m_as("byte")
-    return float(flying / device.chip("units").m_as("") / _LINE)
+    return float(flying / device.chip("units").m_as("") / line)
 
 
 def _in_flight(draw: Draw) -> Question:

@@ -7,7 +7,9 @@ from mlsys.labs.design import Built, Design, Knob
 from mlsys.labs.draw import Draw
 from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.labs.wrapup import Finding, WrapUp
+from mlsys.planner.placement import example
 from mlsys.planner.placement.costs import Placed, price
+from mlsys.tables import Table
 from mlsys.viz.views.placement import MEMORY, pipeline_of, scenario_of
 from mlsys.viz.views.view import number, percent, times
 
@@ -20,30 +22,50 @@ _BUDGETS = (  # link divided by, MB in the NPU, speed of the NPU, mJ; several pl
     (16, 1900, 0.75, 52), (16, 2200, 0.75, 65), (16, 2200, 1.25, 52), (32, 2200, 0.75, 65), (32, 1900, 0.75, 70),
 )  # fmt: skip
 SMALL, SLOW = 1800, 1 / 32
+_LOST = (0.2, 0.6, 0.9)  # of what the NPU saves: ends of the ranges that the prediction offers
 
 
 def prediction(draw: Draw) -> Question:
     """Return the prediction that opens the lab."""
-    whole, small = pipeline_of().best, pipeline_of(memory=SMALL).best
-    right = small.switches
+    link, memory, npu = _small(draw)
+    usual, small = pipeline_of(link, npu=npu), pipeline_of(link, memory, npu).best
+    links = {0.25: ", and the links have a quarter of its bandwidth", 0.5: ", and the links have half of its bandwidth"}
+    speed = "as fast as in the example" if npu == 1 else f"{npu:g} times as fast as in the example"
+    kept = [stage.stage for stage in small.stages if stage.choice.device == "npu"]
     return ChoiceQuestion(
         "prediction",
-        f"With an NPU of {MEMORY:,} MB the fastest plan starts on the GPU, runs four stages in a row on the NPU, "
-        f"and ends on the GPU: it changes device {whole.switches} times. Now the NPU has {SMALL:,} MB, and the "
-        "four no longer fit together. How often does the fastest plan change device?",
-        f"{right} times, in {_ms(small)} against {_ms(whole)}: backbone and detection head stay on the "
-        "NPU, neck and box filter go back to the GPU. Moving data twice more costs less than the NPU saves on the "
-        "detection head.",
+        f"The NPU is {speed}{links.get(link, '')}. With {MEMORY:,} MB in it the fastest plan runs four stages in a row "
+        f"on the NPU and the others on the GPU, and takes {_ms(usual.best)}; the GPU alone takes {_ms(usual.gpu)}. "
+        f"Now the NPU has {memory:,} MB, and the four no longer fit together. How long does the fastest plan take?",
+        f"{_ms(small)}: {', '.join(kept) or 'no stage'} on the NPU, everything else on the GPU, with "
+        f"{small.switches} changes of device. A stage that leaves takes its gain along, and where it stood between "
+        "two that stay, it costs two more transfers.",
         choices=tuple(
-            Choice(message, right=changes == right)
-            for changes, message in ((0, "Never"), (1, "Once"), (2, "Twice"), (4, "Four times"))
+            Choice(f"{low:.3g} ms to {high:.3g} ms", right=low <= float(small.latency) < high)
+            for low, high in ranges(draw)
         ),
     )
 
 
+def ranges(draw: Draw) -> tuple[tuple[float, float], ...]:
+    """Return the ranges of time, in milliseconds, that the prediction offers."""
+    link, _, npu = _small(draw)
+    usual = pipeline_of(link, npu=npu)
+    least, most = float(usual.best.latency), float(usual.gpu.latency)
+    ends = [float(f"{least + share * (most - least):.2g}") for share in _LOST]
+    return tuple(pairwise((float(f"{least:.3g}"), *ends, float(f"{most:.3g}"))))
+
+
+def _small(draw: Draw) -> tuple[float, int, float]:
+    """Return links, memory and speed of the NPU in the prediction."""
+    divisor, npu = draw.pick("predicted link", (4, 2, 1)), draw.pick("predicted npu", (1.0, 2.0, 3.0))
+    return 1 / divisor, draw.pick("predicted memory", (512, 1024, SMALL, 2560)), npu
+
+
 def scenario(draw: Draw) -> dict[str, object]:
     """Return the values of controls that show the predicted situation."""
-    return {"memory": SMALL}
+    link, memory, npu = _small(draw)
+    return {"link": link, "memory": memory, "npu": npu, "goal": "latency"}
 
 
 def asked(draw: Draw) -> tuple[Question, ...]:
@@ -61,13 +83,43 @@ def designs(draw: Draw) -> tuple[Design, ...]:
             "plan",
             f"The links have 1/{divisor} of the example's bandwidth, the NPU has {memory:,} MB and {speed:g} times the "
             f"example's speed, and one image may take {energy} mJ. Place the seven stages by hand so that the pipeline "
-            "takes the least time. The lab above shows what a stage costs on each device.",
+            "takes the least time. The tables on this page say what stages and links of the example cost.",
             tuple(
                 Knob(stage.name, stage.name.capitalize(), tuple((o.device.upper(), o.device) for o in stage.choices))
                 for stage in scenario.stages
             ),
             partial(_placed, divisor, memory, speed, energy),
         ),
+    )
+
+
+def costs() -> tuple[Table, Table]:
+    """Return what each stage costs on each device of the example, and what each link does.
+
+    Examples
+    --------
+    >>> stages, links = costs()
+    >>> stages.rows[2][-1]
+    '7.4 ms, 8.1 mJ, 1240 MB'
+    """
+    data, names = example(), ("cpu", "gpu", "npu")
+    rows = []
+    for stage in data["stages"]:
+        profiles = [stage["profiles"].get(name) for name in names]
+        cells = [
+            f"{each['latency_ms']:g} ms, {each['energy_mj']:g} mJ, {each['memory_mb']:g} MB" if each else "—"
+            for each in profiles
+        ]
+        rows.append([stage["name"], f"{stage['output_mb']:g}", *cells])
+    hops = [
+        [f"{hop['from'].upper()} to {hop['to'].upper()}", f"{hop['latency_ms']:g}", f"{hop['bandwidth_gb_s']:g}",
+         f"{hop['energy_mj_per_mb']:g}"]
+        for hop in data["links"]
+    ]  # fmt: skip
+    heads = ("stage", "output, MB", *(name.upper() for name in names))
+    return (
+        Table("Time, energy and memory of each stage by device, in the example", heads, rows),
+        Table("Links of the example", ("from, to", "wait, ms", "bandwidth, GB/s", "energy, mJ/MB"), hops),
     )
 
 

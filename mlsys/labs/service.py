@@ -47,7 +47,7 @@ def prediction(draw: Draw) -> Question:
 def scenario(draw: Draw) -> dict[str, object]:
     """Return the values of controls that show the predicted situation."""
     model = _small(draw)
-    return _set(model, _system(draw), _split(model), batch=_batch(draw), rate=_rate(draw))
+    return _set(model, _system(draw), _split(model), REPLICAS[-1], _batch(draw), _rate(draw))
 
 
 def asked(draw: Draw) -> tuple[Question, ...]:
@@ -240,8 +240,8 @@ def _latency(draw: Draw) -> Question:
         "brings its own keys and values.",
         setting=_set(_LARGE, system, 8, limit=limit),
         choices=tuple(
-            Choice(str(batch), f"With {batch}, a step takes too long or leaves room for a larger batch.",
-                   batch == right)
+            Choice(str(batch), f"With {batch}, a step takes longer than the limit." if batch > right else
+                   f"With {batch} the limit is kept, and by a larger batch as well.", batch == right)
             for batch in BATCHES
         ),
     )  # fmt: skip
@@ -288,7 +288,7 @@ def _money(draw: Draw) -> Question:
         answer=service.dollars,
         unit="USD",
         tolerance=0.03,
-        hint="Set it and read the line above the picture; or divide the rent of an hour by the tokens of an hour.",
+        hint="Set it and read the top of the picture; or divide the rent of an hour by the tokens of an hour.",
         slips=(
             (service.dollars * service.load, "That is the cost if the copies were full. What is served?"),
             (service.dollars / service.chips, "Every chip of every copy is rented."),

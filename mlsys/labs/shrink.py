@@ -17,35 +17,61 @@ WHOLE, HOLES, _HALF = "as trained", "90 % of weights zero", "50 % of channels cu
 _BOARDS = (  # clock in MHz, time in ms, energy in mJ, at two clocks of one board
     ((216, 116, 21), (96, 261, 29)), ((150, 165, 17), (75, 330, 23)), ((220, 130, 26), (110, 260, 31)),
 )  # fmt: skip
+_PREDICTED = (
+    "25 % of channels cut", "50 % of channels cut", "75 % of channels cut", "50 % of weights zero", HOLES,
+)  # fmt: skip
+_SHARES = {  # of the memory before
+    "10% to 25%": (0.1, 0.25), "25% to 45%": (0.25, 0.45), "45% to 75%": (0.45, 0.75), "75% to 90%": (0.75, 0.9),
+    "90% to 110%": (0.9, 1.1),
+}  # fmt: skip
 _SLOW = "half, at 0.8 of the voltage"
 
 
 def prediction(draw: Draw) -> Question:
     """Return the prediction that opens the lab."""
-    whole, holes = _of(WHOLE), _of(HOLES)
-    same = holes.memory == whole.memory
-    stored = holes.measured.sparse_bytes / holes.measured.weight_bytes
+    cut, precision = _cut(draw)
+    whole, small = _of(WHOLE, precision), _of(cut, precision)
+    ratio = small.memory / whole.memory
+    kind, amount = CUTS[cut]
+    share = percent(amount)
+    if kind == "unstructured":
+        done, stored = f"The least important {share} of its weights are set to zero", small.measured
+        why = (
+            "a zero takes as many bytes as any other number. A format that leaves zeros out would store the weights in "
+            f"{percent(stored.sparse_bytes / stored.weight_bytes)} of the bytes, but needs other kernels"
+        )
+    else:
+        done = f"The least important {share} of the channels of both its convolutions are cut"
+        why = (
+            f"weights went from {number(_weights(whole))} to {number(_weights(small))} kB and activations from "
+            f"{number(_activations(whole))} to {number(_activations(small))} kB, and the reserve stays"
+        )
     return ChoiceQuestion(
         "prediction",
-        "A trained network that reads digits is stored in FP32. The least important 90% of the weights are "
-        "set to zero, and it is trained on for a while so that they stay so. How much memory does it need when it "
-        "runs?",
-        f"It needs {number(holes.memory / 1e3)} kB either way: a zero is a number of four bytes, and the "
-        f"convolution multiplies by it. A format that leaves zeros out would store the weights in "
-        f"{percent(stored)} of the bytes, but needs other kernels; and the {number(_activations(holes))} kB of "
-        f"activations stay. Right answers fell to {percent(holes.objectives[0])}.",
-        choices=(
-            Choice("A tenth of what it needed"),
-            Choice("Half of what it needed"),
-            Choice("As much as it needed", right=same),
-            Choice("More than it needed"),
-        ),
+        f"A trained network that reads digits is stored in {precision}. {done}, and it is trained on for a while. How "
+        "much of the memory does it then need when it runs?",
+        f"{percent(ratio)}: {number(small.memory / 1e3)} kB of {number(whole.memory / 1e3)} kB, as {why}. Right "
+        f"answers: {percent(small.objectives[0], 3)}, before {percent(whole.objectives[0], 3)}.",
+        choices=tuple(Choice(text, right=low <= ratio < high) for text, (low, high) in _SHARES.items()),
     )
+
+
+def _cut(draw: Draw) -> tuple[str, str]:
+    """Return what is cut away in the prediction, and the number format."""
+    return draw.pick("predicted cut", _PREDICTED), draw.pick("predicted format", ("fp32", "fp16", "int8-static"))
+
+
+def range_of(draw: Draw, answer: str) -> tuple[float, float]:
+    """Return the ends, in kilobytes, of the range of memory that a predicted answer means."""
+    whole = _of(WHOLE, _cut(draw)[1]).memory / 1e3
+    low, high = _SHARES[answer]
+    return whole * low, whole * high
 
 
 def scenario(draw: Draw) -> dict[str, object]:
     """Return the values of controls that show the predicted situation."""
-    return {"cut": HOLES, "precision": "fp32", "clock": "full", "budget": 100}
+    cut, precision = _cut(draw)
+    return {"cut": cut, "precision": precision, "clock": "full", "budget": 100}
 
 
 def asked(draw: Draw) -> tuple[Question, ...]:
@@ -120,6 +146,10 @@ def _of(cut: str, precision: str = "fp32", clock: str = "full", budget: float = 
 
 def _activations(point: EdgePoint) -> float:
     return point.measured.activation_bytes / 1e3
+
+
+def _weights(point: EdgePoint) -> float:
+    return point.measured.weight_bytes / 1e3
 
 
 def _operations(draw: Draw) -> Question:

@@ -1,5 +1,7 @@
 """The lab on dataflows. Every number in a question or an answer is counted here by the model."""
 
+from typing import Any
+
 from mlsys.labs import dataflow
 from mlsys.viz.views.dataflow import FLOWS, DataflowScene
 from mlsys.widgets.lab import Lab
@@ -34,6 +36,12 @@ class DataflowLab(Lab):
         "flow": FLOWS,
     }
     scene = DataflowScene
+    predicts = ("m", "k", "n", "tile")
+
+    def _guessed(self, given: Any) -> tuple[float, ...]:
+        """Return the ends of the place of the predicted dataflow's bar."""
+        bar = [dataflow.flow_name(flow) for flow in FLOWS].index(given)
+        return bar - 0.45, bar + 0.45
 
     def _controls(self) -> tuple[Control, ...]:
         sizes = [(f"{size:,}", size) for size in _SIZES]

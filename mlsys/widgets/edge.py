@@ -1,5 +1,7 @@
 """The lab on shrinking a network. Every number in a question or an answer comes from the stored run."""
 
+from typing import Any
+
 from mlsys.edge.schema import FORMATS
 from mlsys.labs import shrink
 from mlsys.viz.views.edge import BUDGETS, CLOCKS, CUTS, EdgeScene, chosen
@@ -15,7 +17,7 @@ class ShrinkLab(Lab):
     >>> lab = ShrinkLab()
     >>> lab.predict(lab.prediction.listed()[0])
     >>> round(lab.view.values["memory"])
-    165
+    37
     """
 
     id = "lab-09-shrink"
@@ -26,6 +28,7 @@ class ShrinkLab(Lab):
         "and which save nothing at all."
     )
     scene = EdgeScene
+    predicts = ("cut", "precision")
     frames = {"cut": tuple(CUTS), "precision": FORMATS}  # noqa: RUF012
 
     def _controls(self) -> tuple[Control, ...]:
@@ -39,7 +42,11 @@ class ShrinkLab(Lab):
             slider("budget", "Hardware", "Memory", sizes, 100, "Memory that the network may have"),
         )
 
+    def _guessed(self, given: Any) -> tuple[float, ...]:
+        """Return the range of memory, in kilobytes, that an answer means."""
+        return shrink.range_of(self.draw, given)
+
     def __init__(self, student: str = "") -> None:
         super().__init__(student)
-        for size in BUDGETS:  # computed in advance, so that the first step of the slider is as fast as the next
-            chosen(shrink.HOLES, "fp32", budget=size)
+        for clock in CLOCKS:  # computed in advance, so that the first step of a control is as fast as the next
+            chosen(shrink.HOLES, "fp32", clock)

@@ -98,6 +98,8 @@ class ExplainLab(Lab):
     def _guessed(self, given: Any) -> tuple[float, ...]:
         """Return the range of times, as shares of the shown run, that a range of speedups means."""
         low, high = explain.band(given)
+        if self._scene.guess is not None:
+            self._scene.guess.label = f"{explain.RUNTIMES[explain.compared(self.draw)]}: your prediction"
         return 1 / high, 1 / max(low, 0.5)
 
     def _measured_at(self) -> float | None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import base64
 import io
 import itertools
+import math
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 
 if TYPE_CHECKING:
     from mlsys.widgets.lab import Lab
+
+_NUMBERS = tuple(float(f"{10 ** (step / 12):.4g}") for step in range(-24, 61))
+"""Numbers of which the place in the figure is stored, a twelfth of a decade apart."""
 
 
 def frames_of(kind: type[Lab]) -> dict[str, Any]:
@@ -31,6 +35,7 @@ def frames_of(kind: type[Lab]) -> dict[str, Any]:
     blank = _pixels(lab.png)
     given = lab.prediction.listed()
     lab.predict(given[0] if given else max(1.0, getattr(lab.prediction, "least", 0.0)))
+    mark = _mark(lab)
     if lab._scene.guess is not None:  # the mark of the reader's own prediction is not of this picture
         lab._scene.guess.hide()
         lab._scene.guess = None
@@ -50,7 +55,51 @@ def frames_of(kind: type[Lab]) -> dict[str, Any]:
         pictures.append(_layer(blank, _pixels(lab.png)))
         alts.append(lab.view.alt)
         summaries.append(lab.view.summary)
-    return {"size": lab.size, "controls": controls, "pictures": pictures, "alts": alts, "summaries": summaries}
+    return {
+        "size": lab.size, "controls": controls, "pictures": pictures, "alts": alts, "summaries": summaries,
+        "mark": mark,
+    }  # fmt: skip
+
+
+def _mark(lab: Lab) -> dict[str, Any] | None:
+    """Return where each possible prediction lies in the figure, in parts of its width or height from the top left.
+
+    Each place is the two ends of a range along the axis. A typed number lies between two of a table of numbers.
+    """
+    guess = lab._scene.guess
+    if guess is None:
+        return None
+    given: list[Any] = list(lab.prediction.listed())
+    numbers = not given
+    if numbers:
+        least, most = getattr(lab.prediction, "least", 0.0), getattr(lab.prediction, "most", math.inf)
+        given = [each for each in _NUMBERS if least <= each <= most]
+    axes = guess.ax.get_position()
+    left, width, bottom, height = axes.x0, axes.width, axes.y0, axes.height
+    places = []
+    for each in given:
+        ends = sorted(guess.fraction(end) for end in lab._guessed(each))
+        ends = (
+            [left + width * end for end in ends] if guess.along == "x" else [1 - bottom - height * end for end in ends]
+        )
+        places.append([round(end, 4) for end in sorted(ends)])
+    low, high = guess.span
+    if guess.along == "x":
+        across = [1 - bottom - height * high, 1 - bottom - height * low]
+        label, middle = 1 - bottom - height * guess.place, left + width / 2
+    else:
+        across = [left + width * low, left + width * high]
+        label, middle = left + width * guess.place, 1 - bottom - height / 2
+    at = [
+        values.index(lab.scenario[name]) if name in lab.predicts and lab.scenario[name] in values else
+        -1 if name in lab.predicts else None
+        for name, values in lab.frames.items()
+    ]  # fmt: skip
+    return {
+        "along": guess.along, "across": [round(end, 4) for end in across], "words": guess.label, "at": at,
+        "label": round(label, 4), "middle": round(middle, 4),
+        "numbers": given if numbers else None, "places": places,
+    }  # fmt: skip
 
 
 def _pixels(png: bytes) -> Any:

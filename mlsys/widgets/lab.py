@@ -331,6 +331,8 @@ class Lab(KeepsWork):
     def _redraw(self) -> None:
         """Compute, draw and summarise; before the prediction, show only the axes."""
         if not self.locked:
+            if self._scene.guess is not None:
+                self._scene.guess.hide()
             self.view, self.png = None, self._live.blank_png()
             self.picture.value = image_tag(self.png, self._scene.blank, *self.size)
             self.summary.value = ""

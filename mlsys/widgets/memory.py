@@ -21,7 +21,7 @@ class MemoryLab(Lab):
     Examples
     --------
     >>> lab = MemoryLab()
-    >>> lab.predict("About 8")
+    >>> lab.predict(8)
     >>> lab.view.values["bound_by"]
     'latency'
     """
@@ -66,7 +66,8 @@ class MemoryLab(Lab):
     def _guessed(self, given: Any) -> tuple[float, ...]:
         """Return the kilobytes in flight with the predicted warps."""
         device = self.machines[str(self.scenario["device"])]
-        return (float(MemoryState(device, int(given.split()[-1]), 1, "fp32").in_flight.m_as("kB")),)
+        one = MemoryState(device, 1, 1, str(self.scenario["precision"]))
+        return (float(given) * float(one.in_flight.m_as("kB")),)
 
     def _arguments(self) -> dict[str, Any]:
         values, machines = super()._arguments(), {_NONE: None, **self.machines}

@@ -43,6 +43,7 @@ class RealNetworkLab(Lab):
         "lie at the roof, where the time goes, and what to fix first."
     )
     scene = NetworkScene
+    predicts = ("network", "device", "batch", "precision", "software")
     frames = {  # noqa: RUF012
         "batch": (1, 22, 44, 72),
         "network": ("resnet50", "mobilenet_v2"),
@@ -74,6 +75,11 @@ class RealNetworkLab(Lab):
             ),
             choice("device", "Hardware", "Device", devices, "A100_80GB", "Any GPU on record that has FP16"),
         )  # fmt: skip
+
+    def _guessed(self, given: Any) -> tuple[float, ...]:
+        """Return the attained performance that the predicted share of the peak means, in TFLOP/s."""
+        assert self.view is not None
+        return (float(given) / 100 * self.view.values["times"].peak / 1e12,)
 
     def _more(self) -> tuple[Any, ...]:
         layout, style = {"width": "100%", "max_width": "36em"}, {"description_width": "initial"}

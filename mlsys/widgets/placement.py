@@ -1,5 +1,7 @@
 """The lab on placement. Every number in a question or an answer is planned here."""
 
+from typing import Any
+
 from mlsys.labs import placement
 from mlsys.viz.views.placement import MEMORY, PlacementScene
 from mlsys.widgets.lab import Lab
@@ -14,9 +16,9 @@ class PlacementLab(Lab):
     Examples
     --------
     >>> lab = PlacementLab()
-    >>> lab.predict("Four times")
+    >>> lab.predict(lab.prediction.right_answer())
     >>> lab.view.values["switches"]
-    4
+    2
     """
 
     id = "lab-08-placement"
@@ -26,12 +28,17 @@ class PlacementLab(Lab):
         "faster on one of them, and every change of device moves data over a link. Find out when a change pays."
     )
     frames = {  # noqa: RUF012
-        "link": (placement.SLOW, 1 / 16, 1 / 8, 1.0),
+        "link": (placement.SLOW, 1 / 16, 1 / 2, 1.0),
         "memory": (512, 1024, placement.SMALL, 2560, MEMORY),
         "npu": (0.5, 1.0, 5.0),
         "goal": ("latency", "efficiency"),
     }
     scene = PlacementScene
+    predicts = ("link", "memory", "npu", "goal")
+
+    def _guessed(self, given: Any) -> tuple[float, ...]:
+        """Return the range of times, in milliseconds, that an answer means."""
+        return placement.ranges(self.draw)[self.prediction.listed().index(given)]
 
     def _controls(self) -> tuple[Control, ...]:
         speeds = [(f"× {speed:g}", speed) for speed in (0.25, 0.5, 1.0, 2.0, *placement.SPEEDS)]

@@ -167,15 +167,57 @@
     box.append(make("p", { class: "mlsys-buttons" }, score), message);
   };
 
-  const explore = (lab, frames) => {
+  // Where a prediction lies in the figure: the ends of a range, or a place twice, in parts of its width or height.
+  const placed = (mark, given) => {
+    if (!mark.numbers) return mark.places[given];
+    const last = mark.numbers.length - 1;
+    if (given <= mark.numbers[0]) return mark.places[0];
+    if (given >= mark.numbers[last]) return mark.places[last];
+    const after = mark.numbers.findIndex((each) => each > given);
+    const [low, high] = [mark.numbers[after - 1], mark.numbers[after]];
+    const part = Math.log(given / low) / Math.log(high / low);
+    return mark.places[after].map((end, at) => mark.places[after - 1][at] * (1 - part) + end * part);
+  };
+
+  // The mark of the prediction over the figure, shown while the figure shows what was predicted.
+  const marked = (stack, mark, given) => {
+    if (!mark) return () => false;
+    const ends = placed(mark, given);
+    if (!ends.length) return () => false;
+    const [start, end] = [ends[0], ends[ends.length - 1]];
+    const [from, to] = mark.across;
+    const box = make("div", { class: `mlsys-guess mlsys-along-${mark.along}`, "aria-hidden": "true" });
+    const words = make("div", { class: "mlsys-guess-words", "aria-hidden": "true" }, mark.words);
+    const percent = (part) => `${100 * part}%`;
+    const [x, width, y, height] =
+      mark.along === "x" ? [start, end - start, from, to - from] : [from, to - from, start, end - start];
+    Object.assign(box.style, { left: percent(x), width: percent(width), top: percent(y), height: percent(height) });
+    if (end - start < 1e-6) box.classList.add("mlsys-line");
+    const late = (start + end) / 2 > mark.middle;
+    const beside = late ? percent(1 - start) : percent(end);
+    const place =
+      mark.along === "x"
+        ? { top: percent(mark.label), [late ? "right" : "left"]: beside }
+        : { right: percent(1 - mark.label), [late ? "bottom" : "top"]: beside };
+    Object.assign(words.style, place);
+    stack.append(box, words);
+    return (chosen) => {
+      const here = mark.at.every((wanted, at) => wanted === null || wanted === chosen[at]);
+      box.hidden = words.hidden = !here;
+      return here;
+    };
+  };
+
+  const explore = (lab, frames, given) => {
     const figure = lab.querySelector("figure");
     const layer = make("img", { class: "mlsys-layer", width: frames.size[0], height: frames.size[1] });
     const summary = make("p", { role: "status", "aria-live": "polite", class: "mlsys-summary" });
     const chosen = frames.controls.map((control) => control.start);
+    const mark = marked(figure.querySelector(".mlsys-stack"), frames.mark, given);
     const show = () => {
       const place = chosen.reduce((sum, index, at) => sum * frames.controls[at].labels.length + index, 0);
       layer.src = `data:image/webp;base64,${frames.pictures[place]}`;
-      layer.alt = frames.alts[place];
+      layer.alt = frames.alts[place] + (mark(chosen) ? " Your prediction is marked." : "");
       summary.textContent = frames.summaries[place];
     };
     const panel = make("div", { class: "mlsys-panel" });
@@ -233,7 +275,7 @@
       lock.disabled = true;
       predict.querySelectorAll("input").forEach((input) => (input.disabled = true));
       message.focus({ preventScroll: true });
-      explore(lab, data.frames);
+      explore(lab, data.frames, given);
       open.forEach((box, at) =>
         ask(box, data.questions[at], `${id}-${at}`, () => done(`${id}-${data.questions[at].name}`)),
       );

@@ -84,6 +84,9 @@ def test_a_lab_works_without_a_kernel(address: str, context: BrowserContext, nam
     box.locator(".mlsys-lock").click()
     expect(box.locator(".mlsys-predicted [role=status]")).to_contain_text("You predicted")
 
+    mark = box.locator(".mlsys-guess")
+    expect(mark).to_be_visible()
+
     control, layer = box.locator(".mlsys-panel :is(input, select)").first, box.locator("img.mlsys-layer")
     before = layer.get_attribute("src")
     if control.get_attribute("type") == "range":

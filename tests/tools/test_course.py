@@ -2,10 +2,11 @@
 
 import re
 
+import pytest
 import yaml
 
 from course import COURSE as COURSE_FILE
-from course import chapter_rows, lab_rows, plan_lines, read_course, times_of
+from course import chapter_rows, lab_minutes, lab_rows, plan_lines, read_course, times_of
 from pages import ROOT
 
 COURSE = read_course()
@@ -62,6 +63,14 @@ def test_times_follow_the_text_and_count_no_solution() -> None:
     )
     assert times_of(taught, rates).reading == 25
     assert times_of(taught + sheet, rates) == type(times_of(taught, rates))(25, 20)
+
+
+@pytest.mark.parametrize("name", COURSE["labs"])
+def test_the_time_of_a_lab_is_computed_and_stands_at_its_top(name: str) -> None:
+    minutes = COURSE["labs"][name]["minutes"]
+    assert minutes == lab_minutes(name, COURSE), "book/course.yaml: the lab has changed"
+    page = (ROOT / "labs" / f"{name}.md").read_text(encoding="utf-8")
+    assert f"\n\n*About {minutes} minutes, once you have read [" in page.partition("\n# ")[2].partition(":::")[0]
 
 
 def test_every_row_is_rendered() -> None:

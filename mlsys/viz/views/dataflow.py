@@ -13,7 +13,7 @@ from mlsys.planner.mapper import best_two_level
 from mlsys.unit_checks import checked_choice, checked_count
 from mlsys.viz.mapping import OPERANDS, DataflowBars
 from mlsys.viz.style import COLORS, HALO
-from mlsys.viz.views.view import Scene, View, new_figure
+from mlsys.viz.views.view import Guess, Scene, View, new_figure
 from mlsys.viz.words import percent, times
 
 FLOWS: tuple[Stationary, ...] = get_args(Stationary)
@@ -104,7 +104,8 @@ class DataflowScene(Scene):
                 name = self.figure.text(0.73, 0, "", color=COLORS[color], fontsize=9.5, va="center", bbox=HALO)
                 self._levels.append(level)
                 self._names.append(name)
-        self.moving = (*self._flows.artists, self._frame, *self._levels, *self._names)
+            self.guess = Guess(ax, "x", place=0.995)
+        self.moving = (*self.guess.artists, *self._flows.artists, self._frame, *self._levels, *self._names)
 
     def update(self, m: int, k: int, n: int, flow: Stationary = "os", tile: int = 32) -> View[DataflowValues]:
         """Return the view of three dataflows of one matrix product.

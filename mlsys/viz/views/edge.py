@@ -7,13 +7,13 @@ import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
-from mlsys.edge.config import EdgeVariant
-from mlsys.edge.points import EdgePoint
+from mlsys.edge.config import Config, EdgeVariant
+from mlsys.edge.points import EdgePoint, judged
 from mlsys.edge.schema import FORMATS
 from mlsys.edge.stored import stored_run
 from mlsys.unit_checks import checked_choice
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
-from mlsys.viz.views.view import Scene, View, new_figure
+from mlsys.viz.views.view import Guess, Scene, View, new_figure
 from mlsys.viz.words import number, percent, times
 
 CUTS = {
@@ -65,8 +65,15 @@ def chosen(
 @lru_cache(maxsize=32)
 def _all_at(clock: str, budget: float) -> tuple[EdgePoint, ...]:
     """Return every variant of the stored run at one clock, under one budget."""
+    config = stored_run().config
+    return judged(Config({**config.data, "active_memory_budget_mb": budget / 1e3}), _at_clock(clock))
+
+
+@lru_cache(maxsize=len(CLOCKS))
+def _at_clock(clock: str) -> tuple[EdgePoint, ...]:
+    """Return every variant of the stored run at one clock, under the budgets of the run."""
     scale, voltage = CLOCKS[clock]
-    return stored_run().points(active_memory_budget_mb=budget / 1e3, clocks=[{"scale": scale, "voltage": voltage}])
+    return stored_run().points(clocks=[{"scale": scale, "voltage": voltage}])
 
 
 class EdgeScene(Scene):
@@ -103,6 +110,7 @@ class EdgeScene(Scene):
                     )
                 )  # fmt: skip
                 if title.startswith("memory"):
+                    self.guess = Guess(ax, "x", place=1.5, over=True)
                     self._limit = ax.axvline(0, color=COLORS["RedLine"], linestyle="--", linewidth=1.8, zorder=5)
             self.figure.legend(
                 handles=[
@@ -115,7 +123,7 @@ class EdgeScene(Scene):
             self._plot()
         self.moving = (
             *(bar for bars in self._bars for bar in bars), *self._texts, self._limit, *self._open, *self._full,
-            self._ring, self._budget, self._word,
+            self._ring, self._budget, self._word, *self.guess.artists,
         )  # fmt: skip
 
     def _plot(self) -> None:

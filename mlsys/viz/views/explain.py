@@ -90,7 +90,7 @@ class ExplainScene(Scene):
             style: dict[str, Any] = {"va": "center", "fontsize": 9, "color": COLORS["primary"]}
             self._texts = {name: right.text(0, row, "", **style) for row, name in enumerate(_ROWS)}
             self._limit = right.axvline(0, color=COLORS["RedLine"], linestyle="--", linewidth=1.2, visible=False)
-            self.guess = Guess(right, "x", place=-0.03, label="LiteRT: your prediction")
+            self.guess = Guess(right, "x", place=-0.03, over=True)
             self.here = Guess(right, "x", place=-0.03, label="measured here", color=COLORS["BlueLine"])
             handles: list[Any] = [Patch(label=words, **self._dress(cause)) for cause, (_, _, words) in LOOKS.items()]
             handles.append(Line2D([], [], color=COLORS["RedLine"], linestyle="--", linewidth=1.2, label="without it"))

@@ -9,8 +9,8 @@ from matplotlib.patches import Rectangle
 
 from mlsys.hardware import Hardware
 from mlsys.sweep.layers import CAUSES, LayerTimes, layer_times
-from mlsys.viz.style import COLORS, MARKERS, decades
-from mlsys.viz.views.view import Scene, View, new_figure, number, percent, times
+from mlsys.viz.style import COLORS, HALO, MARKERS, decades
+from mlsys.viz.views.view import Guess, Scene, View, new_figure, number, percent, times
 from mlsys.viz.words import device_name
 
 __all__ = ["BATCHES", "NETWORKS", "SOFTWARE", "NetworkScene", "NetworkValues", "gpus", "reading"]
@@ -99,6 +99,12 @@ class NetworkScene(Scene):
                     [1], [1], s=[0], color=COLORS[_COLORS[cause]], marker=marker, edgecolor="white", linewidth=0.8,
                     alpha=0.8, zorder=5, label=_WORDS[cause],
                 )  # fmt: skip
+            (self._mean,) = roof.plot([], [], color=COLORS["primary"], linestyle=":", linewidth=1.4, zorder=4)
+            self._mean_text = roof.text(
+                0.005, 0, "average", transform=roof.get_yaxis_transform(), fontsize=9, va="bottom", bbox=HALO,
+                color=COLORS["primary"], zorder=6,
+            )  # fmt: skip
+            self.guess = Guess(roof, "y", place=0.6)
             legend = roof.legend(loc="lower right", fontsize=9, frameon=False, markerscale=1.0)
             for handle in legend.legend_handles:
                 handle.set_sizes([50.0])  # type: ignore[union-attr]
@@ -122,7 +128,10 @@ class NetworkScene(Scene):
                 text.set_verticalalignment("center_baseline")
                 text.set_y(row - 0.22)
                 self._texts.append(text)
-        self.moving = (self._roof, *self._dots.values(), *self._bars, *self._texts)
+        self.moving = (
+            self._roof, self._mean, self._mean_text, *self._dots.values(), *self._bars, *self._texts,
+            *self.guess.artists,
+        )  # fmt: skip
 
     def update(
         self,
@@ -153,6 +162,9 @@ class NetworkScene(Scene):
         peak, ridge = times_.peak / 1e12, times_.ridge
         low = 10.0**_LEFT
         self._roof.set_data([low, ridge, 10.0**_RIGHT], [low * times_.bandwidth / 1e12, peak, peak])
+        mean = times_.utilisation * peak
+        self._mean.set_data([low, 10.0**_RIGHT], [mean, mean])
+        self._mean_text.set_y(mean)
         x = np.clip(times_.flops / times_.moved, low, 10.0**_RIGHT)
         y = np.clip(times_.flops / times_.seconds / 1e12, 10.0**_FLOOR, 10.0**_TOP)
         area = np.maximum(12.0, _AREA * times_.count * times_.seconds / times_.total)
@@ -176,7 +188,8 @@ class NetworkScene(Scene):
         return View(
             figure=self.figure,
             summary=summary,
-            alt="Kernels of a network as points under the roof of a device, on two logarithmic axes, and bars of its "
+            alt="Kernels of a network as points under the roof of a device, with a line at their average, on two "
+            "logarithmic axes, and bars of its "
             f"time now and after each of up to four changes. {summary}",
             values={"times": times_},
         )

@@ -13,7 +13,7 @@ from mlsys.planner.placement import Scenario, example, plan
 from mlsys.planner.placement.costs import Placed, price
 from mlsys.unit_checks import checked_number, count, positive
 from mlsys.viz.style import COLORS, CYCLE, HALO
-from mlsys.viz.views.view import Scene, View, new_figure
+from mlsys.viz.views.view import Guess, Scene, View, new_figure
 from mlsys.viz.words import times
 
 DEVICES = ("cpu", "gpu", "npu")
@@ -163,7 +163,8 @@ class PlacementScene(Scene):
                 self._bars.append(bar)
                 text = bars.text(0, at, "", fontsize=9.5, va="center", color=COLORS["primary"], zorder=4, bbox=HALO)
                 self._labels.append(text)
-        self.moving = (*self._moves, *self._runs, *self._numbers, *self._bars, *self._labels)
+            self.guess = Guess(bars, "x", place=1.13, span=(0.66, 0.97), over=True)
+        self.moving = (*self._moves, *self._runs, *self._numbers, *self._bars, *self._labels, *self.guess.artists)
 
     def update(
         self, link: float = 1.0, memory: int = MEMORY, npu: float = 1.0, goal: Goal = "latency"

@@ -8,7 +8,7 @@ from matplotlib.patches import Rectangle
 
 from mlsys.models.serving.copies import LOAD, TTFT, Service, copy_of, service_of
 from mlsys.viz.style import COLORS, HALO, decades
-from mlsys.viz.views.view import Scene, View, new_figure, number, percent
+from mlsys.viz.views.view import Guess, Scene, View, new_figure, number, percent
 
 __all__ = ["BATCHES", "MODELS", "REGIONS", "SYSTEMS", "ServiceScene", "ServiceValues"]
 
@@ -88,10 +88,11 @@ class ServiceScene(Scene):
                         0.02, row - 0.2, "", fontsize=9.5, va="center", color=COLORS["primary"], bbox=HALO, zorder=6
                     )
                 )
+            self.guess = Guess(bars, "x", place=0.19, span=(0.02, 0.26))
             self._money = self.figure.text(0.08, 0.95, "", fontsize=10.5, weight="bold", color=COLORS["primary"])
         self.moving = (
             self._curve, self._limit, self._full, self._point, self._limit_label, self._fits, *self._bars, *self._texts,
-            self._money,
+            self._money, *self.guess.artists,
         )  # fmt: skip
 
     @staticmethod
@@ -169,12 +170,12 @@ def _summary(
     copy = service.copy
     copies = f"{replicas} cop{'y' if replicas == 1 else 'ies'}"
     chips = f"{tp} chip{'' if tp == 1 else 's'}"
-    first = "never at this load" if service.ttft is None else f"after {number(1e3 * service.ttft)} ms"
+    first = "never comes at this load" if service.ttft is None else f"comes after {number(1e3 * service.ttft)} ms"
     verdict = f"It breaks a limit: {service.fault}" if service.fault else "It keeps every limit."
     return (
         f"{copies} of {model}, each on {chips} ({SYSTEMS.get(system, system)}), batch limit {batch}: a chip holds "
         f"{number(copy.weights / 1e9)} GB of weights and has room for {copy.most} sequences; a step takes "
-        f"{number(1e3 * copy.step)} ms, and the first token comes {first}. One copy answers {number(copy.requests)} "
+        f"{number(1e3 * copy.step)} ms, and the first token {first}. One copy answers {number(copy.requests)} "
         f"requests/s, and {rate:g} arrive: the load is {percent(service.load)}. A million tokens served cost "
         f"{number(service.dollars)} USD, {number(service.kilowatt_hours)} kWh and {number(service.grams)} g CO2e. "
         f"{verdict}"

@@ -1,7 +1,7 @@
 """Views: a figure, a summary in words, and an alternative text."""
 
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import matplotlib
 import matplotlib.style
@@ -59,6 +59,10 @@ class Guess:
         Where the label stands along the other axis, from 0 to 1.
     label, color
         Words of the label, and the colour of the mark.
+    span
+        Ends of the mark along the other axis, from 0 to 1.
+    over
+        Whether a range is a dashed frame in front of bars, where a band behind them would be hidden.
 
     Examples
     --------
@@ -76,11 +80,22 @@ class Guess:
         place: float = 0.96,
         label: str = "your prediction",
         color: str = COLORS["VioletLine"],
+        span: tuple[float, float] = (0.0, 1.0),
+        *,
+        over: bool = False,
     ) -> None:
-        self.ax, self.along, self._place = ax, along, place
+        self.ax, self.along, self.place, self.span = ax, along, place, span
         # Both in fractions of the Axes, so that a line reads the same on any scale.
-        self._band = Rectangle((0, 0), 0, 0, transform=ax.transAxes, facecolor=COLORS["VioletL"], edgecolor=color,
-                               hatch="..", linewidth=0.8, alpha=0.7, zorder=1.5)  # fmt: skip
+        look: dict[str, Any] = {
+            "facecolor": COLORS["VioletL"],
+            "hatch": "..",
+            "linewidth": 0.8,
+            "alpha": 0.7,
+            "zorder": 1.5,
+        }
+        if over:
+            look = {"fill": False, "linestyle": (0, (4, 1.5)), "linewidth": 2.0, "zorder": 8}
+        self._band = Rectangle((0, 0), 0, 0, transform=ax.transAxes, edgecolor=color, **look)
         ax.add_artist(self._band)
         (self._line,) = ax.plot([], [], linestyle=(0, (5, 1, 1, 1)), linewidth=1.8, color=color, zorder=8,
                                 transform=ax.transAxes)  # fmt: skip
@@ -92,6 +107,15 @@ class Guess:
     def visible(self) -> bool:
         """Whether it is shown."""
         return self._label.get_visible()
+
+    @property
+    def label(self) -> str:
+        """Words of the label."""
+        return self._label.get_text()
+
+    @label.setter
+    def label(self, words: str) -> None:
+        self._label.set_text(words)
 
     def fraction(self, value: float) -> float:
         """Return where a value lies along the axis, from 0 to 1, at the edge if it is beyond."""
@@ -112,19 +136,22 @@ class Guess:
         start, end = sorted((self.fraction(low), self.fraction(low if high is None else high)))
         middle = (start + end) / 2
         across = self.along == "x"
+        low_end, high_end = self.span
         if high is None:
-            self._line.set_data(*(([start] * 2, [0, 1]) if across else ([0, 1], [start] * 2)))
+            self._line.set_data(*(([start] * 2, self.span) if across else (self.span, [start] * 2)))
             self._line.set_visible(True)
         else:
-            self._band.set_bounds(*((start, 0, end - start, 1) if across else (0, start, 1, end - start)))
+            along, beyond = (start, end - start), (low_end, high_end - low_end)
+            (x, width), (y, height) = (along, beyond) if across else (beyond, along)
+            self._band.set_bounds(x, y, width, height)
             self._band.set_visible(True)
         left = middle <= 0.5
         if across:
             beside = end + 0.008 if left else start - 0.008
-            self._label.set(x=beside, y=self._place, ha="left" if left else "right", va="top")
+            self._label.set(x=beside, y=self.place, ha="left" if left else "right", va="top")
         else:
             beside = end + 0.012 if left else start - 0.012
-            self._label.set(x=self._place, y=beside, ha="right", va="bottom" if left else "top")
+            self._label.set(x=self.place, y=beside, ha="right", va="bottom" if left else "top")
         self._label.set_visible(True)
 
 
