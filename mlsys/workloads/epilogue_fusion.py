@@ -31,8 +31,9 @@ def fuse_epilogues(network: Workload, *, whole: bool = True) -> Workload:
     """Return a network with a graph after epilogue fusion.
 
     Work and parameters are unchanged. A kernel moves its inputs, its weights and its result, or those of its product if
-    it has one. An operator whose output is larger than its input and than the input of the next product is a separate
-    kernel; look-ups that are summed are one kernel, and so are dense layers that read the same tensor.
+    it has one, and the learned tensors of fused operators that are larger than a vector per channel. An operator whose
+    output is larger than its input and than the input of the next product is a separate kernel; look-ups that are
+    summed are one kernel, and so are dense layers that read the same tensor.
 
     Parameters
     ----------
@@ -181,6 +182,8 @@ def _kernel(
         moved -= sum(work.counts.read - work.counts.weights for work in works[1:])
     elif len(works) > 1:  # sums of rows stay in registers
         moved -= sum(work.counts.written for work in works[1:])
+    beside = _learned_beside(everything, works)
+    moved += beside
     written = sum(work.counts.written for work in works[: None if carrier.kind == "gemm" else 1])
     counts = Counts(
         carrier.kind,
@@ -188,7 +191,7 @@ def _kernel(
         sum(operator.counts.elementwise for operator in everything),
         moved - written,
         written,
-        sum(weights),
+        sum(weights) + beside,
         written,
         sum(operator.counts.parameters for operator in everything),
         all(operator.counts.known for operator in everything),
@@ -207,6 +210,16 @@ def _kernel(
         target=carrier.target,
         path=carrier.path,
     )
+
+
+def _learned_beside(operators: Sequence[CountedOperator], works: Sequence[CountedOperator]) -> int:
+    """Return the bytes of learned tensors of fused operators, e.g. an embedding of positions that is added.
+
+    Vectors per channel (biases, gains, normalisations) are folded into the product, as a compiler folds them.
+    """
+    channels = max((work.products.n * work.products.copies for work in works if work.products is not None), default=0)
+    added = [member for operator in operators for member in operator.members if member.kind == "elementwise"]
+    return sum(member.counts.weights for member in added if member.counts.parameters > channels > 0)
 
 
 def _product_of(kernel: CountedOperator) -> CountedOperator:

@@ -12,6 +12,7 @@ from mlsys.mapping.fusion import as_kernels, fuse
 from mlsys.models.analysis import analyze
 from mlsys.workloads import Network, Workload, load, zoo
 from mlsys.workloads.epilogue_fusion import fuse_epilogues
+from mlsys.workloads.torch_import import from_torch
 from mlsys.workloads.torch_models import tiny
 from sampled import drawn
 
@@ -159,3 +160,25 @@ def test_layers_that_read_one_tensor_are_one_product() -> None:
     assert (attention.shape["m"], attention.shape["n"], attention.shape["k"]) == (8, 64, 32)
     assert attention.data.m_as("byte") == 4 * (8 * 32 + 32 * 64 + 8 * 64)
     assert attention.parameters == 32 * 64 + 64
+
+
+class PositionMap(torch.nn.Module):
+    """A convolution whose result is scaled per channel and added to a learned map."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(8, 8, 3, padding=1)
+        self.gain = torch.nn.Parameter(torch.ones(8, 1, 1))
+        self.map = torch.nn.Parameter(torch.zeros(8, 32, 32))
+
+    def forward(self, x):
+        return torch.relu(self.convolution(x) * self.gain + self.map)
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_a_learned_map_that_is_added_is_read_once_for_all_samples(batch):
+    network = from_torch(PositionMap(), torch.zeros(batch, 8, 32, 32))
+    image, matrix, learned = 8 * 32 * 32, 8 * 8 * 9, 8 * 32 * 32  # gain and bias are vectors per channel: folded
+    for kernels_ in (fuse_epilogues(network), as_kernels(network)):
+        assert kernels_.weights.m_as("byte") == 4 * (matrix + learned)
+        assert kernels_.data.m_as("byte") == 4 * (2 * batch * image + matrix + learned)
