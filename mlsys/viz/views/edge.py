@@ -123,7 +123,7 @@ class EdgeScene(Scene):
             self._plot()
         self.moving = (
             *(bar for bars in self._bars for bar in bars), *self._texts, self._limit, *self._open, *self._full,
-            self._ring, self._budget, self._word, *self.guess.artists,
+            self._ring, self._budget, self._word, *(self.guess.artists if self.guess else ()),
         )  # fmt: skip
 
     def _plot(self) -> None:
