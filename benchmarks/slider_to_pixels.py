@@ -18,6 +18,8 @@ import numpy as np
 import psutil
 from playwright.sync_api import ElementHandle, Page, sync_playwright
 
+from mlsys.files import write_text
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "browser")]
 
@@ -133,7 +135,7 @@ def main() -> None:
             row.pop("ms", None)
         record = {"when": when, "load": [round(each, 1) for each in os.getloadavg()], "cores": os.cpu_count(),
                   "steps": given.steps, "rows": stored}  # fmt: skip
-        given.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        write_text(given.out, json.dumps(record, indent=1) + "\n")
 
 
 def _percentiles(times: list[float]) -> dict[str, float]:

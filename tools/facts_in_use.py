@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 from measured_machines import machines
-from mlsys.claims.ledger import ledger
+from mlsys.claims.ledgers import ledger
 from mlsys.hardware import Hardware
 from mlsys.hardware.evidence import Evidence, evidence
 from mlsys.provenance import recording

@@ -16,7 +16,7 @@ from typing import Any
 
 from bookplace import BookError
 from mlsys.claims import diff
-from mlsys.claims.ledger import Ledger, claims_in_notebook, ledger
+from mlsys.claims.ledgers import Ledger, claims_in_notebook, ledger
 from mlsys.errors import UnknownNameError
 from mlsys.formatting import NO_LONGER
 from mlsys.hardware import Hardware

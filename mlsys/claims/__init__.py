@@ -1,7 +1,7 @@
 """Claims: named values that a page states, with their derivation and sources."""
 
 from mlsys.claims.filed import Claim, Page
-from mlsys.claims.ledger import Move, diff, ledger, ledger_at
+from mlsys.claims.ledgers import Move, diff, ledger, ledger_at
 from mlsys.claims.page import claim, claims_table, current_page, end_chapter, given, start_chapter
 
 __all__ = [

@@ -20,7 +20,7 @@ from typing import Any
 
 from mlsys.claims import page as pages
 from mlsys.claims.filed import Page, without_provenance
-from mlsys.claims.ledger import cells_of
+from mlsys.claims.ledgers import cells_of
 from mlsys.deadline import Deadline, TimeIsUpError, interrupted_at
 from mlsys.errors import UnreadableError
 from mlsys.inputs import read_text

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from mlsys import constants
-from mlsys.claims.ledger import claims_in_notebook
+from mlsys.claims.ledgers import claims_in_notebook
 from mlsys.claims.page import claim, current_page, end_chapter, start_chapter
 from mlsys.claims.render import MIME
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mlsys.claims import Claim
-from mlsys.claims.ledger import claims_in_notebook
+from mlsys.claims.ledgers import claims_in_notebook
 from mlsys.claims.render import CITED, MANY, MIME, MOST, ClaimsTable, _card
 
 

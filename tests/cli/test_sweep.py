@@ -96,7 +96,7 @@ def test_ctrl_c_leaves_a_folder_that_goes_on(spec: Path, monkeypatch: pytest.Mon
     [
         ([], "give either SPEC.yaml or --show FOLDER"),
         (["small.yaml", "--json", "--csv"], "give either --json or --csv, not both"),
-        (["small.yaml", "--jobs", 2, "--scheduler", "x"], "--jobs is for this machine; a --scheduler"),
+        (["small.yaml", "--jobs", 2, "--scheduler", "x"], "--jobs counts processes on this machine; --scheduler"),
         (["--show", ".", "--jobs", 2], "--show only reads"),
         (["--show", "."], "holds no sweep. Make one with: mlsys sweep SPEC.yaml"),
         (["bad.yaml"], "bad.yaml:1: models: unknown network 'resnet5O'. Did you mean 'resnet50'?"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from goldens import differences
-from mlsys.claims.ledger import ledger
+from mlsys.claims.ledgers import ledger
 from mlsys.claims.sensitivity import run_page
 from mlsys.tables import Table
 from mlsys_evidence import card_table, group_table
