@@ -42,8 +42,14 @@ def pytest_collection():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path):
-    """Look for doctests only where there are any: else each object of a module is looked at, in every worker."""
+    """Look for doctests only where there are any: else each object of a module is looked at, in every worker.
+
+    Packages are always looked at: pytest imports a module anew whose package is not imported yet, and hides a function
+    of the package that has the name of the module.
+    """
     collectors = yield
+    if file_path.name == "__init__.py":
+        return collectors
     if any(isinstance(each, DoctestModule) for each in collectors) and ">>>" not in file_path.read_text("utf-8"):
         return [each for each in collectors if not isinstance(each, DoctestModule)]
     return collectors
