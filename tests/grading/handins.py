@@ -190,7 +190,7 @@ def _hostile(path: Path, name: str, record: dict[str, Any], rng: random.Random) 
                 place = place[key]
                 keys = list(place) if isinstance(place, dict) else list(range(len(place)))
                 continue
-            place[key] = rng.choice(values)
+            place[key] = copy.deepcopy(rng.choice(values))  # a value placed inside itself would be circular
             break
     with contextlib.suppress(ValueError, TypeError, AttributeError):
         record = signed(record)
