@@ -54,7 +54,7 @@ def read_encoder_decoder(given: Mapping[str, Any]) -> TransformerConfig | None:
     return replace(reader(read), name=usual, dtype=stated_dtype(given), assumed=tuple(read.assumed.values()))
 
 
-def _t5(read: Fields) -> TransformerConfig:
+def read_t5(read: Fields) -> TransformerConfig:
     """T5 and Flan-T5: relative positions in the first layer of each half, RMS norms, no biases."""
     proj = read.text("feed_forward_proj") or "relu"
     gate, _, name = proj.rpartition("-")
@@ -80,7 +80,7 @@ def _t5(read: Fields) -> TransformerConfig:
     )
 
 
-def _whisper(read: Fields) -> TransformerConfig:
+def read_whisper(read: Fields) -> TransformerConfig:
     """Whisper: two convolutions over a spectrogram of 30 s, an encoder, and a decoder with learned positions."""
     hidden, mels, act = read.whole("hidden_size"), read.whole("num_mel_bins"), activation(read)
     source, most = read.whole("max_source_positions"), read.whole("max_target_positions")
@@ -113,6 +113,6 @@ def _whisper(read: Fields) -> TransformerConfig:
 
 
 ENCODER_DECODERS: dict[str, tuple[str, Callable[[Fields], TransformerConfig]]] = {
-    "t5": ("T5", _t5), "whisper": ("Whisper", _whisper),
+    "t5": ("T5", read_t5), "whisper": ("Whisper", read_whisper),
 }  # fmt: skip
 """Stem of the class names, and the reader, by ``model_type``."""

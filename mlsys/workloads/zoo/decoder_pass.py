@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -75,8 +76,17 @@ def write_pass(
     builder.dense("logits", logits, width, model.vocabulary, model.head_bias, model.outer_parameters, tied=model.tied)
 
 
-def write_encoder(model: Decoder, builder: LayerBuilder, batch: int) -> None:
+def write_encoder(model: Decoder, builder: LayerBuilder, batch: int, *, crossed: bool = True) -> None:
     """Append the pass of an encoder over ``batch`` sequences, and the keys and values that the decoder's layers cache.
+
+    Parameters
+    ----------
+    model, builder
+        The model, and the builder that the operators are appended to.
+    batch
+        Number of sequences.
+    crossed
+        Whether a decoder follows, which needs these keys and values; if not, the encoder is all there is.
 
     Raises
     ------
@@ -88,8 +98,7 @@ def write_encoder(model: Decoder, builder: LayerBuilder, batch: int) -> None:
     tokens = _source(model)
     rows = batch * tokens
     outside = _operator_bits(model, builder, None)
-    every = None if outside is None else _AlikeBits(outside["logits"])
-    builder.operator_bits = every
+    builder.operator_bits = None if outside is None else defaultdict(lambda: outside["logits"])
     for each in encoder.stem:
         length, weights = each.length * tokens, each.elements * builder.weight_size_of(each.name)
         shape = {"batch": batch, "groups": 1, "in_channels": each.inputs, "out_channels": each.outputs}
@@ -100,25 +109,18 @@ def write_encoder(model: Decoder, builder: LayerBuilder, batch: int) -> None:
     if encoder.stem:
         builder.ride_along("positions", rows * hidden, 1, 2)
     else:
-        builder.embedding("embedding", rows, hidden, 0)
+        builder.embedding("embedding", rows, hidden, 0 if crossed else model.vocabulary * hidden)
     for layer in encoder.layers:
         _layer(layer, builder, hidden, (batch, tokens, tokens), False)
+    if not crossed:
+        builder.norm_after("encoder norm", rows, hidden)
+        builder.ride_along("encoder norm", 0, 0, parameters=encoder.small)
+        return
     builder.norm("encoder norm", rows, hidden, centred=encoder.layers[0].centred)
     for index, layer in enumerate(model.layer_list):
         small = encoder.small if index == 0 else 0  # read the last norm's output, so that its parameters count here
         builder.dense("cross attention key, value", rows, hidden, layer.cross_elements, False, small, tied=True)
     builder.operator_bits = None
-
-
-class _AlikeBits(dict[str, float]):
-    """Bits per stored weight that are alike for every operator."""
-
-    def __init__(self, bits: float) -> None:
-        super().__init__()
-        self.bits = bits
-
-    def __missing__(self, name: str) -> float:
-        return self.bits
 
 
 def _source(model: Decoder) -> int:
