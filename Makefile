@@ -63,8 +63,9 @@ notebooks: setup ## Regenerate every .ipynb, with outputs, from its .md
 goldens: setup ## Write the locked median errors anew, after estimates changed on purpose
 	@$(PYTHON) tools/goldens.py
 
-captures: setup ## Capture the networks of the catalogue that have PyTorch code, and store what was captured
+captures: setup ## Store what takes long to compute: captured networks of the catalogue, traffic of LRU caches
 	@$(PYTHON) tools/captures.py
+	@$(PYTHON) tools/lru_table.py
 
 lint: setup ## Check style, types, import directions and pages
 	$(BIN)/ruff check .

@@ -82,8 +82,8 @@ os.environ.setdefault("MLSYS_SEED", str(random.randrange(1, 1_000_000)))
 
 
 def pytest_addoption(parser) -> None:
-    result = "go on where a run of this very tree was interrupted, and say how far it is (tools/resumed.py)"
-    parser.addoption("--resume", action="store_true", help=result)
+    resume = "go on where a run of this very tree was interrupted, and say how far it is (tools/resumed.py)"
+    parser.addoption("--resume", action="store_true", help=resume)
 
 
 def pytest_configure(config) -> None:

@@ -237,7 +237,7 @@ class Student:
         await self.answer(fields[0])
         await self.press("Lock in my prediction")
         if not any(self.name in str(state.get("value")) for state in self.states.values()):
-            self.errors.append("the name is not told")
+            self.errors.append("the page does not state the name")
         end, reloaded = time.monotonic() + seconds, False
         while time.monotonic() < end:
             await asyncio.sleep(self.rng.uniform(0.2, 1.8) * think)

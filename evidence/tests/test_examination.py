@@ -174,8 +174,8 @@ def test_an_answer_without_its_case_is_scored_by_its_unit() -> None:
     assert [each.ratio for each in slow] == [4, 4]
     nothing = score([Prediction(time, ""), Prediction(rate, "")])
     assert (nothing.rows, nothing.expressible, nothing.median_ape) == (2, 0, None)
-    record = score([*slow, Prediction(time, "")])
-    assert (record.rows, record.expressible, record.median_ape, record.bias) == (3, 2, 187.5, 300)
+    graded = score([*slow, Prediction(time, "")])
+    assert (graded.rows, graded.expressible, graded.median_ape, graded.bias) == (3, 2, 187.5, 300)
 
 
 def test_the_command_examines_and_takes_no_rows_beside_it(tmp_path: Path) -> None:
@@ -273,8 +273,8 @@ def test_four_in_five_lie_within_the_range_where_another_setting_stands_in() -> 
         if other not in fitted_ranges():
             continue
         stack = CaseBatch.of([(case.engine, case.work, case.cached)])
-        record = max(float(calibrated_times(stack, known[other].vectorised()[None])[0]), case.at_least)
-        apart = abs(math.log(case.seconds / record))
+        seconds = max(float(calibrated_times(stack, known[other].vectorised()[None])[0]), case.at_least)
+        apart = abs(math.log(case.seconds / seconds))
         reached.setdefault(case.setting, []).append(apart < float(fitted_ranges()[other]["lent"]))
     assert len(reached) > 60
     assert 0.72 < np.mean([np.mean(own) for own in reached.values()]) < 0.88

@@ -11,6 +11,7 @@ from mlsys.choices import Preemption, Routing
 from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
 from mlsys.models.inference.arguments import named
+from mlsys.models.inference.plan import learned_positions
 from mlsys.models.serving.answer import ServingResult
 from mlsys.models.serving.decoder_steps import SERVER_EFFICIENCY, ServedModel, served_model
 from mlsys.models.serving.objectives import Objectives
@@ -21,7 +22,7 @@ from mlsys.models.serving.static import static_batching
 from mlsys.models.serving.steps import TabulatedSteps
 from mlsys.models.serving.traces import read_trace
 from mlsys.provenance import recording, used_facts
-from mlsys.unit_checks import checked_count, checked_number, nonnegative, positive
+from mlsys.unit_checks import Argument, checked_count, checked_number, nonnegative, positive
 from mlsys.unit_checks import efficiency as fraction_reached
 from mlsys.units import Q_, Quantity
 from mlsys.workloads.transformer_config import load_decoder
@@ -159,7 +160,7 @@ def serve_sim(
             settings = replace(settings, swap_seconds=served.block_bytes(settings) / _host_bandwidth(system))
         check_fits(requests, settings)
         longest = int((requests.prompt + requests.output).max())
-        positions = getattr(decoder, "learned", 0) or decoder.positions
+        positions = learned_positions(decoder)
         if positions and longest > positions:
             raise ArgumentError(
                 f"serve_sim(): {decoder.name} has learned positions for {positions} tokens, got a request of {longest}."
@@ -248,8 +249,8 @@ def _with_store(requests: Requests, store: int | None, shared: int, option: str)
             f"{named(option, 'shared_prefix')} does not go with a trace that states the blocks of its prompts. "
             "Leave it out"
         )
-    if store is not None and (isinstance(store, bool) or not isinstance(store, int) or store < 0):
-        raise ArgumentError(f"serve_sim(): {name} must be a whole number of tokens from 0, got {store!r}")
+    if store is not None:
+        store = int(checked_number("serve_sim", "prefix_store", store, Argument("", low=0, whole=True), {}))
     return requests.with_store(store)
 
 

@@ -15,6 +15,7 @@ from mlsys.hardware import Device, System, as_system
 from mlsys.hardware.view import view
 from mlsys.mapping.parallel import Layout
 from mlsys.models.cost import cost_of_run
+from mlsys.models.inference.plan import learned_positions
 from mlsys.models.record import with_units
 from mlsys.models.result import ResultMembers
 from mlsys.models.training import TrainingStep, training_step
@@ -220,7 +221,7 @@ def train(
         tokens = float(checked_number("train", "tokens", tokens, positive(), {}))
     elif rent is not None:
         raise ArgumentError("train(): `rent` needs the `tokens` of the run. Write e.g. tokens=1e12")
-    learned = getattr(decoder, "learned", 0) or decoder.positions
+    learned = learned_positions(decoder)
     if sequence is None:
         sequence = min(_SEQUENCE, learned) if learned else _SEQUENCE
     sequence = checked_count("train", "sequence", sequence)

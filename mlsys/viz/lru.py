@@ -11,7 +11,7 @@ from mlsys.units import Q_
 SIZES = (32, 48, 64)
 """Matrix edges in the stored table."""
 EDGES: tuple[int, ...] = (1, 2, 4, 6, 8, 10, 12, 15, 16, 18, 19, 20, 24, 26, 28, 30, 31, 32, 33, 40, 48, 64)
-"""Tile edges in the stored table; the last one means no blocking for matrices of 64."""
+"""Tile edges of the slider; the last one means no blocking for matrices of 64. ``tools/lru_table.py`` stores more."""
 CAPACITIES = (64, 128, 256, 512, 768, 1024, 2048, 4096, 8192)
 """Cache capacities in the stored table, words."""
 LINES = (1, 4, 16)

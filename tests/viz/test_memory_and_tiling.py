@@ -1,14 +1,19 @@
 """Pictures and views of memory and tiles: what is drawn equals the models, and the words match it."""
 
+import json
+
 import numpy as np
 import pytest
 
+import lru_table
 from mlsys import Q_, Hardware, constants, viz
 from mlsys.errors import ArgumentError, UnknownNameError
 from mlsys.models.cache import Cache, gemm_trace, simulate
 from mlsys.models.tiling import gemm_traffic
+from mlsys.viz.lru import CAPACITIES, LINES, SIZES
 from mlsys.viz.tiling import lru_cliff, lru_curve
 from mlsys.viz.views import MemoryScene, TilingScene
+from sampled import drawn
 
 A100, H100, V100, B200 = (Hardware.Cloud[name] for name in ("A100", "H100", "V100", "B200"))
 WORD = Q_(4, "byte")
@@ -43,6 +48,16 @@ def test_the_map_holds_ratios_to_the_compulsory_traffic(ax):
     assert np.allclose(shown[1], 1), "everything fits"
     framed = [patch for patch in ax.patches if not patch.get_fill()]
     assert round(framed[0].get_x() + 0.48) == shown[0].argmin()
+
+
+def test_the_stored_traffic_is_what_a_simulation_of_single_accesses_finds():
+    stored = json.loads(lru_table.FILE.read_text("utf-8"))
+    wanted = {f"{size} {tile} {line}" for size in SIZES for line in LINES for tile in lru_table.edges(size)}
+    assert set(stored) == wanted, "run make captures"
+    for size, tile, line in (map(int, key.split()) for key in drawn(sorted(stored), 5, "stored traffic")):
+        for words, moved in zip(CAPACITIES, stored[f"{size} {tile} {line}"], strict=True):
+            cache = Cache(words * WORD, line * WORD)
+            assert simulate(gemm_trace(size, size, size, WORD, tile), cache).last.misses * line == moved
 
 
 def test_sectors_by_stride_ends_on_its_floor(ax):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mlsys.errors import ArgumentError
-from mlsys.unit_checks import checked_choice, checked_count, checked_number, positive
+from mlsys.unit_checks import Argument, checked_choice, checked_count, checked_number, positive
 from mlsys.units import Quantity
 
 Floats = npt.NDArray[np.float64]
@@ -148,10 +148,9 @@ class Requests:
             raise ArgumentError(
                 "with_store(): nothing is known of the beginnings of the prompts; a trace states hash_ids"
             )
-        if tokens is not None and (isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0):
-            raise ArgumentError(f"with_store(): `tokens` must be a whole number from 0, got {tokens!r}")
-        size = self.prefixes.block
-        most = None if tokens is None else tokens // size
+        size, most = self.prefixes.block, None
+        if tokens is not None:
+            most = int(checked_number("with_store", "tokens", tokens, Argument("", low=0, whole=True), {})) // size
         held: OrderedDict[int, None] = OrderedDict()
         found = np.zeros(len(self), dtype=np.int64)
         for row, blocks in enumerate(self.prefixes.blocks):
