@@ -236,7 +236,7 @@ def share(found: Sequence[Comparison]) -> tuple[int, int]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the share held by page; return 1 if it is below ``LEAST``."""
+    """Print the share held by page; return 1 if it is below ``LEAST``, or a tie is broken."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-v", "--verbose", action="store_true", help="print the sentences that are held as well")
     parser.add_argument("pages", nargs="*", type=Path, help="pages (all, when none is named)")
@@ -256,7 +256,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     held, total = share(everything)
     kinds = Counter(each.held.partition(":")[0] for each in everything)
     print(f"Comparisons: {held} of {total} held, {held / max(total, 1):.1%}; {dict(kinds.most_common())}")
-    return 1 if held < LEAST * total else 0
+    return int(held < LEAST * total or bool(stale))
 
 
 def broken_ties(path: Path, found: Sequence[Comparison]) -> list[str]:

@@ -54,7 +54,7 @@ def scenario(draw: Draw) -> dict[str, object]:
 
 def asked(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    questions = (_batch_one, _short_sum, _reuse, _larger_tile, _thirty_six, _perfect, _kept_busy)
+    questions = (_batch_one, _short_sum, _reuse, _larger_tile, _kept_weights, _perfect, _kept_busy)
     return tuple(question(draw) for question in questions)
 
 
@@ -210,12 +210,12 @@ def _larger_tile(draw: Draw) -> Question:
     )  # fmt: skip
 
 
-def _thirty_six(draw: Draw) -> Question:
+def _kept_weights(draw: Draw) -> Question:
     space = conv_space(1, 1, 16, 6, 6, 3, 3)
     kept, again = order_words(space, "krspq"), order_words(space, "pqkrs")
     saving = again["weight"] / kept["weight"]
     return ChoiceQuestion(
-        "thirty-six",
+        "kept-weights",
         f"A text says: “Keeping each weight until all outputs have used it fetches weights {times(saving)} less often, "
         f"so the order k, r, s, p, q moves {times(saving)} fewer words than p, q, k, r, s.” What is wrong?",
         f"Weights fall from {again['weight']:,} to {kept['weight']:,} words, but partial sums rise from "

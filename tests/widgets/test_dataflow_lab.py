@@ -23,7 +23,7 @@ def question(lab: DataflowLab, name: str):  # type: ignore[no-untyped-def]
         ("batch-one", "Hardly at all"),
         ("short-sum", "Output stationary"),
         ("larger-tile", "About a half"),
-        ("thirty-six", "It forgets the partial sums"),
+        ("kept-weights", "It forgets the partial sums"),
         ("perfect", "One row has no reuse, so nothing is compromised"),
     ],
 )
@@ -36,7 +36,7 @@ def test_answers_name_the_counted_words(lab: DataflowLab) -> None:
     words = words_of(*(lab.scenario[name] for name in ("m", "k", "n", "tile")))
     why = lab.prediction.solution
     assert all(f"{words.total(flow):,}" in why for flow in ("ws", "os", "is"))
-    assert "15,120 against 10,944" in question(lab, "thirty-six").solution
+    assert "15,120 against 10,944" in question(lab, "kept-weights").solution
 
 
 def test_the_sliders_move_the_picture() -> None:
