@@ -1,4 +1,4 @@
-"""From a change of a control to the changed picture, as the browser sees it, for every control of every lab.
+"""Time from a change of a control to the new picture in the browser, for every control of every lab.
 
 Each slider, list and check box of a lab takes 20 steps in JupyterLab in a headless Chromium. Printed are percentiles
 of the time until the new picture is painted, and the processor time of the kernel for a step, which depends little on

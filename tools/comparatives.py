@@ -159,7 +159,7 @@ def holder_exists(page: Path, holder: str) -> bool:
 
 
 def _section(lines: Sequence[str], number: int) -> tuple[int, int]:
-    """Return the lines in which a check is near: a section, an exercise; the page, for its opening and summary."""
+    """Return the range of lines whose checks count: the section or exercise; the whole page for opening and summary."""
     starts = [at for at, text in enumerate(lines, 1) if re.match(r"#{2,3} |`{3,}\{exercise\}", text)]
     after = bisect_right(starts, number)
     if not after or lines[starts[after - 1] - 1].startswith("## Summary"):

@@ -124,7 +124,7 @@ def fork_from_now_on() -> None:
 
 
 WORTHWHILE = 4
-"""Pages from which on forking saves more than the imports for it cost."""
+"""Number of pages from which forking saves more time than the imports before it cost."""
 
 
 @contextmanager

@@ -59,9 +59,10 @@ def test_the_load_within_the_limits_of_mlperf_is_predicted_from_offline_rows() -
     assert 0 < min(prompts.values()) < max(prompts.values()) < 2048
     assert np.median([each.error for each in found]) < 0.25
     assert max(each.error for each in found) < 0.4
-    # At that load, percentiles: the 99th of the TPOT is bounded by the limits, the first token waits for much that the
-    # logs do not state. All 27 rows with latencies: TTFT p50 42 %, p99 43 %, TPOT p50 37 %, p99 14 % in the median.
-    for quantity, bound in (("TTFT p50", 1.0), ("TTFT p99", 0.75), ("TPOT p50", 0.40), ("TPOT p99", 0.25)):
+    # At that load, latencies. The limits bound the 99th percentile of TPOT; the first token waits for what the logs do
+    # not state, such as the spread of prompt lengths. Medians of these seven rows: 74, 63, 35 and 21 %; of all 27 rows
+    # with latencies 42, 43, 37 and 14 %. Only the last meets the quarter that is aimed at.
+    for quantity, bound in (("TTFT p50", 0.80), ("TTFT p99", 0.70), ("TPOT p50", 0.40), ("TPOT p99", 0.25)):
         errors = [each.error for each in percentiles if each.quantity == quantity]
         assert len(errors) == 7
         assert np.median(errors) < bound, (quantity, errors)

@@ -108,7 +108,7 @@ class _Timer:
                 rows[place] = row
 
     def _answers(self, able: Sequence[tuple[CaseWork, Point]]) -> list[tuple[Any, ...]]:
-        """Return the rows of points, all of whose kernels are timed at once."""
+        """Return the rows of some points; the kernels of all of them are timed at once."""
         timings = [_timing(point.target) for _, point in able]
         engines = [self._engine(point.target, point.case.batch) for _, point in able]
         stack = CaseBatch.of([(engine, work, True) for engine, work in zip(engines, _works(able), strict=True)])

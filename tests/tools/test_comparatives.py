@@ -15,7 +15,7 @@ CHECK = CELL % "check(new.rate > old.rate, 'the new card is faster')"
 
 
 def held(text: str, page: Path = PAGE) -> list[str]:
-    """What holds each sentence of a page that compares."""
+    """Return what holds each comparing sentence of a page."""
     return [each.held.partition(":")[0] for each in comparisons(parse(page, text))]
 
 

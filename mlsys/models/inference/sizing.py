@@ -225,7 +225,7 @@ def _assumptions(best: Placed, money: Money, fits: bool) -> tuple[str, ...]:
 
 
 def _unfit(best: Placed) -> str:
-    """Return what a sizing that does not fit tells about times."""
+    """Return the assumption about times where the model does not fit."""
     if best.holds_a_layer:
         return "it does not fit: times are as if it did"
     return "it does not fit, nor do the weights of a single layer: there are no times"

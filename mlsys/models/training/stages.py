@@ -30,7 +30,7 @@ def stage_layers(layers: int, stages: int, chunks: int = 1) -> tuple[int, ...]:
 
 @plain_arguments
 def enough_layers(layers: int, stages: int, chunks: int = 1) -> bool:
-    """Return whether a model fills all chunks of all stages; embedding and classifier may count as layers.
+    """Return whether every chunk of every stage gets a layer; embedding and classifier may count as layers.
 
     Examples
     --------

@@ -83,7 +83,7 @@ class Expressions:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The expressions as Python source, in which they are stored and from which they are evaluated."""
+        """The expressions as Python source: they are stored and evaluated in this form."""
         if self._expressions and not self._sources:
             from sympy.printing.lambdarepr import LambdaPrinter
 
