@@ -16,7 +16,8 @@ from mlsys.models.estimate.eager import of_network
 from mlsys.models.estimate.library import parameters_of
 from mlsys.models.estimate.likeness import shape_of_products
 from mlsys.models.estimate.model import KernelTimes, kernel_times
-from mlsys.models.estimate.ranges import RangeWithoutTime, ends_of_ranges, range_without_time, work_of_network
+from mlsys.models.estimate.range_keys import work_of_network
+from mlsys.models.estimate.ranges import RangeWithoutTime, ends_of_ranges, range_without_time
 from mlsys.models.estimate.thread_scaling import as_used
 from mlsys.models.estimate.user_calibration import calibrated_device
 from mlsys.models.estimate.weight_residency import resident

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from mlsys.calibration.averaging import PRIOR_ROWS
 from mlsys.calibration.case import Case
-from mlsys.models.estimate.ranges import COVERAGE, UNKNOWN, setting_on, work_in
+from mlsys.models.estimate.range_keys import setting_on, work_in
+from mlsys.models.estimate.ranges import COVERAGE, UNKNOWN
 
 Array = NDArray[np.float64]
 # With so many sweeps and rows a setting speaks for itself; with so few its whole class does not.

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mlsys.files import Drafts
-from mlsys.models.estimate.ranges import ALL_KINDS, COVERAGE, ENOUGH_SOURCES, range_without_time, work_on
+from mlsys.models.estimate.range_keys import work_on
+from mlsys.models.estimate.ranges import ALL_KINDS, COVERAGE, ENOUGH_SOURCES, range_without_time
 from mlsys_evidence.evaluate.blind_evaluation import examination_rows, first_answers, held_examinations
 from mlsys_evidence.evaluate.report import Prediction, validate
 from mlsys_evidence.fit.fitted_files import save_sources

@@ -33,7 +33,8 @@ from mlsys.models.estimate.library import parameters_of
 from mlsys.models.estimate.machine import Snapshot, snapshot
 from mlsys.models.estimate.parameters import Parameters
 from mlsys.models.estimate.processors import widened
-from mlsys.models.estimate.ranges import Range, range_of, work_of_network
+from mlsys.models.estimate.range_keys import work_of_network
+from mlsys.models.estimate.ranges import Range, range_of
 from mlsys.models.estimate.running import as_counted, kernels_run, usual_running
 from mlsys.models.estimate.user_calibration import shape_if_calibrated
 from mlsys.models.estimate.weight_residency import Residence, held_on, resident, sent_bytes

@@ -5,7 +5,6 @@ and the interval wider, for a machine, a network or a software that was never me
 """
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,8 +18,8 @@ from mlsys.by_line import EntriesByLine
 from mlsys.frozen import FrozenDict
 from mlsys.models.estimate.effects import USUAL, spread_of
 from mlsys.models.estimate.library import calibrated, fallback_stack, machines
+from mlsys.models.estimate.range_keys import OF_WORK, setting_on, work_in, work_on
 from mlsys.models.estimate.user_calibration import calibrated_spread
-from mlsys.workloads.operator import NETWORK
 
 Array = NDArray[np.float64]
 
@@ -51,8 +50,6 @@ ALL_KINDS, ENOUGH_SOURCES = "any", 5
 SHORTEST, LONGEST = 1e-5, 10.0
 # Shorter times depend on how they are started and timed.
 SHORT = 1e-4
-# Consumer cards, by name: their drivers and power limits differ from those of data-centre cards.
-_CONSUMER = re.compile(r"GeForce|GTX|TITAN|RTX \d{4}\b|Radeon RX")
 
 
 @dataclass(frozen=True)
@@ -78,8 +75,6 @@ class Range:
 
 
 _Entry = FrozenDict[str, Any]
-# Separator between a kind of work and the setting that runs it, where a setting runs several kinds.
-_OF_WORK = " by "
 # Words for the parts of a question that were never measured.
 _NAMED = {"machine": "machine", "network": "network", "network family": "family of networks"}
 
@@ -94,66 +89,6 @@ def fitted_ranges() -> Mapping[str, _Entry]:
 def unknown_source_factors() -> Mapping[str, _Entry]:
     """Return the factors for unknown sources, by kind of work and by kind of work on a class of machine."""
     return EntriesByLine(_SOURCES, FrozenDict)
-
-
-def work_of_network(kind: str, setting: str) -> str:
-    """Return the kind of work of one pass of a network, as measurements are grouped by it.
-
-    Parameters
-    ----------
-    kind
-        As :attr:`mlsys.workloads.Network.kind`.
-    setting
-        Software that runs it.
-
-    Examples
-    --------
-    >>> work_of_network("llm decode", "compiled llm decode on GPU"), work_of_network("network", "ncnn network on CPU")
-    ('llm decode', 'network inference')
-    >>> work_of_network("network", "microcontroller runtime on MCU")
-    'mcu inference'
-    """
-    if kind != NETWORK:
-        return kind
-    if "microcontroller" in setting or setting.endswith(" on MCU"):
-        return "mcu inference"
-    return "transformer" if " transformer on " in setting else "network inference"
-
-
-def work_on(work: str, setting: str, device: str) -> str:
-    """Return the key of the factor for unknown sources, of a kind of work on a class of machine.
-
-    Examples
-    --------
-    >>> work_on("gemm", "library gemm on GPU", "RTX_4090"), work_on("training", "eager training on GPU", "A100")
-    ('gemm on consumer GPU', 'training on GPU')
-    """
-    return f"{work} on {setting_on(setting, device).rpartition(' on ')[2]}"
-
-
-@lru_cache(maxsize=512)
-def setting_on(setting: str, device: str) -> str:
-    """Return the setting of the interval, which separates consumer cards and the CPUs of phones and boards.
-
-    Examples
-    --------
-    >>> setting_on("stream on GPU", "RTX_4090"), setting_on("stream on GPU", "A100")
-    ('stream on consumer GPU', 'stream on GPU')
-    >>> setting_on("ncnn network on CPU", "RaspberryPi5")
-    'ncnn network on small CPU'
-    """
-    from mlsys.errors import UnknownNameError
-    from mlsys.hardware import Hardware
-
-    if not device or not setting.endswith((" on GPU", " on CPU")):
-        return setting
-    try:
-        name, group = Hardware[device].name, Hardware.class_of(device)
-    except UnknownNameError:
-        return setting
-    if setting.endswith(" on CPU"):
-        return setting.replace(" on CPU", " on small CPU") if group in ("Mobile", "Edge", "Tiny") else setting
-    return setting.replace(" on GPU", " on consumer GPU") if _CONSUMER.search(name) else setting
 
 
 def range_of(
@@ -356,19 +291,14 @@ def after_ten(usual: Range, spread: float) -> Range:
     return Range(1 / far, far, f"calibrated by measurements of this machine; {usual.why}")
 
 
-def work_in(work: str, setting: str) -> str:
-    """Return the key of the interval of one kind of work, for a setting that runs several."""
-    return f"{work}{_OF_WORK}{setting}"
-
-
 def _entry(setting: str, device: str, work: str = "") -> tuple[str, _Entry]:
     """Return the setting whose fitted interval applies, and that entry; empty if there is none."""
     known = fitted_ranges()
     own = (setting_on(setting, device), setting)
     wanted = (*(work_in(work, each) for each in own), *own)
     key = next((name for name in wanted if name in known), "")
-    key = key or fallback_stack(setting, [name for name in known if _OF_WORK not in name])
-    return key.rpartition(_OF_WORK)[2], known.get(key, FrozenDict({}))
+    key = key or fallback_stack(setting, [name for name in known if OF_WORK not in name])
+    return key.rpartition(OF_WORK)[2], known.get(key, FrozenDict({}))
 
 
 def range_at(setting: str, device: str, spread: float, *, seen: bool, work: str = "") -> Range:

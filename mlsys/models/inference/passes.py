@@ -14,7 +14,8 @@ from mlsys.models.analysis.model import engine_used, timing_of
 from mlsys.models.estimate.cache_key import calibration_version
 from mlsys.models.estimate.eager import of_network, run_as
 from mlsys.models.estimate.library import parameters_of
-from mlsys.models.estimate.ranges import RangeWithoutTime, range_without_time, work_of_network
+from mlsys.models.estimate.range_keys import work_of_network
+from mlsys.models.estimate.ranges import RangeWithoutTime, range_without_time
 from mlsys.models.estimate.running import Running, as_counted, kernels_run, usual_running
 from mlsys.models.estimate.weight_residency import resident
 from mlsys.models.software import software_of

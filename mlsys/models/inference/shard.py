@@ -8,9 +8,10 @@ from functools import lru_cache
 
 from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
-from mlsys.workloads.zoo.decoder import Decoder, StoredWeights
+from mlsys.workloads.zoo.decoder import Decoder
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer
 from mlsys.workloads.zoo.source_encoder import SourceEncoder
+from mlsys.workloads.zoo.stored_weights import StoredWeights
 from mlsys.workloads.zoo.weight_formats import weight_bits
 
 _DEFAULT = 16  # bits per weight where neither the caller nor the model states a format

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mlsys.errors import ArgumentError
 from mlsys.workloads.transformer_config.headers import Header, Tensor
-from mlsys.workloads.zoo.decoder import ABSORBED, OUTSIDE
+from mlsys.workloads.zoo.stored_weights import ABSORBED, OUTSIDE
 
 if TYPE_CHECKING:
     from mlsys.workloads.zoo.decoder import Decoder

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlsys.workloads.zoo.decoder import Decoder, StoredWeights
+from mlsys.workloads.zoo.decoder import Decoder
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer, WeightMatrix
 from mlsys.workloads.zoo.source_encoder import SourceEncoder
+from mlsys.workloads.zoo.stored_weights import StoredWeights
 
 
 @dataclass(frozen=True)

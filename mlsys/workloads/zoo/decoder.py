@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
 
 from mlsys.errors import ArgumentError
 from mlsys.precision import element_size, precision_name
@@ -18,57 +18,11 @@ from mlsys.workloads.zoo.decoder_pass import write_encoder, write_pass
 from mlsys.workloads.zoo.layer_builder import LayerBuilder
 from mlsys.workloads.zoo.recurrence import STATE_FORMAT
 from mlsys.workloads.zoo.source_encoder import SourceEncoder
+from mlsys.workloads.zoo.stored_weights import StoredWeights, UniformWeights
 from mlsys.workloads.zoo.weight_formats import weight_bits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-OUTSIDE = ("embedding", "logits", "embedding up", "embedding down", "embedding of layers")
-"""Operators outside the layers that read weights."""
-ABSORBED = ("query absorbed", "value absorbed")
-"""Operators of a decoding step with latent attention that read the matrix of keys and values."""
-
-
-class StoredWeights(Protocol):
-    """How the weights of a decoder are stored when not all have one format."""
-
-    def operator_bits(self, model: Decoder, layer: int | None, plain: float) -> Mapping[str, float]:
-        """Return bits per weight by operator, of a layer or, with None, of what is outside the layers."""
-
-    def weight_bytes(self, model: Decoder, plain: float) -> float:
-        """Return the bytes of all parameters; unquantised ones take ``plain`` bits each."""
-
-
-@dataclass(frozen=True)
-class UniformWeights:
-    """All weights in one format, which need not be that of the activations.
-
-    Attributes
-    ----------
-    form
-        The format.
-    bits
-        Bits per weight, with the scales of its blocks.
-    """
-
-    form: str
-    bits: float
-
-    def __str__(self) -> str:
-        return self.form
-
-    def operator_bits(self, model: Decoder, layer: int | None, plain: float) -> Mapping[str, float]:
-        """Return the bits of one weight by operator, all alike."""
-        if layer is None:
-            outside = (matrix.operator for matrix in model.outer_matrices)
-            return dict.fromkeys((*OUTSIDE, *outside), self.bits)
-        matrices = model.layer_list[layer].matrices(model.hidden)
-        return dict.fromkeys((*ABSORBED, "convolution", *(matrix.operator for matrix in matrices)), self.bits)
-
-    def weight_bytes(self, model: Decoder, plain: float) -> float:
-        """Return the bytes of all parameters."""
-        total: float = model.parameters().magnitude * self.bits / 8
-        return total
+    pass
 
 
 class Decoder(ABC):

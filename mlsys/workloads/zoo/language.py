@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from mlsys.workloads.zoo.decoder import Decoder, StoredWeights
+from mlsys.workloads.zoo.decoder import Decoder
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer
+from mlsys.workloads.zoo.stored_weights import StoredWeights
 from mlsys.workloads.zoo.weight_formats import WEIGHT_FORMATS, weight_bits
 
 __all__ = ["WEIGHT_FORMATS", "LanguageModel", "weight_bits"]
