@@ -97,7 +97,7 @@ class StoredTensor(NamedTuple):
     name: str
     tensor: Any
     shape: tuple[int, ...]
-    literal: bool = False  # a constant of a formula, such as the 0.5 of a GELU
+    literal: bool = False  # a constant of a formula, such as the 0.5 of a GELU or the ones of a plain normalisation
 
 
 def stored_tensors(onnx: Any, graph: Any) -> Iterator[StoredTensor]:
@@ -106,13 +106,34 @@ def stored_tensors(onnx: Any, graph: Any) -> Iterator[StoredTensor]:
         yield StoredTensor(item.name, item, tuple(item.dims))
     for item in graph.sparse_initializer:
         yield StoredTensor(item.values.name, item.values, tuple(item.dims))
+    plain = _identity_maps(graph)
     for node in graph.node:
         if node.op_type == "Constant" and is_standard(node) and node.output and node.attribute:
             attribute = node.attribute[0]
             tensor = constant_tensor(onnx, attribute)
             if tensor is not None:
                 shape = tuple(attribute.sparse_tensor.dims if attribute.name == "sparse_value" else tensor.dims)
-                yield StoredTensor(node.output[0], tensor, shape, literal=math.prod(shape) == 1)
+                literal = math.prod(shape) == 1 or _filled_with(onnx, tensor, plain.get(node.output[0]))
+                yield StoredTensor(node.output[0], tensor, shape, literal)
+
+
+def _identity_maps(graph: Any) -> dict[str, float]:
+    """Return the value that fills scale and shift of an ``InstanceNormalization`` that maps nothing, by tensor.
+
+    The operator demands both. An exporter writes a normalisation without learned parameters, and the first step of a
+    group normalisation, with constants of ones and zeros; learned ones are initializers.
+    """
+    nodes = [node for node in graph.node if node.op_type == "InstanceNormalization" and len(node.input) == 3]
+    return {name: float(value) for node in nodes for name, value in zip(node.input[1:], (1, 0), strict=True)}
+
+
+def _filled_with(onnx: Any, tensor: Any, value: float | None) -> bool:
+    if value is None or tensor.data_location == onnx.TensorProto.EXTERNAL:
+        return False
+    try:
+        return bool((onnx.numpy_helper.to_array(tensor) == value).all())
+    except Exception:  # its data do not match its shape: `refuse_broken_tensor` says which
+        return False
 
 
 def constant_tensor(onnx: Any, attribute: Any) -> Any:

@@ -305,6 +305,15 @@ def test_numbers_of_a_formula_are_no_parameters_of_an_onnx_file(tmp_path: Path) 
     assert int(load(tmp_path / "net.onnx").parameters.magnitude) == 8 * 24 + 24
 
 
+def test_a_normalisation_that_maps_nothing_has_no_parameters_in_an_onnx_file(tmp_path: Path) -> None:
+    """The operator demands a scale and a shift: the exporter writes ones and zeros, for groups as well."""
+    module = torch.nn.Sequential(
+        torch.nn.GroupNorm(4, 16), torch.nn.InstanceNorm2d(16), torch.nn.InstanceNorm2d(16, affine=True)
+    ).eval()
+    torch.onnx.export(module, (torch.zeros(2, 16, 4, 4),), tmp_path / "net.onnx", dynamo=False, opset_version=17)
+    assert int(load(tmp_path / "net.onnx").parameters.magnitude) == 16 + 16 + 0 + 16 + 16
+
+
 def test_a_factory_that_imports_as_it_runs_finds_its_neighbours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
