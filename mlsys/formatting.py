@@ -163,3 +163,41 @@ def compact(amount: Quantity, nothing: str = "0 B") -> str:
     ('231.2 MB', '0 B')
     """
     return f"{amount.to_compact():.4g~P}" if amount.magnitude else nothing
+
+
+_SCALES = {"k": "thousand", "M": "million", "G": "billion", "T": "trillion"}
+_COUNTED = {"param": "parameters", "token": "tokens", "h": "hours"}
+_NOUNS = {
+    unit: unit for unit in ("year", "month", "week", "day", "hour", "cycle", "byte", "image", "sequence", "request")
+}
+_NOUNS |= {"yr": "year", "d": "day", "param": "parameter", "token": "token", "inference": "inference", "frame": "frame"}
+_SYMBOLS = {"FLOP/B": "FLOP/byte", "pJ/B": "pJ/byte", "token/s": "tokens/s"}
+
+
+def number_with_unit(number: str, unit: str) -> str:
+    """Return a number and its unit as a sentence has them: nouns are in the plural, counts have their scale in words.
+
+    Symbols of units stay symbols.
+
+    Parameters
+    ----------
+    number
+        The number, already as text.
+    unit
+        A unit as :func:`mlsys.claim` takes it; ``"%"`` and ``"×"`` follow the number without a space.
+
+    Examples
+    --------
+    >>> [number_with_unit("10.1", unit) for unit in ("year", "yr", "Gparam", "ms", "%", "")]
+    ['10.1 years', '10.1 years', '10.1 billion parameters', '10.1 ms', '10.1%', '10.1']
+    >>> number_with_unit("1", "day"), number_with_unit("153", "FLOP/B"), number_with_unit("10.2", "Mh")
+    ('1 day', '153 FLOP/byte', '10.2 million hours')
+    """
+    if unit in ("", "%", "×"):
+        return f"{number}{unit}"
+    scale, noun = _SCALES.get(unit[0]), _COUNTED.get(unit[1:])
+    if scale and noun:
+        return f"{number} {scale} {noun}"
+    if unit in _NOUNS:
+        return f"{number} {_NOUNS[unit]}{'' if number == '1' else 's'}"
+    return f"{number} {_SYMBOLS.get(unit, unit)}"

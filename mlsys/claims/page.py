@@ -17,7 +17,7 @@ from mlsys import provenance
 from mlsys.claims import render
 from mlsys.claims.filed import WITH_PROVENANCE, Cell, Claim, Page
 from mlsys.claims.slicing import Basis, bases_of, names_assigned, watch_cells
-from mlsys.formatting import natural
+from mlsys.formatting import natural, number_with_unit
 from mlsys.provenance.shown import hear
 from mlsys.units import Quantity
 
@@ -188,8 +188,7 @@ def _make(name: str, value: Any, unit: str | None, precision: int | None) -> Cla
     text = natural(number) if precision is None else f"{number:,.{precision}f}"
     if number != 0 and not any(digit in text for digit in "123456789"):
         raise ValueError(f"claim(): {name!r} is {number:.6g} and would print as {text}. Raise `precision`")
-    glue = "" if label in ("%", "×", "") else " "
-    return Claim(name, number, label, f"{text}{glue}{label}", formula, facts, compared)
+    return Claim(name, number, label, number_with_unit(text, label), formula, facts, compared)
 
 
 def _number(name: str, value: Any, unit: str | None) -> tuple[float, str]:
