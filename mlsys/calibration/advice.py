@@ -24,6 +24,8 @@ TEN, PARTS = 10, 5
 SCATTER = max(learning.SCATTER)
 # Maximum number of rows for pairwise comparison.
 MOST = 2000
+# Rows that are equally informative are chosen in the order of the list: beyond these digits, CPUs differ.
+DIGITS = 9
 
 
 def likely_errors(cases: Sequence[Case], base: Array, follows: Array | None = None) -> Array:
@@ -79,7 +81,8 @@ def advised(
 
 def parts_of(cases: Sequence[Case], seconds: Sequence[float], parts: int = PARTS) -> NDArray[np.intp]:
     """Return the part that each row belongs to, in order of software and time."""
-    order = sorted(range(len(cases)), key=lambda index: (cases[index].setting, seconds[index]))
+    rounded = [float(f"{time:.{DIGITS}e}") for time in seconds]
+    order = sorted(range(len(cases)), key=lambda index: (cases[index].setting, rounded[index]))
     part = np.empty(len(cases), dtype=np.intp)
     part[order] = np.arange(len(cases)) * parts // len(cases)
     return part
@@ -101,7 +104,7 @@ def most_telling(covariances: Array, part: NDArray[np.intp], ten: int) -> list[i
         open_ = np.log(after + SCATTER**2).sum(axis=1)
         open_[free[part] == 0] = np.inf
         open_[taken] = np.inf
-        best = int(open_.argmin())
+        best = int(np.round(open_, DIGITS).argmin())
         taken.append(best)
         free[part[best]] -= 1
         left -= np.outer(left[:, best], left[best]) / (left[best, best] + SCATTER**2)

@@ -93,3 +93,16 @@ def test_errors_are_likely_alike_within_a_software() -> None:
     settings = np.array([case.setting for case in cases])
     own = settings[:, None] == settings
     assert alike[own].mean() > alike[~own].mean()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_that_are_equally_informative_are_chosen_in_their_order_on_every_cpu(seed: int) -> None:
+    """Pairs of equal rows, and last digits as another kernel leaves them: a bare minimum takes either of a pair."""
+    draw = np.random.default_rng(seed)
+    spread = np.repeat(draw.normal(size=(12, 4)), 2, axis=0)
+    covariances = spread @ spread.T
+    noise = draw.normal(scale=1e-13, size=covariances.shape)
+    part = np.arange(24) * PARTS // 24
+    taken = most_telling(covariances, part, 6)
+    assert most_telling(covariances * (1 + (noise + noise.T) / 2), part, 6) == taken
+    assert all(row % 2 == 0 or row - 1 in taken or part[row] != part[row - 1] for row in taken)

@@ -4,9 +4,9 @@ Each machine is predicted by a fit that never saw it; ten of its rows are then h
 :mod:`mlsys.calibration.advice` names before any is measured, and only the rows that were not handed back are graded.
 The predictions are those of the last fit, kept row by row; nothing is fitted again but what the ten rows teach.
 
-Which ten rows are advised is a search, and where two are nearly as good, the last digit of a matrix product decides:
-the medians move by a tenth of a point from one CPU to the next. So ``mlsys validate --refit`` runs the study
-(:func:`study_ten`) and stores its results, and pages read those (:func:`ten_back`).
+The study takes a minute, so ``mlsys validate --refit`` runs it (:func:`study_ten`) and stores its results, and pages
+read those (:func:`ten_back`). Rows that are equally informative are advised in their order, so that every CPU advises
+the same ten.
 """
 
 import math
