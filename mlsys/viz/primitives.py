@@ -120,9 +120,10 @@ def square_root_convergence(ax: Axes, values: ArrayLike, methods: Mapping[Square
 
     names = {"bits": "Newton, guess from the bits", "exponent": "Newton, guess from the exponent",
              "value": "Heron, from the value itself"}  # fmt: skip
-    floor = 1e-13
+    floor = 1e-11  # below, rounding differs from one CPU to the next; above, in the fourth digit
     for index, (guess, steps) in enumerate(methods.items()):
-        errors = np.maximum(square_root_errors(values, guess, steps), floor)
+        exact = np.maximum(square_root_errors(values, guess, steps), floor)
+        errors = [float(f"{error:.3g}") for error in exact]
         ax.plot(range(steps + 1), errors, marker=MARKERS[index], color=CYCLE[index], linestyle=DASHES[index],
                 markeredgecolor="white", label=names[guess])  # fmt: skip
     ax.axhline(_UNIT_ROUNDOFF, color=COLORS["RedLine"], linestyle=(0, (4, 2)), linewidth=1.2)
