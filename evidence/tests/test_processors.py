@@ -18,7 +18,7 @@ from mlsys.models.estimate.effects import levels_of
 from mlsys.models.estimate.library import fitted, machines
 from mlsys.models.estimate.thread_scaling import waiting
 from mlsys.workloads import zoo
-from mlsys_evidence.evaluate.blind_evaluation import examination_rows
+from mlsys_evidence.evaluate.blind_evaluation import blind_evaluation_rows
 from mlsys_evidence.fit.power import measured_powers
 from mlsys_evidence.questions import interpret, typed
 from mlsys_evidence.questions.energy import AT_WORK
@@ -421,7 +421,7 @@ def test_every_core_of_a_microcontroller_multiplies_by_itself_whatever_its_clock
 
 def test_what_an_interpreter_takes_is_cycles_of_its_core() -> None:
     """Small layers, of which the interpreter is most: at half the clock they take twice as long."""
-    row = next(row for row in examination_rows(5) if row.device.startswith("Ambiq Apollo510 (HP"))
+    row = next(row for row in blind_evaluation_rows(5) if row.device.startswith("Ambiq Apollo510 (HP"))
     case = interpret(replace(row, model="AD FC autoencoder"))
     slow = clocked(case.engine, case.engine.clock / 2, memory=True)
     mostly = replace(fitted()[case.setting], launch=1e-2).vectorised()

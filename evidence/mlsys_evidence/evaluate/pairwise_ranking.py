@@ -15,7 +15,7 @@ import numpy as np
 
 from mlsys.models.estimate.ranges import ALL_SOURCES, range_of, speed_range
 from mlsys.provenance import remembered, traced
-from mlsys_evidence.evaluate.blind_evaluation import EXAMINATIONS, examination_rows
+from mlsys_evidence.evaluate.blind_evaluation import BLIND_EVALUATIONS, blind_evaluation_rows
 from mlsys_evidence.evaluate.report import Prediction, validate
 from mlsys_evidence.fit.refit import held_out_predictions
 
@@ -97,8 +97,8 @@ def left_out_pairs() -> list[_Pair]:
 def unseen_source_pairs() -> list[_Pair]:
     """Return the pairs among the rows of all blind evaluations, with ranges for sources in general."""
     estimates = []
-    for number in EXAMINATIONS:
-        for each in validate(examination_rows(number)).predictions:
+    for number in BLIND_EVALUATIONS:
+        for each in validate(blind_evaluation_rows(number)).predictions:
             if each.case is not None and each.answered:
                 case = each.case
                 reach = range_of(
