@@ -81,7 +81,7 @@ class Lab(KeepsWork):
         self.draw = Draw(self.id.removeprefix("lab-"), student)
         self.prediction = self.content.prediction(self.draw)
         self.scenario = self.content.scenario(self.draw)
-        self.questions = {question.id: question for question in self.content.asked(self.draw)}
+        self.questions = {question.id: question for question in self.content.questions(self.draw)}
         self.designs = {design.id: design for design in self.content.designs(self.draw)}
         return student
 

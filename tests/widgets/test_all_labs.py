@@ -23,7 +23,7 @@ KINDS = tuple(
     kind
     for kind in map(vars(widgets).get, widgets.__all__)
     if isinstance(kind, type) and kind.__bases__ == (widgets.Lab,)
-)  # every lab that the package names, so that a new one is asked too
+)  # every lab that the package names, so that a new one is tested too
 NUMBER = re.compile(r"(?<![A-Za-z\d])\d[\d,]*\.?\d*")
 
 
@@ -168,8 +168,8 @@ def test_the_book_keeps_answers_out_of_the_page_source(opened, monkeypatch):
     monkeypatch.setenv("MLSYS_BOOK", "html")
     monkeypatch.setattr("mlsys.widgets.static.frames_of", lambda kind: {"summaries": ["secret of the frames"]})
     opened.restore(opened.fresh)
-    asked = [question_page(question)[0] for question in opened.questions.values()]
-    source = html.unescape(" ".join([lab_page(opened), *asked, wrap_up_pages(opened)[0]]))
+    pages = [question_page(question)[0] for question in opened.questions.values()]
+    source = html.unescape(" ".join([lab_page(opened), *pages, wrap_up_pages(opened)[0]]))
     for question in (opened.prediction, *opened.questions.values()):
         assert question.solution not in source and '"right":' not in source
     assert "secret" not in source and "application/x-mlsys" in source

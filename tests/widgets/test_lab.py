@@ -221,8 +221,8 @@ PEAKS = {"V100": 125e12 / 900e9, "H100": 989.4e12 / 3350e9, "H200": 989.4e12 / 4
 
 
 def test_a_number_to_find_by_hand():
-    asked = made_once("roofline").questions["layernorm"]
-    assert asked.answer == pytest.approx(100 * 2 / PEAKS[asked.setting["device"]], rel=1e-3)
+    layernorm = made_once("roofline").questions["layernorm"]
+    assert layernorm.answer == pytest.approx(100 * 2 / PEAKS[layernorm.setting["device"]], rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -235,8 +235,8 @@ def test_a_number_to_find_by_hand():
     ],
 )
 def test_explanations_hold_the_audited_numbers(name, question, expected):
-    asked = made_once(name).questions[question]
-    right, why = asked.judge(answer_right(asked))
+    item = made_once(name).questions[question]
+    right, why = item.judge(answer_right(item))
     assert right and all(text in why for text in expected), why
 
 

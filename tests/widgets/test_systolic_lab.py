@@ -91,7 +91,7 @@ def test_answers_are_what_the_model_says(opened: SystolicLab) -> None:
     }
 
 
-def test_errors_found_in_print_are_asked_on_the_page(opened: SystolicLab) -> None:
+def test_errors_found_in_print_are_claims_of_the_page(opened: SystolicLab) -> None:
     on_page = [name for name, question in opened.questions.items() if not question.in_app]
     assert on_page == ["column", "cores", "saving", "multiples"]
     for name, number in {"cores": "68.8 TFLOP/s", "saving": "3.73"}.items():
