@@ -239,12 +239,12 @@ def effects_of(cases: Sequence[Case], follows: Array) -> Effects:
                 [each.network] * len(networks),
                 [OF_FORMATS] * len(formats),
                 [version] * len(versions),
-                [alike] * len(shapes),
+                [shape_width] * len(shapes),
             ]
         )
         for each in (WIDTHS if networks else (AS_ITS_KIND, *WIDTHS))
         for version in (of_versions if versions else (0.0,))
-        for alike in (OF_SHAPES if timed else (0.0,))
+        for shape_width in (OF_SHAPES if timed else (0.0,))
     ]
     design = np.column_stack([follows, np.ones(len(cases)), *columns, *roots.values()])
     return Effects(design, widths, settings, networks, formats, versions, roots)
@@ -279,9 +279,9 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
 def _root(shapes: Sequence[Shape], here: Sequence[bool]) -> Array:
     """Return columns whose Gram matrix is the shape correlation, for the rows of one setting."""
     own = np.flatnonzero(here).tolist()
-    alike = likeness([shapes[index] for index in own], [shapes[index] for index in own])
+    correlation = likeness([shapes[index] for index in own], [shapes[index] for index in own])
     root = np.zeros((len(shapes), len(own)))
-    root[own] = np.linalg.cholesky(alike + LITTLE * np.eye(len(own)))
+    root[own] = np.linalg.cholesky(correlation + LITTLE * np.eye(len(own)))
     return root
 
 

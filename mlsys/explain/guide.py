@@ -170,12 +170,12 @@ def guide(rows: Sequence[Platform], wanted: Requirement) -> Guide:
 
 def as_markdown(report: Guide, rows: Sequence[Platform]) -> str:
     """Return the answer, the tree and a table of all rows with their violated limits, in Markdown."""
-    asked = ", ".join(
+    limits = ", ".join(
         f"{name} {'≤' if BETTER[name] == 'less' else '≥'} {limit:g}" for name, limit in report.wanted.requested.items()
     )
     columns = ("platform", *BETTER, "misses", "source")
     lines = [
-        f"# Which platform for {markdown_text(asked)}?",
+        f"# Which platform for {markdown_text(limits)}?",
         "",
         f"**{markdown_text(report.answer)}**, by {markdown_text(report.by)}.",
         "",

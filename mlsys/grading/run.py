@@ -9,7 +9,7 @@ from pathlib import Path
 from mlsys.errors import ArgumentError, UnknownNameError, first_line
 from mlsys.escaping import printable
 from mlsys.grading.folder import Found, files_in
-from mlsys.grading.gradebook import Alike, Gradebook, Row
+from mlsys.grading.gradebook import Gradebook, Row, SharedContent
 from mlsys.grading.roster import Roster
 from mlsys.grading.rubric import Item, Key, Marker, with_key
 from mlsys.grading.score import DEFAULT_POLICY, Policy, scored
@@ -78,7 +78,7 @@ def grade(
     rows = [_row(each, moment, lab, policy, key or {}, marker) for each in found]
     book = Gradebook(tuple(rows), (), moment, roster)
     rows = _newest(rows, book)
-    return replace(book, rows=tuple(rows), alike=_alike(rows, book))
+    return replace(book, rows=tuple(rows), shared=_shared(rows, book))
 
 
 def _check_key(key: Key, marker: Marker) -> None:
@@ -171,7 +171,7 @@ def _digest(row: Row) -> str:
     return row.submission.digest if row.submission else ""
 
 
-def _alike(rows: Sequence[Row], book: Gradebook) -> tuple[Alike, ...]:
+def _shared(rows: Sequence[Row], book: Gradebook) -> tuple[SharedContent, ...]:
     """Return hand-ins of different students that share a seed, or a free text word for word."""
     shared: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in rows:
@@ -184,10 +184,12 @@ def _alike(rows: Sequence[Row], book: Gradebook) -> tuple[Alike, ...]:
             text = " ".join(design.reason.casefold().split())
             if len(text) >= _SAME_TEXT:
                 shared["text", submission.lab, text].append(row)
-    alike = []
+    found = []
     for (what, lab, text), group in sorted(shared.items()):
         students = sorted({book.key_of(row.student): row.student for row in group}.values())
         if len(students) > 1:
             files = tuple(dict.fromkeys(row.file for row in group))
-            alike.append(Alike(what, text if len(text) <= 120 else text[:120] + "…", lab, tuple(students), files))
-    return tuple(alike)
+            found.append(
+                SharedContent(what, text if len(text) <= 120 else text[:120] + "…", lab, tuple(students), files)
+            )
+    return tuple(found)

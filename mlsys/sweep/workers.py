@@ -196,7 +196,7 @@ def _greeted(address: str, patience: float) -> None:
     """Contact a scheduler with a timeout: a client would wait forever for an open port that does not answer."""
     from distributed.core import rpc
 
-    async def asked() -> None:
+    async def identify() -> None:
         async with rpc(address) as scheduler:
             await asyncio.wait_for(scheduler.identity(), patience)
 
@@ -204,7 +204,7 @@ def _greeted(address: str, patience: float) -> None:
 
     def within() -> None:  # a separate loop: a notebook's is running already
         try:
-            asyncio.run(asyncio.wait_for(asked(), patience))
+            asyncio.run(asyncio.wait_for(identify(), patience))
         except BaseException as error:
             failed.append(error)
 

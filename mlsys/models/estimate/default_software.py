@@ -74,7 +74,7 @@ def setting_of(device: Device, setting: str | None, kind: str = NETWORK, precisi
     """
     machine = machine_kind(device)
     if setting is None:
-        usual = _usual(device, machine, kind, precision)
+        usual = _default(device, machine, kind, precision)
         return _measured(device, usual) or usual
     if setting in fitted():
         return setting
@@ -96,16 +96,16 @@ def machine_kind(device: Device) -> str:
     return "CPU" if device.kind == "SoC" and "Arm Cortex-A" in device.architecture else device.kind
 
 
-def _usual(device: Device, machine: str, kind: str, precision: str) -> str:
+def _default(device: Device, machine: str, kind: str, precision: str) -> str:
     names = f"{device.id} {device.architecture}"
     own = (software for pattern, of, software in _MAKERS if of == machine and re.search(pattern, names))
     makers = next(own, {})
     if machine == "MCU" and not precision.lower().startswith("int") and precision and _FLOATS_ON_MCU in fitted():
         return _FLOATS_ON_MCU
     narrow = f" {precision.lower()}" if precision.lower() in ("int8", "int16") else ""
-    for asked in (kind, NETWORK) if kind == PREFILL or machine == "MCU" else (kind,):  # a prompt is one forward pass
-        programs = (makers[asked],) if asked in makers else (_ON_PROCESSORS if machine == "CPU" else _PROGRAMS)[asked]
-        words = (f"{narrow} {asked}", f" {asked}", "")
+    for work in (kind, NETWORK) if kind == PREFILL or machine == "MCU" else (kind,):  # a prompt is one forward pass
+        programs = (makers[work],) if work in makers else (_ON_PROCESSORS if machine == "CPU" else _PROGRAMS)[work]
+        words = (f"{narrow} {work}", f" {work}", "")
         wanted = (f"{program}{each} on {machine}" for program in programs for each in words)
         fitting = next((name for name in wanted if name in fitted()), "")
         if fitting:
@@ -124,5 +124,5 @@ def _measured(device: Device, usual: str) -> str:
     machine = machine_kind(device)
     ends = (f" {kind} on {machine}" for kind in (DECODE, PREFILL, NETWORK, "runtime"))
     end = next(end for end in ends if usual.endswith(end))
-    alike = (name for name in settings if name.endswith(end) and name in fitted())
-    return min((name for name in alike if not name.startswith("energy")), default="")
+    candidates = (name for name in settings if name.endswith(end) and name in fitted())
+    return min((name for name in candidates if not name.startswith("energy")), default="")

@@ -180,9 +180,9 @@ def fallback_stack(setting: str, known: Iterable[str]) -> str:
     prompt = f"{software.removesuffix(_PROMPT)} network on {machine}"
     if software.endswith(_PROMPT) and prompt in names:
         return prompt
-    alike = [other for other in names if other.endswith(f" {kind} on {machine}")]
-    stored = [other for other in alike if _FORMAT.findall(other) == _FORMAT.findall(setting)]
-    return max(stored or alike, key=lambda other: SequenceMatcher(None, other, setting).ratio(), default="")
+    candidates = [other for other in names if other.endswith(f" {kind} on {machine}")]
+    stored = [other for other in candidates if _FORMAT.findall(other) == _FORMAT.findall(setting)]
+    return max(stored or candidates, key=lambda other: SequenceMatcher(None, other, setting).ratio(), default="")
 
 
 def differing(parameters: Parameters) -> dict[str, float]:

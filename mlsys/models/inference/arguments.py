@@ -30,7 +30,7 @@ def request_of(
     windows: bool = True,
     software: str | None = None,
 ) -> InferenceRequest:
-    """Return what is asked of an inference, with all arguments checked.
+    """Return a request for an inference, with all arguments checked.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ class Search:
     Attributes
     ----------
     model, limits
-        What was asked, as text.
+        The request, as text.
     request
         Lengths and formats.
     found

@@ -78,9 +78,9 @@ class DETR(nn.Module):
         memory = features.flatten(2).transpose(1, 2)
         for layer in self.encoder:
             memory = layer(memory, places)
-        asked = self.queries.weight[None].expand(image.shape[0], -1, -1)
-        x = torch.zeros_like(asked)
+        queries = self.queries.weight[None].expand(image.shape[0], -1, -1)
+        x = torch.zeros_like(queries)
         for layer in self.decoder:
-            x = layer(x, asked, memory, places)
+            x = layer(x, queries, memory, places)
         x = self.norm(x)
         return self.classes(x), self.boxes(x).sigmoid()
