@@ -109,9 +109,9 @@ def kind(device: str) -> str:
     return machine_kind(Hardware[device])
 
 
-def _grid(asked: Iterable[str] = NETWORKS) -> Iterator[Question]:
+def _grid(networks: Iterable[str] = NETWORKS) -> Iterator[Question]:
     for device in (each.id for each in Hardware.find()):
-        for name, precision in product(TINY if kind(device) == "MCU" else tuple(asked), formats(device)):
+        for name, precision in product(TINY if kind(device) == "MCU" else tuple(networks), formats(device)):
             yield Question(device, name, precision)
 
 

@@ -107,7 +107,7 @@ def validate(
         for sentence in result[:MOST_DOUBTS]:
             say(sentence, err=True)
         if len(result) > MOST_DOUBTS:
-            say(f"and {len(result) - MOST_DOUBTS} more rows alike", err=True)
+            say(f"and {len(result) - MOST_DOUBTS} more such rows", err=True)
     own = user_overrides(estimates=True)
     if csv_path is not None:
         write_text(csv_path, csv_text(with_user_overrides(_records(comparison, evaluations), own)))

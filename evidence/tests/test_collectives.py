@@ -11,8 +11,8 @@ OPERATIONS = sorted({each.operation for each in ROWS})
 def test_large_messages_are_within_a_fifth_in_the_median_and_small_ones_within_two() -> None:
     result = errors(ROWS)
     assert result.large > 200 and result.small > 200
-    assert result.median_error < 0.10, "0.20 asked for"
-    assert result.median_factor < 1.2, "2 asked for"
+    assert result.median_error < 0.10, "at most 0.20 is required"
+    assert result.median_factor < 1.2, "at most 2 is required"
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

@@ -169,7 +169,7 @@ def test_a_block_sums_all_channels_itself(rows: list[Row]) -> None:
 
 
 def test_a_p100_computes_in_half_what_deepbench_calls_pseudo(rows: list[Row]) -> None:
-    """Its sheet has 11.0 TFLOP/s for this layer, of 9.3 in FP32: 150 µs. cuDNN 6 is asked for CUDNN_DATA_HALF."""
+    """Its sheet has 11.0 TFLOP/s for this layer, of 9.3 in FP32: 150 µs. cuDNN 6 is called with CUDNN_DATA_HALF."""
     shape = "N=16,C=256,H=56,W=56,K=64,R=1,S=1,pad_h=0,pad_w=0,stride_v=1,stride_h=1"
     half, whole = (case(rows, "CUDA 8", shape, precision, "P100") for precision in ("pseudo", "fp32"))
     arithmetic, _ = bound(CaseBatch.of([(half.engine, half.work, half.cached)]))

@@ -301,8 +301,8 @@ def test_loops_are_written_for_integers_and_for_cores_with_pairs(
 ) -> None:
     """TinyMaix times 132 ms with pairs and 204 without on a Cortex-M7, CMSIS-NN 136 (its benchmark.md)."""
     row = next(row for row in shipped_rows() if "MLPerf Tiny IC" in row.workload and row.unit == "ms")
-    asked = replace(row, device=device, software=software, precision=precision, note="", source="somebody/else")
-    assert interpret(asked).setting == setting
+    unseen = replace(row, device=device, software=software, precision=precision, note="", source="somebody/else")
+    assert interpret(unseen).setting == setting
 
 
 def test_who_built_unnamed_software_is_its_version() -> None:

@@ -28,7 +28,7 @@ PRIOR_ROWS = 2.0
 # Learning counts in full if it reduces the errors of left-out rows to this fraction. Otherwise it is weighted by its
 # odds against no learning, with errors to this power: ten rows are worth some four independent ones, since similar
 # shapes have similar errors. Fewest rows for a cross-validation, and number of folds for many rows.
-CLEARLY, OPINIONS, FEWEST_ASKED, MOST_ASKED = 0.9, 4.0, 6, 20
+CLEARLY, OPINIONS, FEWEST_ROWS, FOLDS = 0.9, 4.0, 6, 20
 
 
 def averaged(design: Array, y: Array, widths: Sequence[Array], scatters: Sequence[float]) -> tuple[Array, float]:
@@ -49,11 +49,11 @@ def shrinkage_weight(design: Array, y: Array, widths: Sequence[Array], scatters:
 
     A library's choice for one shape may say nothing about the next; rows with such scatter would mislead.
     """
-    if len(y) < FEWEST_ASKED:
+    if len(y) < FEWEST_ROWS:
         return 1.0
     predicted = np.empty(len(y))
-    for part in range(min(len(y), MOST_ASKED)):
-        left = np.arange(len(y)) % MOST_ASKED == part
+    for part in range(min(len(y), FOLDS)):
+        left = np.arange(len(y)) % FOLDS == part
         predicted[left] = design[left] @ averaged(design[~left], y[~left], widths, scatters)[0]
     unlearned, learned = float(np.abs(y).sum()), float(np.abs(y - predicted).sum())
     if learned <= CLEARLY * unlearned:

@@ -61,7 +61,7 @@ def test_every_part_has_its_share() -> None:
 
 
 def _rows() -> tuple[list[Case], list[float], np.ndarray]:
-    """Return what could be asked of a Raspberry Pi 4."""
+    """Return the measurements that a Raspberry Pi 4 could make."""
     result = held_out_predictions("device", ["Raspberry Pi 4 (Cortex-A72, 4 cores)"])
     rows = [each for each in result if each.case is not None]
     cases = [each.case for each in rows if each.case is not None]
@@ -89,7 +89,7 @@ def test_errors_are_likely_alike_within_a_software() -> None:
     cases, _, base = _rows()
     covariances = likely_errors(cases, base)
     assert np.linalg.eigvalsh(covariances).min() > -1e-9, "covariances of something"
-    alike = covariances / np.sqrt(np.outer(np.diagonal(covariances), np.diagonal(covariances)))
+    correlations = covariances / np.sqrt(np.outer(np.diagonal(covariances), np.diagonal(covariances)))
     settings = np.array([case.setting for case in cases])
     own = settings[:, None] == settings
-    assert alike[own].mean() > alike[~own].mean()
+    assert correlations[own].mean() > correlations[~own].mean()

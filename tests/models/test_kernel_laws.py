@@ -243,7 +243,7 @@ def test_some_cases_of_a_stack_are_the_stack_of_those_cases() -> None:
     )
     assert some.total(some.main).tolist() == pytest.approx(own.total(own.main).tolist())
     assert some.total(some.near).tolist() == pytest.approx(own.total(own.near).tolist())
-    # Twice the traffic is told of anew: what of it the cache holds is asked again.
+    # Twice the traffic is a new key: what of it the cache holds is computed again.
     twice = whole.doing(moved=2 * whole.kernels["moved"])
     works = [case.work.changed(moved=2 * case.work["moved"]) for case in cases]
     anew = CaseBatch.of([(case.engine, work, case.cached) for case, work in zip(cases, works, strict=True)])

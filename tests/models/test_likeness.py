@@ -44,9 +44,9 @@ def test_each_software_has_its_own() -> None:
 
 def test_likeness_falls_with_distance_and_is_a_correlation() -> None:
     shapes = [(float(rows), 6.0, 8.0) for rows in range(0, 20, 2)]
-    alike = likeness(shapes, shapes)
-    assert (np.diff(alike[0]) < 0).all() and alike == pytest.approx(alike.T)
-    assert np.linalg.eigvalsh(alike).min() > 0 and np.diag(alike) == pytest.approx(1)
+    matrix = likeness(shapes, shapes)
+    assert (np.diff(matrix[0]) < 0).all() and matrix == pytest.approx(matrix.T)
+    assert np.linalg.eigvalsh(matrix).min() > 0 and np.diag(matrix) == pytest.approx(1)
 
 
 def test_an_analysis_takes_what_is_told_of_its_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,8 +61,8 @@ def test_an_analysis_takes_what_is_told_of_its_shape(tmp_path: Path, monkeypatch
 
     def answer(file: str, name: str) -> float:
         monkeypatch.setenv(CALIBRATION, str(tmp_path / file))
-        asked = network(name, precision="fp32")
-        return float(analyze(twin, asked, software=setting, precision="fp32").estimate.m_as("s"))
+        counted = network(name, precision="fp32")
+        return float(analyze(twin, counted, software=setting, precision="fp32").estimate.m_as("s"))
 
     assert answer("one", "resnet50") == pytest.approx(1.5 * answer("none", "resnet50"), rel=5e-3)
     assert 1.02 < answer("one", "bert-base") / answer("none", "bert-base") < 1.48

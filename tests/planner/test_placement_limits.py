@@ -126,10 +126,10 @@ def test_little_is_done_once_the_time_is_up(goal: Any, memory: float, monkeypatc
         return relaxed(self, multipliers)
 
     monkeypatch.setattr(Layers, "relaxed", counted)
-    asked = plan(data, goal, seconds=1e-9)
+    limited = plan(data, goal, seconds=1e-9)
     searches = 1 + (goal == "throughput") + 2 * (goal == "balanced")
     assert rounds <= 3 * searches
-    assert asked.labels <= searches * 60 * 10 * 4
+    assert limited.labels <= searches * 60 * 10 * 4
 
 
 def test_a_cap_below_the_floor_is_named_alone_and_at_once() -> None:

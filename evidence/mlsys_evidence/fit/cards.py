@@ -3,7 +3,7 @@
 Two kinds of rows. Cards that read their own power while they served language models (ML.ENERGY); and whole
 servers at the wall in MLPerf's power runs, whose cards were held below their design power ("MaxQ") by limits that
 the submitter's configurations state for most. The first are fitted. Of the second, a card is predicted with its limit
-in the place of the design power; what the server draws over that is asked once, as one factor, and judged with each
+in the place of the design power; what the server draws over that is estimated once, as one factor, and judged with each
 machine left out. Servers whose limit was not seen say nothing of either.
 
 The last digits of a fit depend on the CPU that it runs on, so ``mlsys validate --refit`` stores the law of all cards

@@ -47,7 +47,7 @@ DEPTHWISE = Prior(0.1, 2.0, 0.005, 1.05, "PyTorch's depthwise convolutions and t
 # It runs for minutes, so hot as MLPerf's networks do, whose fits say 1.5e-12; calls of microseconds say 1.2e-12.
 TRAINING_ENERGY = Prior(1.5e-12, 1.25, 1e-13, 1e-11, "A100: 400 W at about 250 TFLOP/s, for minutes")
 # Large batches hide what it takes to start an operator from Python, and most rows have them. Python starts what
-# torch.compile makes, too, kernel by kernel, unless it is asked for CUDA graphs (pytorch.org/docs, torch.compile: mode
+# torch.compile makes, too, kernel by kernel, unless CUDA graphs are requested (pytorch.org/docs, torch.compile: mode
 # "reduce-overhead"), and so it starts attention that is written out.
 HOST_LAUNCH = Prior(2.5e-5, 2.0, 1e-8, 5e-3, "one call of PyTorch takes 26 to 38 microseconds on A100, T4 and V100")
 _FROM_PYTHON = r"(eager attention|torch\.compile network|torchgpipe training) on GPU"

@@ -139,10 +139,10 @@ def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, P
         with progress([name for name, _ in order]) as names:
             for _ in names:
                 answer = next(answers)
-                alike = [name for name in chosen if fitted_with(name) == answer.name]
-                for name in alike:
+                same_fit = [name for name in chosen if fitted_with(name) == answer.name]
+                for name in same_fit:
                     parameters[name] = answer.fit.parameters
-                    alone = len(alike) == 1
+                    alone = len(same_fit) == 1
                     own[name] = answer.fit.machines if alone else machines_of(chosen[name], answer.fit.parameters)
                 for case, without in zip(jobs[answer.name], answer.without.tolist(), strict=True):
                     lines[case.row.id] = tuple(without)

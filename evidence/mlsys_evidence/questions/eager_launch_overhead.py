@@ -42,7 +42,7 @@ RMS_NORM, ROTATION, CACHE = 8, 10, 2
 # Of any code: the products that make and leave attention and its kernel, and the two additions of a block; and outside
 # the blocks: positions, look-up, last normalisation, logits, and the choice of the next token.
 ATTENTION, ADDITIONS, OUTSIDE = 3, 2, 20
-# Its experts (models/mixtral/modeling_mixtral.py): nine operators choose, each expert is asked which tokens it has, and
+# Its experts (models/mixtral/modeling_mixtral.py): nine operators choose, the tokens of each expert are looked up, and
 # those that have some take them out, weight what they make of them and add it.
 ROUTING, OF_AN_EXPERT = 9, 4
 # What a product takes beyond one operator by bitsandbytes: in 8 bits, and of weights of 4 bits, whose kernel a function

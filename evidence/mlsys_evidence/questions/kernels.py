@@ -118,8 +118,8 @@ def _setting(software: str, kind: str, twin: Device, engine: Snapshot) -> str:
         software = f"{first} ROCm {rest}".rstrip()
     if kind in CALLS and twin.kind == "GPU" and not software.endswith("library"):
         # a loop over memory each, called alike; but what ROCm compiles, and its softmax, run at rates of their own
-        alike = software != "compiled ROCm" and (software, kind) != ("eager ROCm", "softmax")
-        return f"{software} {'call' if alike else kind} on {twin.kind}"
+        one_rate = software != "compiled ROCm" and (software, kind) != ("eager ROCm", "softmax")
+        return f"{software} {'call' if one_rate else kind} on {twin.kind}"
     # FP16 of GeForce cards is twice as fast as FP32 by their matrix units, and a P100's by its vector units.
     by_matrix = engine.over_vector > MATRIX_UNITS and twin.has_peak(engine.computes_in, unit="matrix")
     units = "matrix units" if by_matrix else "vector units"

@@ -7,7 +7,7 @@
   from then on.
 - The same, pull request 6017 (2024-03-12): a prompt goes in blocks of 512 tokens (``n_ubatch``), and where layers are
   shared out among cards, a card takes the next block while the one behind it works on the last.
-- Without ``-fa``, which was off unless asked for until 2025, scores are written out in FP32, read and written by
+- Without ``-fa``, which was off by default until 2025, scores are written out in FP32, read and written by
   softmax, and converted to FP16 for the product with the values (``llm_build_kqv``; the formats are recalled).
 """
 
@@ -79,11 +79,11 @@ def _scores(model: LanguageModel, batch: int, tokens: int, layers: float) -> lis
     kept = HALF * model.kv_heads * batch * seen * model.head_dim
     queries = heads * block * model.head_dim
     flops = 2.0 * scores * model.head_dim
-    asked, met = HALF * queries + kept + SINGLE * scores, HALF * scores + kept + SINGLE * queries
+    score_bytes, value_bytes = HALF * queries + kept + SINGLE * scores, HALF * scores + kept + SINGLE * queries
     width = model.head_dim
     return [
-        Kernel(MATMUL, flops, asked, m=block, n=seen, k=width, batch=heads, count=layers),
+        Kernel(MATMUL, flops, score_bytes, m=block, n=seen, k=width, batch=heads, count=layers),
         Kernel(VECTOR, 0.0, 2 * SINGLE * scores, count=layers),
         Kernel(VECTOR, 0.0, (SINGLE + HALF) * scores, count=layers),
-        Kernel(MATMUL, flops, met, m=block, n=width, k=seen, batch=heads, count=layers),
+        Kernel(MATMUL, flops, value_bytes, m=block, n=width, k=seen, batch=heads, count=layers),
     ]

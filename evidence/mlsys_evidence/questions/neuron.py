@@ -4,8 +4,8 @@ What it computes is larger than what a token needs, as its code says (aws-neuron
 April 2024, which is 0.10; paths below ``src/transformers_neuronx``):
 
 - ``bucket.py`` (``token_sizes``, ``find``): a step is compiled for 128, 256, 512, ... positions, up to the most that
-  were asked for, and runs in the smallest of them that holds the tokens so far; keys and values of all its positions
-  are read, and those beyond the tokens are masked (``layers/attention.py``, ``mask``). Prompts are padded alike.
+  were requested, and runs in the smallest of them that holds the tokens so far; keys and values of all its positions
+  are read, and those beyond the tokens are masked (``layers/attention.py``, ``mask``). Prompts are padded likewise.
 - ``decoder.py`` (``DecoderLayer.to_neuron``): heads of queries are padded to as many on each core. Heads of keys and
   values stay apart where the cores divide them; else each is repeated until every head of queries has its own
   (``check_gqa_fallback``: "identical to an MHA model"), and padded with them.

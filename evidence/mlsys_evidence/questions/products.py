@@ -70,7 +70,7 @@ def gemm_kernel(row: TypedRow) -> Case:
 
 
 def _by_a_library(row: TypedRow, kernel: Kernel, fmt: Format) -> Case:
-    """Return the case of a product that a library or PyTorch was asked for."""
+    """Return the case of a product that a library or PyTorch computes."""
     kernels = [_tiled(row, kernel)]
     by_python = row.has("PyTorch") and not row.has("ROCm")
     if by_python and row.launch_mode != "timed by host":

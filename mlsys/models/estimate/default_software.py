@@ -74,8 +74,8 @@ def setting_of(device: Device, setting: str | None, kind: str = NETWORK, precisi
     """
     machine = machine_kind(device)
     if setting is None:
-        usual = _default(device, machine, kind, precision)
-        return _measured(device, usual) or usual
+        default = _default(device, machine, kind, precision)
+        return _measured(device, default) or default
     if setting in fitted():
         return setting
     whole = f"{setting} on {machine}"
@@ -113,16 +113,16 @@ def _default(device: Device, machine: str, kind: str, precision: str) -> str:
     return f"compiled {kind} on {machine}"
 
 
-def _measured(device: Device, usual: str) -> str:
+def _measured(device: Device, default: str) -> str:
     """Return the software of the user's own measurements of such work on a device; the default if there are none.
 
     The first in alphabetical order, if there are several.
     """
     whose, settings = calibrated_device()
-    if whose != device.id or usual in settings:
+    if whose != device.id or default in settings:
         return ""
     machine = machine_kind(device)
     ends = (f" {kind} on {machine}" for kind in (DECODE, PREFILL, NETWORK, "runtime"))
-    end = next(end for end in ends if usual.endswith(end))
+    end = next(end for end in ends if default.endswith(end))
     candidates = (name for name in settings if name.endswith(end) and name in fitted())
     return min((name for name in candidates if not name.startswith("energy")), default="")
