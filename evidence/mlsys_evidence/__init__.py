@@ -12,7 +12,7 @@ from mlsys_evidence.evaluate.answers import (
     group_table,
 )
 from mlsys_evidence.evaluate.blind_evaluation import blind_evaluation_rows, completed_blind_evaluations
-from mlsys_evidence.evaluate.error_decomposition import parted
+from mlsys_evidence.evaluate.error_decomposition import error_decompositions
 from mlsys_evidence.evaluate.predictors import comparisons, predictor_table
 from mlsys_evidence.evaluate.report import Prediction, Score, Validation, score, validate
 from mlsys_evidence.evaluate.ten_sample_study import ten_back
@@ -34,11 +34,11 @@ __all__ = [
     "class_scores",
     "comparisons",
     "completed_blind_evaluations",
+    "error_decompositions",
     "group_scores",
     "group_table",
     "held_out_predictions",
     "held_out_scores",
-    "parted",
     "predictor_table",
     "read_rows",
     "score",
@@ -48,7 +48,11 @@ __all__ = [
     "validate",
 ]
 
-_RENAMED = {"examination_rows": "blind_evaluation_rows", "held_examinations": "completed_blind_evaluations"}
+_RENAMED = {
+    "examination_rows": "blind_evaluation_rows",
+    "held_examinations": "completed_blind_evaluations",
+    "parted": "error_decompositions",
+}
 
 
 def __getattr__(name: str) -> object:

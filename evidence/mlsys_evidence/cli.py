@@ -108,19 +108,19 @@ def validate(
             say(sentence, err=True)
         if len(result) > MOST_DOUBTS:
             say(f"and {len(result) - MOST_DOUBTS} more such rows", err=True)
-    own = user_overrides(estimates=True)
+    overrides = user_overrides(estimates=True)
     if csv_path is not None:
-        write_text(csv_path, csv_text(with_user_overrides(_records(comparison, evaluations), own)))
+        write_text(csv_path, csv_text(with_user_overrides(_records(comparison, evaluations), overrides)))
     if figures is not None:
         from mlsys_evidence.evaluate.pictures import save_all
 
         for path in save_all(comparison, figures):
             say(path, err=True)
     if as_json:
-        say_json(comparison.summary() | (_first(comparison, evaluations) if evaluations else {}), own)
+        say_json(comparison.summary() | (_first(comparison, evaluations) if evaluations else {}), overrides)
     else:
-        _print(comparison, evaluations, shipped=data is None and not evaluations, own=data is not None)
-        say_overrides(own)
+        _print(comparison, evaluations, shipped=data is None and not evaluations, user_rows=data is not None)
+        say_overrides(overrides)
 
 
 def _widen_for_sources() -> None:
@@ -245,7 +245,7 @@ def _print_blind_evaluations(validation: Validation, evaluations: BlindRows) -> 
             say(_line(f"{named}, as first answered", first).rpartition(" ")[0].rstrip())
 
 
-def _print(validation: Validation, evaluations: BlindRows, shipped: bool, own: bool) -> None:
+def _print(validation: Validation, evaluations: BlindRows, shipped: bool, user_rows: bool) -> None:
     from mlsys_evidence import score
     from mlsys_evidence.fit.refit import held_out_scores
 
@@ -272,7 +272,7 @@ def _print(validation: Validation, evaluations: BlindRows, shipped: bool, own: b
         if counts:
             say(f"\n{title}")
             for reason, count in counts.items():
-                where = _lines(validation, reason) if own and key == "not_expressible" else ""
+                where = _lines(validation, reason) if user_rows and key == "not_expressible" else ""
                 say(f"{count:>5}  {reason}{where}")
     worst = validation.worst(5)
     if worst:

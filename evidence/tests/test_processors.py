@@ -23,7 +23,7 @@ from mlsys_evidence.fit.power import measured_powers
 from mlsys_evidence.questions import interpret, typed
 from mlsys_evidence.questions.energy import AT_WORK
 from mlsys_evidence.questions.language import language_model_of
-from mlsys_evidence.questions.threads import clocked, threads_of
+from mlsys_evidence.questions.threads import at_clock, threads_of
 from mlsys_evidence.rows import shipped_rows
 
 
@@ -423,7 +423,7 @@ def test_what_an_interpreter_takes_is_cycles_of_its_core() -> None:
     """Small layers, of which the interpreter is most: at half the clock they take twice as long."""
     row = next(row for row in blind_evaluation_rows(5) if row.device.startswith("Ambiq Apollo510 (HP"))
     case = interpret(replace(row, model="AD FC autoencoder"))
-    slow = clocked(case.engine, case.engine.clock / 2, memory=True)
+    slow = at_clock(case.engine, case.engine.clock / 2, memory=True)
     mostly = replace(fitted()[case.setting], launch=1e-2).vectorised()
     times = calibrated_times(CaseBatch.of([(engine, case.work, True) for engine in (case.engine, slow)]), mostly)
     assert times[1] / times[0] == pytest.approx(2, rel=1e-6)

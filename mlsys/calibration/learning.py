@@ -107,7 +107,7 @@ class Learned:
         moved = np.clip(base * np.exp(self.moves), np.minimum(low, base), np.maximum(high, base))
         return np.asarray(moved, dtype=np.float64)
 
-    def added(self, cases: Sequence[Case]) -> Array:
+    def summed_effects(self, cases: Sequence[Case]) -> Array:
         """Return the sum of the effects of settings, networks, formats, versions and shapes on log time."""
         added = np.array(
             [
@@ -140,7 +140,9 @@ class Learned:
         plain = case_times(cases, base) if plain is None else plain
         here = np.array([case.setting in self.settings for case in cases])
         moved = np.where(here[:, None], self.parameters(base), base)
-        times: Array = before * np.where(here, case_times(cases, moved) / plain * np.exp(self.added(cases)), 1.0)
+        times: Array = before * np.where(
+            here, case_times(cases, moved) / plain * np.exp(self.summed_effects(cases)), 1.0
+        )
         return times
 
 

@@ -144,7 +144,7 @@ def points_of(config: Config, measured: Iterable[Measured]) -> tuple[EdgePoint, 
     return _with_front(points)
 
 
-def judged(config: Config, points: Iterable[EdgePoint]) -> tuple[EdgePoint, ...]:
+def under_limits_of(config: Config, points: Iterable[EdgePoint]) -> tuple[EdgePoint, ...]:
     """Return points of one clock under the budgets and limits of another configuration; times and energies stay.
 
     Parameters
@@ -181,7 +181,7 @@ def _at_each_clock(config: Config, measured: Measured) -> list[EdgePoint]:
     fixed = law.memory.m_as("ms")
     points = []
     for clock in config.clocks:
-        raw = measured.samples_ms and _slowed(measured.samples_ms, fixed, clock.scale)
+        raw = measured.samples_ms and _at_slower_clock(measured.samples_ms, fixed, clock.scale)
         times = latency_statistics(raw or [1e3 * law.plain(clock)[0]])
         needed = float(memory.m_as("byte"))
         energy = 1e3 * sum(law.plain(clock)[1:])
@@ -190,7 +190,7 @@ def _at_each_clock(config: Config, measured: Measured) -> list[EdgePoint]:
     return points
 
 
-def _slowed(samples: Sequence[float], memory: float, scale: float) -> list[float]:
+def _at_slower_clock(samples: Sequence[float], memory: float, scale: float) -> list[float]:
     """Return each raw time at a slower clock; the memory part is unchanged."""
     return [(time - min(time, memory)) / scale + min(time, memory) for time in samples]
 

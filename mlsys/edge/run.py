@@ -35,7 +35,7 @@ class EdgeRun:
     @property
     def key(self) -> str:
         """Key that identifies a configuration: a hash of its contents, independent of order."""
-        return _hashed(self.config.data)
+        return _digest(self.config.data)
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -96,13 +96,13 @@ class EdgeRun:
         write_text(self.part / _PIECES / self._name(variant), text + "\n")
 
     def _name(self, variant: EdgeVariant) -> str:
-        return f"{_hashed([_training_part(self.config), _timing_part(self.config), list(variant)])}.json"
+        return f"{_digest([_training_part(self.config), _timing_part(self.config), list(variant)])}.json"
 
     def trained(self, bench: Workbench) -> None:
         """Load weights trained by an earlier start into a workbench, or train and store them."""
         import torch
 
-        path = self.part / f"{_hashed(_training_part(self.config))}-{_WEIGHTS}"
+        path = self.part / f"{_digest(_training_part(self.config))}-{_WEIGHTS}"
         if path.is_file():
             module = bench.fresh()
             try:
@@ -131,7 +131,7 @@ def _sum(record: Any) -> str:
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
-def _hashed(data: Any) -> str:
+def _digest(data: Any) -> str:
     text = json.dumps(data, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 

@@ -156,7 +156,7 @@ def guide(rows: Sequence[Platform], wanted: Requirement) -> Guide:
     if not wanted.requested:
         raise ArgumentError("guide(): `wanted` sets no limit. Write e.g. Requirement(latency_ms=50)")
     ladder = {name: _values(rows, name) for name in wanted.requested}
-    tree, cells = _grown(rows, ladder)
+    tree, cells = _fit_tree(rows, ladder)
     by_tree = str(tree.predict([[_rank(name, ladder[name], limit) for name, limit in wanted.requested.items()]])[0])
     answer = _choice(rows, wanted)
     if by_tree != answer:
@@ -202,7 +202,7 @@ def _rank(name: str, values: Sequence[float], limit: float) -> int:
     return sum(value <= limit if BETTER[name] == "less" else value >= limit for value in values)
 
 
-def _grown(rows: Sequence[Platform], ladder: dict[str, list[float]]) -> tuple[Any, int]:
+def _fit_tree(rows: Sequence[Platform], ladder: dict[str, list[float]]) -> tuple[Any, int]:
     """Fit a tree to every cell that limits can fall into, and check that it reproduces all of them.
 
     Raises

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from mlsys.calibration.advice import PARTS, SCATTER, advised, likely_errors, most_telling, parts_of
+from mlsys.calibration.advice import PARTS, SCATTER, likely_errors, most_informative, most_telling, parts_of
 from mlsys.calibration.case import Case
 from mlsys.models.estimate.library import plain_of
 from mlsys_evidence.fit.refit import held_out_predictions
@@ -70,18 +70,18 @@ def _rows() -> tuple[list[Case], list[float], np.ndarray]:
 
 def test_no_measured_value_is_read_and_no_row_is_taken_twice() -> None:
     cases, seconds, base = _rows()
-    taken = advised(cases, seconds, base)
+    taken = most_informative(cases, seconds, base)
     other = [replace(case, seconds=1.0, row=replace(case.row, value=1.0)) for case in cases]
-    assert advised(other, seconds, base) == taken
+    assert most_informative(other, seconds, base) == taken
     assert len(set(taken)) == 10
     assert sorted(parts_of(cases, seconds)[taken].tolist()) == sorted([*range(PARTS)] * 2)
-    assert advised(cases[:4], seconds[:4], base[:4]) == [0, 1, 2, 3]
+    assert most_informative(cases[:4], seconds[:4], base[:4]) == [0, 1, 2, 3]
 
 
 def test_a_row_that_says_the_same_is_not_taken_again() -> None:
     """A list with every row thrice: ten different ones are named all the same."""
     cases, seconds, base = _rows()
-    taken = advised([*cases] * 3, [*seconds] * 3, np.tile(base, (3, 1)))
+    taken = most_informative([*cases] * 3, [*seconds] * 3, np.tile(base, (3, 1)))
     assert len({index % len(cases) for index in taken}) == 10
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from mlsys import Hardware
 from mlsys.calibration.case import Case
-from mlsys.calibration.estimates import estimated, tuned
+from mlsys.calibration.estimates import case_parameters, estimated
 from mlsys.calibration.rows import Row
 from mlsys.mapping.fusion import as_run
 from mlsys.models.analysis import analyze
@@ -64,7 +64,7 @@ def above_its_bound(case: Case) -> float:
     work = case.work
     left = 2 * work["m"] * work["n"] * work["k"] * work["batch"]  # of a convolution by Winograd's algorithms
     flops = np.where(work["kind"] == MATMUL, np.minimum(work["flops"], left), work["flops"])
-    times = kernel_times(stack, tuned([case], stack)).at_least(
+    times = kernel_times(stack, case_parameters([case], stack)).at_least(
         flops, work["moved"], case.engine.matmul, case.engine.bandwidth
     )
     return float(times.seconds @ work["count"])

@@ -16,7 +16,7 @@ FEWEST_SWEEPS, FEWEST_IN_CLASS = 3, 50
 
 
 @dataclass(frozen=True)
-class Parted:
+class ErrorDecomposition:
     """The error of one class of machine and kind of work, with and without the scale of its sweeps.
 
     Attributes
@@ -56,7 +56,7 @@ def _error(each: Prediction, apart: float) -> float:
     return abs(float(np.expm1(-apart if inverse else apart)))
 
 
-def _parted(group: str, chosen: Sequence[Prediction]) -> Parted | None:
+def _decomposition(group: str, chosen: Sequence[Prediction]) -> ErrorDecomposition | None:
     sweeps: dict[str, list[Prediction]] = {}
     for each in chosen:
         sweeps.setdefault(each.row.group or each.row.device, []).append(each)
@@ -68,21 +68,21 @@ def _parted(group: str, chosen: Sequence[Prediction]) -> Parted | None:
     shapes = np.concatenate([without_scale(apart) for apart in plain])
     errors = [_error(each, apart) for each, apart in zip(rows, np.concatenate(plain).tolist(), strict=True)]
     known = [_error(each, apart) for each, apart in zip(rows, shapes.tolist(), strict=True)]
-    return Parted(group, len(rows), len(whole), float(np.median(errors)), float(np.median(known)))
+    return ErrorDecomposition(group, len(rows), len(whole), float(np.median(errors)), float(np.median(known)))
 
 
 @remembered
 @traced
-def parted() -> tuple[Parted, ...]:
+def error_decompositions() -> tuple[ErrorDecomposition, ...]:
     """Return every class of machine and kind of work with rows enough to part its error.
 
     Examples
     --------
-    >>> all(group.sweeps >= 3 and 0 < group.known < 1 for group in parted())
+    >>> all(group.sweeps >= 3 and 0 < group.known < 1 for group in error_decompositions())
     True
     """
     groups: dict[str, list[Prediction]] = {}
     for each in held_out_predictions("sweep"):
         groups.setdefault(f"{each.row.device_class}: {each.kind}", []).append(each)
-    groups_parted = (_parted(name, groups[name]) for name in sorted(groups))
-    return tuple(group for group in groups_parted if group is not None)
+    parts = (_decomposition(name, groups[name]) for name in sorted(groups))
+    return tuple(group for group in parts if group is not None)

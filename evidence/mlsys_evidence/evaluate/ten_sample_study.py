@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.calibration.advice import TEN, advised
+from mlsys.calibration.advice import TEN, most_informative
 from mlsys.calibration.case import Case
 from mlsys.calibration.learning import Learned, learn, sensitivities
 from mlsys.calibration.times import case_times
@@ -100,7 +100,9 @@ def _handed_back(
     """Return which rows to measure of those that can be, as advised and at random."""
     drawn = np.random.default_rng([draw, len(cases)])
     there = np.sort(drawn.choice(len(cases), max(TEN, round((1 - ABSENT) * len(cases))), replace=False)).tolist()
-    result = advised([cases[index] for index in there], before[there].tolist(), base[there], follows=follows[there])
+    result = most_informative(
+        [cases[index] for index in there], before[there].tolist(), base[there], follows=follows[there]
+    )
     return sorted(there[index] for index in result), sorted(drawn.choice(there, TEN, replace=False).tolist())
 
 
@@ -117,7 +119,7 @@ class _Machine:
 @remembered
 def _machine(own: IdentityKey, _fit: Hashable) -> _Machine:
     cases = [each.case for each in own if each.case is not None]
-    engines = {id(case.engine): case.engine.settled() for case in cases}  # read once, not in every draw
+    engines = {id(case.engine): case.engine.as_numbers() for case in cases}  # read once, not in every draw
     cases = [replace(case, engine=engines[id(case.engine)]) for case in cases]
     base = np.array([plain_of(case.setting)[0].vectorised() for case in cases])
     return _Machine(cases, base, case_times(cases, base), sensitivities(cases, base))

@@ -132,15 +132,15 @@ def _solved(blocks: _Blocks, y: Array, fixed: _Solved | None = None) -> _Solved:
         u = covariance @ (z.T @ (weights * y / rest))
         apart = y - z @ u
         if not fixed:
-            heard = 0.0
+            degrees = 0.0
             for name in blocks.names:
                 own = blocks.of(name)
                 count = own.stop - own.start
                 result = max(count - float(np.diag(covariance)[own].sum()) / variances[name], 1e-3)
-                heard += result
+                degrees += result
                 square = float(u[own] @ u[own]) + PRIOR_LEVELS * PRIOR_VARIANCE
                 variances[name] = float(np.clip(square / (result + PRIOR_LEVELS), 1e-6, 2.0))
-            rest = max(1e-4, float((weights * apart**2).sum()) / max(len(y) - heard, 1.0))
+            rest = max(1e-4, float((weights * apart**2).sum()) / max(len(y) - degrees, 1.0))
         weights = _weights(apart, rest)
     return _Solved(variances, rest, weights, _covariance(blocks, variances, rest, weights))
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mlsys.models.estimate import ATTENTION, MATMUL, VECTOR, Kernel, Work
-from mlsys.models.estimate.lowering import Format, joined
+from mlsys.models.estimate.lowering import Format, concatenated
 from mlsys_evidence.questions.decoding import HALF, multiplies_integers
 from mlsys_evidence.typed_rows import TypedRow
 
@@ -68,7 +68,7 @@ def whole_block(row: TypedRow, model: LanguageModel, work: Work, fmt: Format, ba
     if row.dated < WITH_FLASH and not row.has("attention kernel flash"):
         rest = Work(work.columns[:, work["kind"] != ATTENTION])
         kernels += _scores(model, batch, tokens, layers)
-    return joined(rest, Work.of(kernels))
+    return concatenated(rest, Work.of(kernels))
 
 
 def _scores(model: LanguageModel, batch: int, tokens: int, layers: float) -> list[Kernel]:

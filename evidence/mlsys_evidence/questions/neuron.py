@@ -35,7 +35,7 @@ from dataclasses import replace
 import numpy as np
 
 from mlsys.models.estimate import MATMUL, VECTOR, Kernel, Work
-from mlsys.models.estimate.lowering import Format, joined
+from mlsys.models.estimate.lowering import Format, concatenated
 from mlsys.models.estimate.work import STREAMED
 from mlsys.workloads.zoo.language import LanguageModel
 from mlsys_evidence.typed_rows import TypedRow
@@ -176,4 +176,4 @@ def widened_weights(work: Work, fmt: Format, vocabulary: int) -> Work:
         Kernel(VECTOR, narrow / fmt.weight, narrow, narrow, count=count, ranks=STREAMED)
         for narrow, count in zip(work["weights"][here].tolist(), work["count"][here].tolist(), strict=True)
     ]
-    return joined(Work(columns), Work.of(converting))
+    return concatenated(Work(columns), Work.of(converting))

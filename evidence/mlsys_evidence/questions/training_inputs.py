@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from mlsys.models.estimate import VECTOR, Kernel, Work
-from mlsys.models.estimate.lowering import Format, joined
+from mlsys.models.estimate.lowering import Format, concatenated
 from mlsys.models.estimate.steps import ONCE, step_kernels
 from mlsys_evidence.questions.network_lookup import built
 from mlsys_evidence.typed_rows import TypedRow
@@ -55,7 +55,7 @@ class Fed:
         words = network.operators[-1].shape
         of_each = 2 * fmt.value + OF_A_SMOOTHED_LOGIT if self.smoothed else self.of_logits * fmt.value
         loss = Kernel(VECTOR, flops=0.0, moved=of_each * words["m"] * words["n"])
-        return joined(step_kernels(network, fmt, ONCE, written_out=True), Work.of([loss]))
+        return concatenated(step_kernels(network, fmt, ONCE, written_out=True), Work.of([loss]))
 
 
 def fed(row: TypedRow) -> Fed | None:

@@ -84,10 +84,10 @@ def parameters_of(
     'physical expectations'
     """
     plain, whose = plain_of(setting, device)
-    own = bool(device) and calibrated(setting, device) is not None
-    effect = effect_of(setting, device, network, machine=not own, version=version)
+    is_calibrated = bool(device) and calibrated(setting, device) is not None
+    effect = effect_of(setting, device, network, machine=not is_calibrated, version=version)
     factor = effect.factor
-    if own:
+    if is_calibrated:
         factor *= calibrated_network(device, network) * calibrated_format(device, precision)
         factor *= calibrated_version(setting, device, version) * calibrated_shape(setting, device, shape)
     return scaled(plain, factor, effect.starting), whose
@@ -95,9 +95,9 @@ def parameters_of(
 
 def plain_of(setting: str, device: str = "") -> tuple[Parameters, str]:
     """Return the parameters of a setting on a machine, and their origin, without other effects."""
-    own = calibrated(setting, device) if device else None
-    if own is not None:
-        return own, f"{setting}, measured on this machine"
+    parameters = calibrated(setting, device) if device else None
+    if parameters is not None:
+        return parameters, f"{setting}, measured on this machine"
     known = fitted()
     if _FALLBACKS.get(setting) in known:
         return known[_FALLBACKS[setting]], _FALLBACKS[setting]

@@ -120,7 +120,7 @@ def search_chain(
         floor = max(floor, dropped)
         progress(float(kept[0][0]) if kept else math.inf, max(bound, floor))
     best = float(kept[0][0]) if kept else math.inf
-    if deadline is not None and width is None and deadline.left > solver_needs(layers):
+    if deadline is not None and width is None and deadline.remaining > solver_needs(layers):
         places, solved = solve_chain(layers, deadline)
         if places is None and solved == math.inf and not kept:
             return Found((), math.inf, True, spent)

@@ -168,7 +168,7 @@ class _Search:
         found = None
         for index, entry in enumerate(caps.entries, start=1):
             only = np.eye(1 + len(layers.names))[index]
-            if layers.relaxed(only)[0] > float(entry[1]) * (1 + 1e-9):
+            if layers.cheapest_chain(only)[0] > float(entry[1]) * (1 + 1e-9):
                 found = entry
         return found
 
@@ -219,7 +219,7 @@ def _throughput(search: _Search, caps: Caps, top: int) -> tuple[Found, list[Frac
             low, sure = limit, sure and trial.proven
     sure = sure and high - low <= high / 10**9
     bound = float(low) if sure else floor
-    if not sure and search.width is None and search.deadline.left > solver_needs(layers):
+    if not sure and search.width is None and search.deadline.remaining > solver_needs(layers):
         solution, solved = solve_chain(layers, search.deadline.part(0.8), bottleneck=True)
         bound = min(max(bound, solved), float(best.bottleneck))
         if solution is not None:
