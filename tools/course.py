@@ -73,11 +73,11 @@ def lab_minutes(name: str, course: Mapping[str, Any]) -> int:
     draw, content, rates = Draw(name), lab_content(name), course["rates"]["lab"]
     questions, wrap, designs = content.questions(draw), content.wrap_up(draw), content.designs(draw)
     page = _FENCE.sub("", (ROOT / "labs" / f"{name}.md").read_text(encoding="utf-8").partition("\n---\n")[2])
-    told = [page, *(design.text for design in designs), *(each.text for each in wrap.findings), *wrap.lessons]
+    texts = [page, *(design.text for design in designs), *(each.text for each in wrap.findings), *wrap.lessons]
     for question in (content.prediction(draw), *questions):
         hints = [choice.hint for choice in getattr(question, "choices", ())]
-        told += [question.text, *question.listed(), question.solution, getattr(question, "hint", ""), *hints]
-    minutes = len(_WORD.findall(" ".join(told))) / rates["words_per_minute"]
+        texts += [question.text, *question.listed(), question.solution, getattr(question, "hint", ""), *hints]
+    minutes = len(_WORD.findall(" ".join(texts))) / rates["words_per_minute"]
     minutes += rates["prediction"] + rates["exploration"] + rates["wrap_up"] + rates["design"] * len(designs)
     minutes += rates["measurement"] * bool(course["labs"][name].get("measures"))
     return _rounded(minutes + sum(rates[_kind(question)] for question in questions))

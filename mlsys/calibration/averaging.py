@@ -34,11 +34,11 @@ CLEARLY, OPINIONS, FEWEST_ROWS, FOLDS = 0.9, 4.0, 6, 20
 def averaged(design: Array, y: Array, widths: Sequence[Array], scatters: Sequence[float]) -> tuple[Array, float]:
     """Return the effects and the expected error of a further row, averaged over widths and scatters."""
     scatter = np.tile(scatters, len(widths))
-    answers, likely, open_, apart = _solved(design, y, np.repeat(widths, len(scatters), axis=0), scatter)
+    answers, likely, open_, residuals = _solved(design, y, np.repeat(widths, len(scatters), axis=0), scatter)
     part = np.exp(likely - likely.max())
     part /= part.sum()
     known = float(part @ (scatter**2 + open_.mean(axis=1)))
-    seen = float(np.quantile(np.abs(part @ apart), COVERAGE, method="weibull")) / FOUR_IN_FIVE
+    seen = float(np.quantile(np.abs(part @ residuals), COVERAGE, method="weibull")) / FOUR_IN_FIVE
     return part @ answers, math.sqrt((PRIOR_ROWS * known + len(y) * seen**2) / (PRIOR_ROWS + len(y)))
 
 

@@ -195,8 +195,8 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
 
 def _median_error(cases: Sequence[Case], times: NDArray[np.float64]) -> float:
     """Return the median relative error of the measured values: of rates where rows are rates."""
-    apart = np.log(times) - np.log([case.seconds for case in cases])
-    return float(np.median(np.abs(np.expm1(np.where([case.inverse for case in cases], -apart, apart)))))
+    residuals = np.log(times) - np.log([case.seconds for case in cases])
+    return float(np.median(np.abs(np.expm1(np.where([case.inverse for case in cases], -residuals, residuals)))))
 
 
 def _as_used(cases: Sequence[Case], calibration: Calibration) -> NDArray[np.float64]:

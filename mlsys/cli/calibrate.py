@@ -98,9 +98,9 @@ def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None
     )
     for sentence in calibration.learned or ("nothing new: the machine behaves like the published ones",):
         say(f"  {sentence}")
-    apart = {name: factor for name, factor in calibration.networks.items() if abs(math.log(factor)) > 0.02}
-    if apart:
-        furthest = sorted(apart.items(), key=lambda item: -abs(math.log(item[1])))[:3]
+    outliers = {name: factor for name, factor in calibration.networks.items() if abs(math.log(factor)) > 0.02}
+    if outliers:
+        furthest = sorted(outliers.items(), key=lambda item: -abs(math.log(item[1])))[:3]
         say("  further factors of networks: " + ", ".join(f"{name} {factor:.2f} times" for name, factor in furthest))
     formats = {name: factor for name, factor in calibration.formats.items() if abs(math.log(factor)) > 0.02}
     if formats:

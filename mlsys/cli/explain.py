@@ -210,8 +210,8 @@ def _tell(logs: list[tuple[Any, Path]], absent: list[dict[str, str]], as_json: b
         for log, path in logs:
             say(summary_text(log))
             say(f"  written: {path}\n")
-        for first, second, apart in pairs:
-            say(f"outputs of {first} and {second} differ by at most {apart:.2g} of the largest output")
+        for first, second, difference in pairs:
+            say(f"outputs of {first} and {second} differ by at most {difference:.2g} of the largest output")
         for missing in absent:
             say(f"absent: {missing['reason']}")
 

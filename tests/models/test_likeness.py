@@ -13,7 +13,7 @@ from mlsys.hardware import view
 from mlsys.models.analysis import analyze
 from mlsys.models.estimate import Parameters, snapshot
 from mlsys.models.estimate.library import parameters_of
-from mlsys.models.estimate.likeness import APART, ShapeEffects, likeness, shape_of_products
+from mlsys.models.estimate.likeness import LENGTH_SCALE, ShapeEffects, likeness, shape_of_products
 from mlsys.models.estimate.running import as_counted, kernels_run, usual_running
 from mlsys.models.estimate.user_calibration import CALIBRATION, save_calibration
 from mlsys.workloads.zoo import network
@@ -30,7 +30,7 @@ def test_shapes_tell_others_what_scikit_learn_says(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(learning, "shape_of_products", lambda work: work)
     cases = [type("Case", (), {"setting": "one", "work": shape})() for shape in shapes]
     result = learning._shape_effects(cases, {"one": root}, effects.tolist())["one"]
-    kernel = width**2 * gaussian.kernels.Matern(length_scale=APART, nu=0.5)
+    kernel = width**2 * gaussian.kernels.Matern(length_scale=LENGTH_SCALE, nu=0.5)
     process = gaussian.GaussianProcessRegressor(kernel, alpha=scatter**2 + learning.LITTLE * width**2, optimizer=None)
     assert result.of([tuple(row) for row in others.tolist()]) == pytest.approx(
         process.fit(np.array(shapes), y).predict(others)

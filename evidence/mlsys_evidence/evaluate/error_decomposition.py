@@ -38,7 +38,7 @@ class ErrorDecomposition:
     known: float
 
 
-def without_scale(apart: NDArray[np.float64]) -> NDArray[np.float64]:
+def without_scale(residuals: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the logarithms of one sweep, each less the median of the others.
 
     Examples
@@ -46,14 +46,14 @@ def without_scale(apart: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> without_scale(np.array([1.0, 1.0, 1.0, 3.0])).tolist()
     [0.0, 0.0, 0.0, 2.0]
     """
-    others = [float(np.median(np.delete(apart, row))) for row in range(len(apart))]
-    return np.asarray(apart - np.array(others), dtype=np.float64)
+    others = [float(np.median(np.delete(residuals, row))) for row in range(len(residuals))]
+    return np.asarray(residuals - np.array(others), dtype=np.float64)
 
 
-def _error(each: Prediction, apart: float) -> float:
-    """Return the error of the published value, for a predicted time off by ``apart`` in logarithm."""
+def _error(each: Prediction, residual: float) -> float:
+    """Return the error of the published value, for a predicted time off by ``residual`` in logarithm."""
     inverse = each.case is not None and each.case.inverse
-    return abs(float(np.expm1(-apart if inverse else apart)))
+    return abs(float(np.expm1(-residual if inverse else residual)))
 
 
 def _decomposition(group: str, chosen: Sequence[Prediction]) -> ErrorDecomposition | None:
@@ -65,9 +65,9 @@ def _decomposition(group: str, chosen: Sequence[Prediction]) -> ErrorDecompositi
     if len(whole) < FEWEST_SWEEPS or len(rows) < FEWEST_IN_CLASS:
         return None
     plain = [np.log([each.ratio for each in sweep]) for sweep in whole]
-    shapes = np.concatenate([without_scale(apart) for apart in plain])
-    errors = [_error(each, apart) for each, apart in zip(rows, np.concatenate(plain).tolist(), strict=True)]
-    known = [_error(each, apart) for each, apart in zip(rows, shapes.tolist(), strict=True)]
+    shapes = np.concatenate([without_scale(residuals) for residuals in plain])
+    errors = [_error(each, residual) for each, residual in zip(rows, np.concatenate(plain).tolist(), strict=True)]
+    known = [_error(each, residual) for each, residual in zip(rows, shapes.tolist(), strict=True)]
     return ErrorDecomposition(group, len(rows), len(whole), float(np.median(errors)), float(np.median(known)))
 
 

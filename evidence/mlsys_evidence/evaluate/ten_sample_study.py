@@ -167,21 +167,21 @@ def _reach(each: Prediction, learned: Learned) -> tuple[float, float]:
     return after_ten(usual, learned.spread).of_value()
 
 
-def _shapes(cases: Sequence[Case], apart: Array) -> Array:
+def _shapes(cases: Sequence[Case], residuals: Array) -> Array:
     """Return logarithms of measured over predicted time, each less the median of the others of its sweep."""
     sweeps: dict[str, list[int]] = {}
     for index, case in enumerate(cases):
         sweeps.setdefault(case.row.group or case.row.device, []).append(index)
-    shapes = apart.copy()
+    shapes = residuals.copy()
     for places in sweeps.values():
         if len(places) >= FEWEST_IN_SWEEP:
-            shapes[places] = without_scale(apart[places])
+            shapes[places] = without_scale(residuals[places])
     return shapes
 
 
-def _errors(apart: Array, inverse: NDArray[np.bool_]) -> Array:
+def _errors(residuals: Array, inverse: NDArray[np.bool_]) -> Array:
     """Return errors of the published values, from logarithms of measured over predicted time."""
-    return np.asarray(np.abs(np.expm1(np.where(inverse, apart, -apart))), dtype=np.float64)
+    return np.asarray(np.abs(np.expm1(np.where(inverse, residuals, -residuals))), dtype=np.float64)
 
 
 def ten_back() -> tuple[TenBack, ...]:
@@ -262,12 +262,12 @@ def _whole(name: str, machines: int, graded: Sequence[_Graded]) -> TenBack:
         for part in ("before", "after", "scale", "shape")
     )
     reach = np.concatenate([machine.reach for machine in graded])
-    apart = np.concatenate([machine.after for machine in graded])
-    inside = (reach[:, 0] <= apart) & (apart <= reach[:, 1])
+    residuals = np.concatenate([machine.after for machine in graded])
+    inside = (reach[:, 0] <= residuals) & (residuals <= reach[:, 1])
     return TenBack(
         name,
         machines,
-        len(apart),
+        len(residuals),
         float(np.median(before)),
         float(np.median(after)),
         float(np.quantile(after, 0.9)),

@@ -238,8 +238,8 @@ def fit_cards(laws: Laws) -> dict[str, Any]:
         As :func:`fit_laws` returns them.
     """
     cards = [run for run in card_runs() if not run.wall]
-    apart = [run.watts / predicted for run, predicted in _left_out(laws).values()]
-    low, high = (float(np.quantile(apart, part)) for part in _INNER)
+    ratios = [run.watts / predicted for run, predicted in _left_out(laws).values()]
+    low, high = (float(np.quantile(ratios, part)) for part in _INNER)
     return {
         **dict(zip(_PARTS, laws[""], strict=True)),
         "low": min(1.0, low),

@@ -252,9 +252,9 @@ def machines_of(cases: Sequence[Case], parameters: Parameters) -> dict[str, floa
     if tells_machines(cases[0].setting):
         return {case.twin: 1.0 for case in cases}
     plain = predicted(cases, Fit(parameters))
-    apart = np.log([case.seconds for case in cases]) - np.log(plain)
+    residuals = np.log([case.seconds for case in cases]) - np.log(plain)
     sweeps: dict[str, dict[str, list[float]]] = {}
-    for case, rest in zip(cases, apart.tolist(), strict=True):
+    for case, rest in zip(cases, residuals.tolist(), strict=True):
         sweeps.setdefault(case.twin, {}).setdefault(case.row.group, []).append(rest)
     drawn = {
         twin: sum(float(np.median(rest)) for rest in own.values()) / (len(own) + DRAWN) for twin, own in sweeps.items()

@@ -130,7 +130,7 @@ def _solved(blocks: _Blocks, y: Array, fixed: _Solved | None = None) -> _Solved:
     for _ in range(4 if fixed else TIMES):
         covariance = _covariance(blocks, variances, rest, weights)
         u = covariance @ (z.T @ (weights * y / rest))
-        apart = y - z @ u
+        residuals = y - z @ u
         if not fixed:
             degrees = 0.0
             for name in blocks.names:
@@ -140,14 +140,14 @@ def _solved(blocks: _Blocks, y: Array, fixed: _Solved | None = None) -> _Solved:
                 degrees += result
                 square = float(u[own] @ u[own]) + PRIOR_LEVELS * PRIOR_VARIANCE
                 variances[name] = float(np.clip(square / (result + PRIOR_LEVELS), 1e-6, 2.0))
-            rest = max(1e-4, float((weights * apart**2).sum()) / max(len(y) - degrees, 1.0))
-        weights = _weights(apart, rest)
+            rest = max(1e-4, float((weights * residuals**2).sum()) / max(len(y) - degrees, 1.0))
+        weights = _weights(residuals, rest)
     return _Solved(variances, rest, weights, _covariance(blocks, variances, rest, weights))
 
 
-def _weights(apart: Array, rest: float) -> Array:
+def _weights(residuals: Array, rest: float) -> Array:
     """Return how much each row counts, the less the further it is off."""
-    return np.asarray((TAILS + 1) / (TAILS + apart**2 / rest), dtype=np.float64)
+    return np.asarray((TAILS + 1) / (TAILS + residuals**2 / rest), dtype=np.float64)
 
 
 def _covariance(blocks: _Blocks, variances: dict[str, float], rest: float, weights: Array) -> Array:
@@ -165,7 +165,7 @@ def _without(
     """Return what the effects say of each row when its part is left out of the fit, small ones of groups dropped."""
     z = blocks.columns
     u = solved.effects(z, y)
-    apart = y - z @ u
+    residuals = y - z @ u
     bars = np.repeat([least if name in groups else 0.0 for name in blocks.names], np.diff(blocks.ends))
     reach = z @ solved.covariance
     predictions = np.zeros(len(y))
@@ -173,7 +173,7 @@ def _without(
     for part in dict.fromkeys(parts):
         own = np.flatnonzero(names == part)
         leverage = reach[own] @ z[own].T * (solved.weights[own] / solved.rest)[None, :]
-        pulled = np.linalg.solve(np.eye(len(own)) - leverage, apart[own])
+        pulled = np.linalg.solve(np.eye(len(own)) - leverage, residuals[own])
         without = u - reach[own].T @ (solved.weights[own] / solved.rest * pulled)
         predictions[own] = z[own] @ np.where(np.abs(without) >= bars, without, 0.0)
     limit = np.log(MOST)

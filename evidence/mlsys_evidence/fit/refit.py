@@ -183,7 +183,7 @@ def pooled(
     for name, cases in sorted(pools.items()):
         measured = np.log([case.seconds for case in cases])
         without = np.array([lines.get(case.row.id, (np.nan,) * 2) for case in cases])
-        apart = measured[:, None] - np.log(without)
+        residuals = measured[:, None] - np.log(without)
         added, spreads = np.zeros((len(cases), 2)), np.full((len(cases), 2), USUAL)
         if name:
             rows = [
@@ -194,11 +194,11 @@ def pooled(
             times = kernel_times(stack, np.array(rows))
             plain = with_latency(cases, stack.total(times.seconds))
             measures = features(stack, times)
-            pool = fit_pool(POOLS[name], cases, measures, measured - np.log(plain), apart[:, 1])
+            pool = fit_pool(POOLS[name], cases, measures, measured - np.log(plain), residuals[:, 1])
             effects[name] = pool.effects
             added = np.column_stack([pool.without_device, pool.without_sweep])
             spreads = np.column_stack([pool.spread_device, pool.spread_sweep])
-        scores = (apart - added) / spreads
+        scores = (residuals - added) / spreads
         left += [Left(case, sweep, device) for case, (device, sweep) in zip(cases, scores.tolist(), strict=True)]
         both = np.hstack([without * np.exp(added), without, spreads])
         text += [(case.row.id, *values) for case, values in zip(cases, both.tolist(), strict=True)]

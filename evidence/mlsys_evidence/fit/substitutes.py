@@ -38,19 +38,19 @@ def stand_ins(chosen: Mapping[str, Sequence[Case]], parameters: Mapping[str, Par
     dict
         By kind of work; a kind of few settings is drawn towards all.
     """
-    apart: dict[str, list[Array]] = {}
+    errors_by_kind: dict[str, list[Array]] = {}
     for name, cases in chosen.items():
         other = fallback_stack(name, [known for known in parameters if known != name])
         if other:
             sample = cases[:: -(-len(cases) // MOST_SAMPLED)]
             result = case_times(sample, np.array([parameters[other].vectorised()] * len(sample)))
             errors = np.abs(np.log([case.seconds for case in sample]) - np.log(result))
-            apart.setdefault(cases[0].kind, []).append(np.quantile(errors, _PARTS))
-    every = float(np.quantile(np.concatenate([errors for own in apart.values() for errors in own]), COVERAGE))
+            errors_by_kind.setdefault(cases[0].kind, []).append(np.quantile(errors, _PARTS))
+    every = float(np.quantile(np.concatenate([errors for own in errors_by_kind.values() for errors in own]), COVERAGE))
     return {
         kind: math.sqrt(
             (PRIOR_SETTINGS * every**2 + len(own) * float(np.quantile(np.concatenate(own), COVERAGE)) ** 2)
             / (PRIOR_SETTINGS + len(own))
         )
-        for kind, own in apart.items()
+        for kind, own in errors_by_kind.items()
     }
