@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mlsys.calibration.case import Case, Inexpressible
 from mlsys.calibration.doubts import doubts_of_the_twin
 from mlsys.calibration.estimates import case_parameters, estimated
-from mlsys.calibration.learning import Learned, learn, sensitivities
+from mlsys.calibration.learning import LearnedEffects, learn, sensitivities
 from mlsys.calibration.questions import interpret
 from mlsys.calibration.rows import COLUMNS, Row, read_rows, unread_columns
 from mlsys.calibration.sanity_checks import Seen, check_classes, check_times, contradiction, lines_of, what_was_measured
@@ -228,7 +228,7 @@ def _by_setting(versions: Mapping[tuple[str, str], float]) -> dict[str, dict[str
     return factors
 
 
-def _machine(learned: Learned, setting: str, usual: Parameters) -> Parameters:
+def _machine(learned: LearnedEffects, setting: str, usual: Parameters) -> Parameters:
     moved = learned.parameters(usual.vectorised()[None, :])[0]
     return scaled(Parameters(*moved.tolist()), math.exp(learned.settings[setting]))
 

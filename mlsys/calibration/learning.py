@@ -70,7 +70,7 @@ AS_ITS_KIND = _Widths(0.05, 0.02, 0.02, 0.1)
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedEffects:
     """Learned effects, as logarithms of factors.
 
     Attributes
@@ -162,7 +162,7 @@ def sensitivities(cases: Sequence[Case], base: Array) -> Array:
     return slopes
 
 
-def learn(cases: Sequence[Case], before: Array, base: Array) -> Learned:
+def learn(cases: Sequence[Case], before: Array, base: Array) -> LearnedEffects:
     """Return the effects learned from measurements of one machine.
 
     Parameters
@@ -257,7 +257,7 @@ def _whole(case: Case) -> bool:
     return bool(case.network) and case.work.columns.shape[1] > MOST_OF_ONE
 
 
-def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
+def _learned(cases: Sequence[Case], y: Array, follows: Array) -> LearnedEffects:
     effects = effects_of(cases, follows)
     design, widths, networks = effects.design, effects.widths, effects.networks
     scatters = SCATTER if networks else OF_KERNELS
@@ -267,7 +267,7 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
     groups = (effects.settings, networks, effects.formats, effects.versions)
     sizes = [follows.shape[1], 1, *(len(group) for group in groups)]
     moves, machine, *factors, local = (part.tolist() for part in np.split(means, np.cumsum(sizes)))
-    return Learned(
+    return LearnedEffects(
         np.array(moves),
         {name: factor + machine[0] for name, factor in zip(effects.settings, factors[0], strict=True)},
         dict(zip(networks, factors[1], strict=True)),

@@ -15,7 +15,7 @@ from mlsys.models.estimate.user_calibration import uncalibrated
 
 
 @dataclass(frozen=True)
-class Planned:
+class MeasurementPlan:
     """A measurement to take.
 
     Attributes
@@ -33,7 +33,7 @@ class Planned:
     seconds: float
 
 
-def ten_to_take(rows: Sequence[Row], where: str = "ten_to_take()") -> tuple[Planned, ...]:
+def ten_to_take(rows: Sequence[Row], where: str = "ten_to_take()") -> tuple[MeasurementPlan, ...]:
     """Return the ten most informative measurements of all rows, the best first.
 
     Parameters
@@ -63,11 +63,11 @@ def ten_to_take(rows: Sequence[Row], where: str = "ten_to_take()") -> tuple[Plan
     ten = most_informative([cases[index] for index in once], seconds[once].tolist(), base[once], TEN)
     lines = [line for line, _ in lines_of(rows)]
     return tuple(
-        Planned(lines[index], rows[index], float(seconds[index])) for index in (once[choice] for choice in ten)
+        MeasurementPlan(lines[index], rows[index], float(seconds[index])) for index in (once[choice] for choice in ten)
     )
 
 
-def plan_file(data: Path, out: Path) -> tuple[Planned, ...]:
+def plan_file(data: Path, out: Path) -> tuple[MeasurementPlan, ...]:
     """Read possible measurements, select ten, and write them with empty values.
 
     Raises

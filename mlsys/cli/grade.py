@@ -16,7 +16,7 @@ from mlsys.inputs import read_json
 
 if TYPE_CHECKING:
     from mlsys.grading import Gradebook, Policy
-    from mlsys.grading.folder import Found
+    from mlsys.grading.folder import SubmittedFile
 
 _RECORD = "grades.json"
 
@@ -93,7 +93,7 @@ def grade(
         say(f"\nOpen {out / 'index.html'}; upload {out / 'canvas.csv'} or {out / 'moodle.csv'}")
 
 
-def _shown_progress(found: Sequence[Found]) -> Iterable[Found]:
+def _shown_progress(found: Sequence[SubmittedFile]) -> Iterable[SubmittedFile]:
     with progress(found, "Grading") as shown:
         yield from shown
 

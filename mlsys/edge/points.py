@@ -8,7 +8,7 @@ from typing import Any
 from mlsys.edge.budgets import memory_violations
 from mlsys.edge.clock import Clock, ClockLaw
 from mlsys.edge.config import Config
-from mlsys.edge.evaluate import Measured
+from mlsys.edge.evaluate import VariantMeasurement
 from mlsys.edge.latency import LatencyStatistics, latency_statistics
 from mlsys.edge.pareto import unbeaten_rows
 from mlsys.units import Q_
@@ -45,7 +45,7 @@ class EdgePoint:
         Whether the point is Pareto-optimal in accuracy, time, energy and memory among accepted points.
     """
 
-    measured: Measured
+    measured: VariantMeasurement
     clock: Clock
     statistics: LatencyStatistics | None
     law: ClockLaw | None
@@ -125,7 +125,7 @@ def point_columns(config: Config) -> tuple[str, ...]:
     return (*_HEAD, *map(violation_name, config.budgets), *_TAIL)
 
 
-def points_of(config: Config, measured: Iterable[Measured]) -> tuple[EdgePoint, ...]:
+def points_of(config: Config, measured: Iterable[VariantMeasurement]) -> tuple[EdgePoint, ...]:
     """Return every variant at every clock, with the Pareto front of accepted points marked.
 
     Parameters
@@ -163,7 +163,7 @@ def under_limits_of(config: Config, points: Iterable[EdgePoint]) -> tuple[EdgePo
     return _with_front(again)
 
 
-def _at_each_clock(config: Config, measured: Measured) -> list[EdgePoint]:
+def _at_each_clock(config: Config, measured: VariantMeasurement) -> list[EdgePoint]:
     if measured.failed:
         return [
             EdgePoint(measured, clock, None, None, 0.0, {}, (f"failed: {measured.failed}",)) for clock in config.clocks
@@ -195,7 +195,9 @@ def _at_slower_clock(samples: Sequence[float], memory: float, scale: float) -> l
     return [(time - min(time, memory)) / scale + min(time, memory) for time in samples]
 
 
-def _reasons(config: Config, measured: Measured, memory: float, latency: float, energy: float) -> tuple[str, ...]:
+def _reasons(
+    config: Config, measured: VariantMeasurement, memory: float, latency: float, energy: float
+) -> tuple[str, ...]:
     """Return the limits that are exceeded; using one exactly is allowed."""
     reasons = []
     if memory > config.active_bytes:

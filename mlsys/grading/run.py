@@ -8,12 +8,12 @@ from pathlib import Path
 
 from mlsys.errors import ArgumentError, UnknownNameError, first_line
 from mlsys.escaping import printable
-from mlsys.grading.folder import Found, files_in
+from mlsys.grading.folder import SubmittedFile, files_in
 from mlsys.grading.gradebook import Gradebook, Row, SharedContent
 from mlsys.grading.roster import Roster
 from mlsys.grading.rubric import Item, Key, Marker, with_key
 from mlsys.grading.score import DEFAULT_POLICY, Policy, scored
-from mlsys.grading.submissions import Refused, Submission, moment_of, read
+from mlsys.grading.submissions import Submission, UngradableFile, moment_of, read
 
 __all__ = ["grade"]
 
@@ -30,7 +30,7 @@ def grade(
     key: Key | None = None,
     roster: Roster | None = None,
     marker: Marker | None = None,
-    progress: Callable[[Sequence[Found]], Iterable[Found]] | None = None,
+    progress: Callable[[Sequence[SubmittedFile]], Iterable[SubmittedFile]] | None = None,
 ) -> Gradebook:
     """Grade a folder of hand-in files and notebooks of labs.
 
@@ -91,15 +91,15 @@ def _check_key(key: Key, marker: Marker) -> None:
             raise ArgumentError(f"key: this mlsys has no lab {lab!r}") from None
 
 
-def _row(found: Found, due: datetime | None, lab: str | None, policy: Policy, key: Key, marker: Marker) -> Row:
+def _row(found: SubmittedFile, due: datetime | None, lab: str | None, policy: Policy, key: Key, marker: Marker) -> Row:
     submission = None
     try:
         submission = read(found)
         if lab is not None and submission.lab != lab:
-            raise Refused(f"it is the hand-in of lab {submission.lab}; this run grades {lab}")
+            raise UngradableFile(f"it is the hand-in of lab {submission.lab}; this run grades {lab}")
         items, notes = _items(submission, key, marker)
         score = scored(submission, items, due, policy)
-    except Refused as error:
+    except UngradableFile as error:
         message = printable(str(error))
     except MemoryError:
         message = "it needs more memory than there is"
@@ -119,7 +119,7 @@ def _items(submission: Submission, key: Key, marker: Marker) -> tuple[tuple[Item
     try:
         items = marker(submission.lab, submission.student)
     except LookupError:
-        raise Refused(f"this mlsys has no lab {submission.lab!r}") from None
+        raise UngradableFile(f"this mlsys has no lab {submission.lab!r}") from None
     notes = []
     if submission.seed != seed_of(submission.lab, submission.student):
         notes.append("its seed is not that of this student: the questions of the student named in the file count")

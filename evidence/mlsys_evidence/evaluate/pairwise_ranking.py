@@ -24,7 +24,7 @@ FEWEST = 40
 
 
 @dataclass(frozen=True)
-class Compared:
+class RankingAccuracy:
     """Accuracy of the ranking in one group; the n pairs of two devices of one source and setting weigh √n together.
 
     Attributes
@@ -108,7 +108,7 @@ def unseen_source_pairs() -> list[_Pair]:
     return pairs_of(estimates)
 
 
-def compared(pairs: Sequence[_Pair]) -> Compared:
+def compared(pairs: Sequence[_Pair]) -> RankingAccuracy:
     """Return the accuracy of the ranking over some pairs."""
     names = [(first.each.row.measured_by, *(_setting(each) for each in (first, other))) for first, other in pairs]
     counts = Counter(names)
@@ -126,7 +126,7 @@ def compared(pairs: Sequence[_Pair]) -> Compared:
     def part(which: np.ndarray) -> float:
         return 100 * float(weights @ which)
 
-    return Compared(
+    return RankingAccuracy(
         len(pairs),
         len(counts),
         float(weights @ errors.prod(axis=1) / (weights @ (errors**2).mean(axis=1))),
@@ -146,7 +146,7 @@ def _setting(estimate: _Estimate) -> tuple[str, str]:
 
 @remembered
 @traced
-def pairs_compared() -> dict[str, Compared]:
+def pairs_compared() -> dict[str, RankingAccuracy]:
     """Return the accuracy of the ranking of held-out devices by class and kind of work, and for unseen sources.
 
     Examples

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mlsys.calibration.advice import TEN, most_informative
 from mlsys.calibration.case import Case
-from mlsys.calibration.learning import Learned, learn, sensitivities
+from mlsys.calibration.learning import LearnedEffects, learn, sensitivities
 from mlsys.calibration.times import case_times
 from mlsys.files import Drafts
 from mlsys.frozen import IdentityKey
@@ -130,7 +130,7 @@ def _learned(own: Sequence[Prediction], draw: int, machine: _Machine) -> _Graded
     before = np.array([each.seconds for each in own])
     measured, inverse = np.log([case.seconds for case in cases]), np.array([case.inverse for case in cases])
 
-    def after(back: list[int]) -> tuple[list[int], Array, Learned]:
+    def after(back: list[int]) -> tuple[list[int], Array, LearnedEffects]:
         rest = sorted(set(range(len(cases))) - set(back))
         learned = learn([cases[index] for index in back], before[back], base[back])
         result = learned.seconds([cases[index] for index in rest], before[rest], base[rest], machine.plain[rest])
@@ -156,7 +156,7 @@ def _learned(own: Sequence[Prediction], draw: int, machine: _Machine) -> _Graded
     )
 
 
-def _reach(each: Prediction, learned: Learned) -> tuple[float, float]:
+def _reach(each: Prediction, learned: LearnedEffects) -> tuple[float, float]:
     """Return the ends of a row's interval after the ten, as factors of time; of software not among them as before."""
     case = each.case
     assert case is not None

@@ -37,7 +37,7 @@ TWICE = ("machine and network", "network and software")
 
 
 @dataclass(frozen=True)
-class Pooled:
+class PooledEffects:
     """The effects of one pool, and what they make of rows left out.
 
     Attributes
@@ -108,7 +108,7 @@ def _blocks(cases: Sequence[Case], pool: Pool, measures: Mapping[str, Array]) ->
 
 
 @dataclass(frozen=True)
-class _Solved:
+class _Solution:
     """Variances, the covariance of the effects, and the weights of the rows."""
 
     variances: dict[str, float]
@@ -121,7 +121,7 @@ class _Solved:
         return posterior
 
 
-def _solved(blocks: _Blocks, y: Array, fixed: _Solved | None = None) -> _Solved:
+def _solved(blocks: _Blocks, y: Array, fixed: _Solution | None = None) -> _Solution:
     """Return the fit of ``y``; with the variances of another fit, only its weights and covariance."""
     z = blocks.columns
     variances = dict(fixed.variances) if fixed else dict.fromkeys(blocks.names, 0.02)
@@ -142,7 +142,7 @@ def _solved(blocks: _Blocks, y: Array, fixed: _Solved | None = None) -> _Solved:
                 variances[name] = float(np.clip(square / (result + PRIOR_LEVELS), 1e-6, 2.0))
             rest = max(1e-4, float((weights * residuals**2).sum()) / max(len(y) - degrees, 1.0))
         weights = _weights(residuals, rest)
-    return _Solved(variances, rest, weights, _covariance(blocks, variances, rest, weights))
+    return _Solution(variances, rest, weights, _covariance(blocks, variances, rest, weights))
 
 
 def _weights(residuals: Array, rest: float) -> Array:
@@ -160,7 +160,7 @@ def _covariance(blocks: _Blocks, variances: dict[str, float], rest: float, weigh
 
 
 def _without(
-    blocks: _Blocks, solved: _Solved, y: Array, parts: Sequence[str], least: float = 0.0, groups: Sequence[str] = ()
+    blocks: _Blocks, solved: _Solution, y: Array, parts: Sequence[str], least: float = 0.0, groups: Sequence[str] = ()
 ) -> Array:
     """Return what the effects say of each row when its part is left out of the fit, small ones of groups dropped."""
     z = blocks.columns
@@ -194,7 +194,7 @@ def _counts(cases: Sequence[Case], blocks: _Blocks) -> dict[str, dict[str, dict[
 
 def fit_pool(
     pool: Pool, cases: Sequence[Case], measures: Mapping[str, Array], whole: Array, sweep_out: Array
-) -> Pooled:
+) -> PooledEffects:
     """Return the effects of one pool.
 
     Parameters
@@ -235,7 +235,7 @@ def fit_pool(
     rest = float(f"{fitted.rest + fitted.variances['sweep']:.4g}")
     spreads = np.array([_spreads(case, counts, groups, rest) for case in cases]).reshape(-1, 2)
     effects = {"rest": rest, "groups": groups, "curves": curves}
-    return Pooled(effects, by_device, by_sweep, spreads[:, 0], spreads[:, 1])
+    return PooledEffects(effects, by_device, by_sweep, spreads[:, 0], spreads[:, 1])
 
 
 def _kept(effect: float, sweeps: int, least: float) -> Any:

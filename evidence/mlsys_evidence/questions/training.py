@@ -48,7 +48,7 @@ from mlsys_evidence.questions.networks import (
 )
 from mlsys_evidence.questions.pipelines import Stages
 from mlsys_evidence.questions.tf32 import multiplied_in
-from mlsys_evidence.questions.training_inputs import OF_LOGITS, batch_of_each, fed
+from mlsys_evidence.questions.training_inputs import OF_LOGITS, batch_of_each, training_sample
 from mlsys_evidence.typed_rows import TypedRow
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ USUAL_LENGTH = 2048
 
 def training(row: TypedRow) -> Case:
     """Return the case of one training step of one machine among as many as the row has."""
-    result, fmt, twin, share = fed(row), row.format, row.machine, row.share
+    result, fmt, twin, share = training_sample(row), row.format, row.machine, row.share
     language = row.operation == "language training"
     if not language:
         network = partial(built, row.network, batch=1, **({} if result else shape_of(row)))

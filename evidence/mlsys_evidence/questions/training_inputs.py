@@ -23,7 +23,7 @@ OF_A_SMOOTHED_LOGIT = 36.0
 
 
 @dataclass(frozen=True)
-class Fed:
+class TrainingSample:
     """A network, its sample and its loss.
 
     Attributes
@@ -58,13 +58,13 @@ class Fed:
         return concatenated(step_kernels(network, fmt, ONCE, written_out=True), Work.of([loss]))
 
 
-def fed(row: TypedRow) -> Fed | None:
+def training_sample(row: TypedRow) -> TrainingSample | None:
     """Return what a step was fed, or None where a rate counts samples."""
     if "tokens_counted" not in row.numbers:
         return None
     logits = OF_LONG_LOGITS if row.has("long rows of logits") else OF_LOGITS
     length, counted = row.number("tokens"), row.get("tokens_counted")
-    return Fed(row.network, length, counted, logits, row.has("smoothed labels"))
+    return TrainingSample(row.network, length, counted, logits, row.has("smoothed labels"))
 
 
 def batch_of_each(row: TypedRow, batch: int) -> int:
