@@ -2,7 +2,7 @@
 
 import pytest
 
-from mlsys_evidence.evaluate.collectives import LARGE, Measured, errors, rows
+from mlsys_evidence.evaluate.collectives import LARGE, MeasuredCollective, errors, rows
 
 ROWS = list(rows())
 OPERATIONS = sorted({each.operation for each in ROWS})
@@ -46,5 +46,5 @@ def test_no_large_message_is_predicted_beyond_the_links() -> None:
     assert all(_excused(each) for each in far), [(each.series, each.size) for each in far if not _excused(each)]
 
 
-def _excused(row: Measured) -> bool:
+def _excused(row: MeasuredCollective) -> bool:
     return bool(row.note) or row.chips > 8
