@@ -14,7 +14,7 @@ pytest.importorskip("ipywidgets")
 from mlsys.labs.questions import Choice, ChoiceQuestion, NumberQuestion
 from mlsys.widgets import AmdahlLab, LabStateError, RooflineLab
 from mlsys.widgets.box import QuestionBox
-from mlsys.widgets.parts import offered
+from mlsys.widgets.parts import options_of
 from mlsys.widgets.state import VERSION, read_state
 from mlsys.widgets.static import INVITATION
 
@@ -55,7 +55,7 @@ def reported(widget):
 def other_value(control):
     if not hasattr(control.widget, "options"):
         return not control.value
-    return next(value for value in offered(control.widget) if value != control.value)
+    return next(value for value in options_of(control.widget) if value != control.value)
 
 
 # --- stages ---------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def test_only_formats_that_the_machine_has_are_offered():
     for name, device in lab.machines.items():
         lab.controls["device"].widget.value = name
         assert lab.value("precision") in device.precisions, name
-        assert set(offered(lab.controls["precision"].widget)) <= set(device.precisions)
+        assert set(options_of(lab.controls["precision"].widget)) <= set(device.precisions)
         assert "No picture" not in lab.picture.value, name
 
 
