@@ -38,7 +38,7 @@ MOST_DOUBTS = 5
     help="Evaluate the models on sources that the fit never saw, and report their first predictions: all such "
     "evaluations, or the one with this number.",
 )
-@click.option("--exam", is_flag=False, flag_value="all", hidden=True)  # the option's name in 0.2.0
+@click.option("--exam", is_flag=False, flag_value="all", hidden=True, help="Deprecated name of --blind-evaluation.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.option("--csv", "csv_path", type=Output(), help="Write every row, with its prediction.")
 @click.option(
