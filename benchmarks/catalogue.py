@@ -3,7 +3,7 @@
     python benchmarks/catalogue.py [--quick]
 
 There is no cache on disk, and so none that could be stale: what makes it quick is one pass over the
-events of each file, each spelling of a unit parsed once, and files opened only when they are asked for.
+events of each file, each spelling of a unit parsed once, and files opened only at first use.
 """
 
 import argparse

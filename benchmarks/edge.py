@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from mlsys.edge import Config
-from mlsys.edge.evaluate import Measured, modelled_times
+from mlsys.edge.evaluate import VariantMeasurement, modelled_times
 from mlsys.edge.points import points_of
 from mlsys.planner.placement import Scenario, plan
 from mlsys.workloads import load
@@ -51,7 +51,7 @@ def modelled_points() -> dict[str, Any]:
         core, memory = modelled_times("RaspberryPi5", work, variant.precision)
         share = 1 - variant.level
         measured.append(
-            Measured(
+            VariantMeasurement(
                 *variant,
                 accuracy=0.9 + 0.08 * draw.random(),
                 core_ms=core * share,

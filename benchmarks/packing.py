@@ -2,7 +2,7 @@
 
     python benchmarks/packing.py [--ours]
 
-Both are asked for the least block of the instances of google/minimalloc in ``mlsys/planner/memory/data``: ours for
+Both search the least block of the instances of google/minimalloc in ``mlsys/planner/memory/data``: ours for
 offsets below the bytes that are live at once, which is a proof when it finds them; the tool's allocator
 ``supermalloc``, its default search, for the least peak it finds in a minute. Times are processor time of one call
 without imports and without compiling. The tool runs in an environment of its own, ``.venv-omnimalloc``, that the

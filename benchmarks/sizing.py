@@ -42,7 +42,7 @@ MODELS = [
 CHIPS = [("A100_80GB", "a100-sxm-80gb"), ("H100_SXM", "h100-sxm-80gb")]
 BATCHES = [1, 16]
 PROMPT, OUTPUT = 896, 128
-ASKED = """
+CALL = """
 questions = json.loads(sys.argv[1])
 rows, first = [], None
 for question in questions:
@@ -78,7 +78,7 @@ def answer(model, chip, batch, prompt, output):
 INFERSIM = "alibaba/InferSim@f2293dab, README.md, Simulation Result, and example/ (Apache-2.0), read 2026-11-29"
 CONFIGURATOR = "ai-dynamo/aiconfigurator@0253f8e2, README.md, example of Qwen3-32B (Apache-2.0), read 2026-11-29"
 _QWEN = {"weight_format": "fp8", "kv_format": "fp8", "prompt": 4000, "output": 500, "tp": 4, "pp": 1}
-# What is asked of mlsys.size, which member answers, what was measured, and what the tool predicted.
+# Arguments of mlsys.size, which member answers, what was measured, and what the tool predicted.
 POINTS: list[tuple[str, str, str, dict[str, Any], str, float | None, float]] = [
     ("InferSim", "Qwen3-8B FP8 on H20, prefill, tokens/s a chip", INFERSIM,
      {"model": "qwen3-8b", "on": "H20", "weight_format": "fp8", "sequence": 4096, "phase": "prefill"},
@@ -113,7 +113,7 @@ def questions(which: int) -> list[list[Any]]:
     ]
 
 
-def asked(python: str, script: str, which: int, rounds: int) -> dict[str, Any]:
+def answers_of(python: str, script: str, which: int, rounds: int) -> dict[str, Any]:
     """Return the answers of a fresh interpreter, with the medians of its times over the rounds."""
     reported = []
     for _ in range(rounds):
@@ -159,7 +159,10 @@ def main() -> None:
         subprocess.run([str(PYTHON), "-m", "pip", "install", "-q", *PACKAGES], check=True)
     rounds = 1 if quick else 3
     run.prepare()  # each in an environment of its own, without extras such as Dask, which pint would import
-    ours, theirs = asked(str(run.PYTHON), OURS + ASKED, 0, rounds), asked(str(PYTHON), PEER + ASKED, 1, rounds)
+    ours, theirs = (
+        answers_of(str(run.PYTHON), OURS + CALL, 0, rounds),
+        answers_of(str(PYTHON), PEER + CALL, 1, rounds),
+    )
     kinds = ("weights", "cache", "prefill", "decode")
     rows = [
         {

@@ -52,8 +52,8 @@ def peer(cases: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
         print(f"Making {VENV.name} ...", file=sys.stderr)
         venv.create(VENV, with_pip=True)
         subprocess.run([str(python), "-m", "pip", "install", "-q", *PEER], check=True)
-    asked = json.dumps([(*case[:6], KILOBYTES, case[6]) for case in cases])
-    text = subprocess.check_output([str(python), str(HERE / "systolic_peer.py"), asked], text=True)
+    arguments = json.dumps([(*case[:6], KILOBYTES, case[6]) for case in cases])
+    text = subprocess.check_output([str(python), str(HERE / "systolic_peer.py"), arguments], text=True)
     answers: list[dict[str, Any]] = json.loads(text.splitlines()[-1])
     return answers
 

@@ -180,9 +180,9 @@ class Student:
         for cell in content["cells"]:
             if cell["cell_type"] == "code":
                 code = cell["source"]
-                asked = {"code": code, "silent": False, "store_history": True, "user_expressions": {},
+                request = {"code": code, "silent": False, "store_history": True, "user_expressions": {},
                          "allow_stdin": False, "stop_on_error": True}  # fmt: skip
-                await self.until_idle(await self.send("shell", "execute_request", asked))
+                await self.until_idle(await self.send("shell", "execute_request", request))
 
     async def reread(self) -> None:
         """Ask the kernel for the state of all widgets, as a page does that was loaded again."""
@@ -190,8 +190,8 @@ class Student:
         control = uuid.uuid4().hex
         opening = {"comm_id": control, "target_name": "jupyter.widget.control", "data": {}}
         await self.until_idle(await self.send("shell", "comm_open", opening, version="1.0.0"))
-        asked = {"comm_id": control, "data": {"method": "request_states"}}
-        for message in await self.until_idle(await self.send("shell", "comm_msg", asked)):
+        request = {"comm_id": control, "data": {"method": "request_states"}}
+        for message in await self.until_idle(await self.send("shell", "comm_msg", request)):
             if message["header"]["msg_type"] == "comm_msg" and message["content"]["comm_id"] == control:
                 states = message["content"]["data"].get("states", {})
                 self.states = {model: each["state"] for model, each in states.items()}
@@ -258,7 +258,7 @@ class Student:
     async def move(self) -> None:
         """Move a slider or choose from a list of the panel."""
         open_ = [model for model in (*self.models("SelectionSliderModel"), *self.models("DropdownModel"))
-                 if not self.states[model].get("disabled") and not self._asked(model)]  # fmt: skip
+                 if not self.states[model].get("disabled") and not self._is_answer_list(model)]  # fmt: skip
         if open_:
             await self.answer(self.rng.choice(open_))
 
@@ -273,14 +273,14 @@ class Student:
     async def design(self) -> None:
         """Choose a design, have it scored, and write a reason."""
         for model in self.models("DropdownModel"):
-            if self._asked(model):
+            if self._is_answer_list(model):
                 await self.set(model, index=self.rng.randrange(1, len(self.states[model]["_options_labels"])))
         for model in self.models("TextareaModel", "Your reason"):
             await self.set(model, value=f"{self.name} compared {self.rng.randint(2, 99)} of them.")
         if self.models("ButtonModel", "Score my design"):
             await self.press("Score my design")
 
-    def _asked(self, model: str) -> bool:
+    def _is_answer_list(self, model: str) -> bool:
         """Return whether a list belongs to a design or a claim, whose first entry is no answer."""
         return list(self.states[model].get("_options_labels", [""]))[:1] == ["choose"]
 

@@ -31,7 +31,7 @@ class Deadline:
         self.end = monotonic() + seconds
 
     @property
-    def left(self) -> float:
+    def remaining(self) -> float:
         """Remaining time in seconds, never negative."""
         return max(self.end - monotonic(), 0.0)
 
@@ -53,7 +53,7 @@ class Deadline:
 
     def part(self, share: float) -> "Deadline":
         """Return a deadline after ``share`` of the remaining time."""
-        return Deadline(share * self.left)
+        return Deadline(share * self.remaining)
 
 
 @contextlib.contextmanager
@@ -84,7 +84,7 @@ def interrupted_at(deadline: Deadline) -> Iterator[None]:
             raise TimeIsUpError
 
         before = signal.signal(signal.SIGALRM, expire)
-        signal.setitimer(signal.ITIMER_REAL, max(deadline.left, 1e-6), 1.0)  # repeats, if the code caught it
+        signal.setitimer(signal.ITIMER_REAL, max(deadline.remaining, 1e-6), 1.0)  # repeats, if the code caught it
         try:
             yield
         finally:
@@ -92,7 +92,7 @@ def interrupted_at(deadline: Deadline) -> Iterator[None]:
             signal.signal(signal.SIGALRM, before)
         return
     thread, error = ctypes.c_ulong(threading.get_ident()), ctypes.py_object(TimeIsUpError)
-    timer = threading.Timer(deadline.left, lambda: ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error))
+    timer = threading.Timer(deadline.remaining, lambda: ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error))
     timer.daemon = True
     timer.start()
     try:

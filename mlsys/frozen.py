@@ -86,8 +86,8 @@ class IdentityKey(tuple[Any, ...]):
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
-        alike = isinstance(other, IdentityKey) and len(self) == len(other)
-        return alike and all(own is its for own, its in zip(self, other, strict=True))  # type: ignore[call-overload]
+        comparable = isinstance(other, IdentityKey) and len(self) == len(other)
+        return comparable and all(own is its for own, its in zip(self, other, strict=True))  # type: ignore[call-overload]
 
     def __ne__(self, other: object) -> bool:
         return not self == other

@@ -57,8 +57,8 @@ def test_a_grammar_of_addresses_is_loaded_when_one_is_checked_and_not_before(tmp
     (tmp_path / "rfc3987_syntax.py").write_text(grammar, encoding="utf-8")
     ours = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from mlsys.faults import json_schema"
     ours += "; draft = json_schema().Draft202012Validator"
-    asked = "it = draft({'format': 'iri'}, format_checker=draft.FORMAT_CHECKER)"
-    asked += "; assert it.is_valid('http://ä.de/') and not it.is_valid('no address')"
+    check = "it = draft({'format': 'iri'}, format_checker=draft.FORMAT_CHECKER)"
+    check += "; assert it.is_valid('http://ä.de/') and not it.is_valid('no address')"
     both = ("jsonschema", "rfc3987_syntax")
     assert loaded(ours, both) == ["jsonschema"]
-    assert loaded(f"{ours}; {asked}", both) == [*both]
+    assert loaded(f"{ours}; {check}", both) == [*both]

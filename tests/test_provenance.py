@@ -351,17 +351,17 @@ def test_names_of_facts_are_unique_over_all_devices() -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Asked:
+class _Request:
     name: str
 
 
 @dataclasses.dataclass(frozen=True)
 class _Answered:
-    asked: _Asked
+    request: _Request
     watts: float
 
 
-_KEPT = _Asked("power")
+_KEPT = _Request("power")
 
 
 @traced
@@ -370,7 +370,7 @@ def _powered(name: str) -> tuple[_Answered, ...]:
 
 
 def test_what_two_answers_share_takes_no_fact_from_the_sum_of_either() -> None:
-    """A question that is kept goes into many answers; which model was asked first must not matter."""
+    """A question that is kept goes into many answers; which model was called first must not matter."""
     (first,), (second,) = (_powered(name) for name in ("A100", "T4"))
     for answer, fact in ((first, "A100_80GB/power/tdp"), (second, "T4/power/tdp")):
         assert [set.name for set in answer._origin.sets()] == [fact]  # type: ignore[attr-defined]

@@ -29,16 +29,16 @@ def test_the_taste_prints_what_it_says() -> None:
 
 def test_the_analysis_prints_what_it_says() -> None:
     """To the last digit too; of the reasons of the range, which are long, nothing but the first words."""
-    asked, block = re.search(r"\$ mlsys (analyze .*)\n((?: .*\n)+)", README).groups()
-    printed = CliRunner().invoke(main, asked.split()).output
+    command, block = re.search(r"\$ mlsys (analyze .*)\n((?: .*\n)+)", README).groups()
+    printed = CliRunner().invoke(main, command.split()).output
     lines = [line for line in printed.splitlines() if line.startswith(("  at least ", "  estimate ", "  range "))]
     lines[-1] = re.sub(r"(80 % interval: ).*", r"\1…)", lines[-1])
-    assert block.splitlines() == lines, f"What `mlsys {asked}` prints in README.md must read:\n" + "\n".join(lines)
+    assert block.splitlines() == lines, f"What `mlsys {command}` prints in README.md must read:\n" + "\n".join(lines)
 
 
 def test_the_sizing_prints_what_it_says() -> None:
-    asked, block = re.search(r"\$ mlsys (size .*)\n((?: .*\n)+)", README).groups()
-    printed = CliRunner().invoke(main, asked.split()).output.splitlines()
+    command, block = re.search(r"\$ mlsys (size .*)\n((?: .*\n)+)", README).groups()
+    printed = CliRunner().invoke(main, command.split()).output.splitlines()
     assert [line for line in block.splitlines() if line not in printed] == []
 
 

@@ -17,7 +17,7 @@ def pinned(file: str) -> set[str]:
     return {canonicalize_name(name) for name, _ in PINNED.findall((ROOT / file).read_text("utf-8"))}
 
 
-def asked_for(name: str, extras: frozenset[str] = frozenset()) -> Iterator[tuple[str, frozenset[str]]]:
+def requirements_of(name: str, extras: frozenset[str] = frozenset()) -> Iterator[tuple[str, frozenset[str]]]:
     """Yield the packages that an installed one asks for here."""
     try:
         lines = requires(name) or []
@@ -37,7 +37,7 @@ def test_every_package_that_is_installed_is_pinned() -> None:
         package = left.pop()
         if package not in seen:
             seen.add(package)
-            left += asked_for(*package)
+            left += requirements_of(*package)
     names = {name for name, _ in seen}
     assert len(names) > len(direct) + 100
     assert sorted(names - direct - pinned("constraints.txt")) == []

@@ -184,7 +184,7 @@ def test_what_a_page_does_not_name_moves_nothing(name: str) -> None:
     named |= page.shown_facts().keys()
     result = " ".join(map(sources_of, named))
     others = [fact for fact in sorted(all_facts()) if fact not in named and fact not in result]
-    after = next(filter(None, (changed_alike(name, others, most) for most in (0.01, 0.0001))), None)
+    after = next(filter(None, (changed_a_little(name, others, most) for most in (0.01, 0.0001))), None)
     assert after is not None, f"{name} fails an assertion of its own with facts that it does not name"
     moved = [
         made.name for made in page.claims.values() if made.facts and made.pinned != after.claims[made.name].pinned
@@ -192,7 +192,7 @@ def test_what_a_page_does_not_name_moves_nothing(name: str) -> None:
     assert moved == []
 
 
-def changed_alike(name: str, facts: list[str], most: float) -> Page | None:
+def changed_a_little(name: str, facts: list[str], most: float) -> Page | None:
     """Return the page with each of the facts changed a little; None where it refuses to run."""
     with contextlib.ExitStack() as whatifs:
         for fact in facts:

@@ -62,7 +62,9 @@ def test_measurements_calibrate(tmp_path: Path) -> None:
     assert result.returncode == 1 and "line 2" in result.stderr and "pip install mlsys-evidence" in result.stderr
 
 
-@pytest.mark.parametrize("words", [("validate",), ("validate", "--exam", "6"), ("validate", "--data", "mine.csv")])
+@pytest.mark.parametrize(
+    "words", [("validate",), ("validate", "--blind-evaluation", "6"), ("validate", "--data", "mine.csv")]
+)
 def test_the_command_of_the_measurements_says_what_to_install(words: tuple[str, ...], tmp_path: Path) -> None:
     result = alone(command(*words), tmp_path)
     assert result.returncode == 1 and result.stdout == ""

@@ -211,9 +211,9 @@ def comparisons(page: Page) -> Iterator[Comparison]:
     """Yield each sentence of the prose and the captions that compares."""
     lines, here = page.text.splitlines(), stated(page)
     asking = (each for each in page.directives if each.name in ("exercise", "list-table") or "Predict" in each.argument)
-    asked = {line.number for directive in asking for line in directive.body}
+    skipped = {line.number for directive in asking for line in directive.body}
     for line in [*page.prose, *page.captions]:
-        if line.number in asked or line.text.lstrip().startswith(("#", "|", "★")) or page.path.name == "glossary.md":
+        if line.number in skipped or line.text.lstrip().startswith(("#", "|", "★")) or page.path.name == "glossary.md":
             continue
         for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z{*])", line.text):
             said = _ROLE.sub(r"\1", _ASIDE.sub("", _GLUE.sub("§", sentence)))

@@ -71,16 +71,16 @@ def times_of(text: str, rates: Mapping[str, Any]) -> Times:
 def lab_minutes(name: str, course: Mapping[str, Any]) -> int:
     """Return the minutes of honest work that a lab takes, rounded to five, by the rates of the course file."""
     draw, content, rates = Draw(name), lab_content(name), course["rates"]["lab"]
-    asked, wrap, designs = content.asked(draw), content.wrap_up(draw), content.designs(draw)
+    questions, wrap, designs = content.questions(draw), content.wrap_up(draw), content.designs(draw)
     page = _FENCE.sub("", (ROOT / "labs" / f"{name}.md").read_text(encoding="utf-8").partition("\n---\n")[2])
-    told = [page, *(design.text for design in designs), *(each.text for each in wrap.findings), *wrap.lessons]
-    for question in (content.prediction(draw), *asked):
+    texts = [page, *(design.text for design in designs), *(each.text for each in wrap.findings), *wrap.lessons]
+    for question in (content.prediction(draw), *questions):
         hints = [choice.hint for choice in getattr(question, "choices", ())]
-        told += [question.text, *question.listed(), question.solution, getattr(question, "hint", ""), *hints]
-    minutes = len(_WORD.findall(" ".join(told))) / rates["words_per_minute"]
+        texts += [question.text, *question.listed(), question.solution, getattr(question, "hint", ""), *hints]
+    minutes = len(_WORD.findall(" ".join(texts))) / rates["words_per_minute"]
     minutes += rates["prediction"] + rates["exploration"] + rates["wrap_up"] + rates["design"] * len(designs)
     minutes += rates["measurement"] * bool(course["labs"][name].get("measures"))
-    return _rounded(minutes + sum(rates[_kind(question)] for question in asked))
+    return _rounded(minutes + sum(rates[_kind(question)] for question in questions))
 
 
 def _kind(question: Question) -> str:

@@ -7,12 +7,12 @@ from typing import Any
 
 def machines() -> dict[str, tuple[Any, ...]]:
     """Return the rows of each machine, those of the blind evaluations included, by the name in their sources."""
-    from mlsys_evidence import examination_rows
-    from mlsys_evidence.evaluate.blind_evaluation import held_examinations
+    from mlsys_evidence import blind_evaluation_rows
+    from mlsys_evidence.evaluate.blind_evaluation import completed_blind_evaluations
     from mlsys_evidence.evaluate.report import by_machine
     from mlsys_evidence.rows import shipped_rows
 
-    unseen = [row for number in held_examinations() for row in examination_rows(number)]
+    unseen = [row for number in completed_blind_evaluations() for row in blind_evaluation_rows(number)]
     rows = (*shipped_rows(), *unseen)
     return {machine: tuple(rows[index] for index in places) for machine, places in by_machine(rows).items()}
 

@@ -89,7 +89,7 @@ def seconds(questions: Sequence[Question]) -> np.ndarray:
         if key not in engines:
             parameters = parameters_of(setting, each.device, name, precision=each.precision)[0]
             timing = timing_of(Hardware[each.device], each.precision, parameters).as_used(setting, each.batch)
-            engines[key] = timing.engine.settled(), parameters.vectorised(), timing.peak, timing.bandwidth
+            engines[key] = timing.engine.as_numbers(), parameters.vectorised(), timing.peak, timing.bandwidth
         requests.append((*engines[key], work))
     stack = CaseBatch.of([(engine, work, True) for engine, _, _, _, work in requests])
     peaks, bandwidths = (np.array([each[at] for each in requests])[stack.case] for at in (2, 3))
@@ -109,9 +109,9 @@ def kind(device: str) -> str:
     return machine_kind(Hardware[device])
 
 
-def _grid(asked: Iterable[str] = NETWORKS) -> Iterator[Question]:
+def _grid(networks: Iterable[str] = NETWORKS) -> Iterator[Question]:
     for device in (each.id for each in Hardware.find()):
-        for name, precision in product(TINY if kind(device) == "MCU" else tuple(asked), formats(device)):
+        for name, precision in product(TINY if kind(device) == "MCU" else tuple(networks), formats(device)):
             yield Question(device, name, precision)
 
 

@@ -1,5 +1,7 @@
 """How wrong are our models? Published measurements beside what the models predict."""
 
+import warnings
+
 from mlsys.calibration.rows import Row, read_rows
 from mlsys_evidence.evaluate.answers import (
     answer_table,
@@ -9,8 +11,8 @@ from mlsys_evidence.evaluate.answers import (
     group_scores,
     group_table,
 )
-from mlsys_evidence.evaluate.blind_evaluation import examination_rows, held_examinations
-from mlsys_evidence.evaluate.error_decomposition import parted
+from mlsys_evidence.evaluate.blind_evaluation import blind_evaluation_rows, completed_blind_evaluations
+from mlsys_evidence.evaluate.error_decomposition import error_decompositions
 from mlsys_evidence.evaluate.predictors import comparisons, predictor_table
 from mlsys_evidence.evaluate.report import Prediction, Score, Validation, score, validate
 from mlsys_evidence.evaluate.ten_sample_study import ten_back
@@ -24,19 +26,19 @@ __all__ = [
     "Score",
     "Validation",
     "answer_table",
+    "blind_evaluation_rows",
     "blind_predictions",
     "card_table",
     "cited_rows",
     "class_errors",
     "class_scores",
     "comparisons",
-    "examination_rows",
+    "completed_blind_evaluations",
+    "error_decompositions",
     "group_scores",
     "group_table",
-    "held_examinations",
     "held_out_predictions",
     "held_out_scores",
-    "parted",
     "predictor_table",
     "read_rows",
     "score",
@@ -45,3 +47,17 @@ __all__ = [
     "ten_back",
     "validate",
 ]
+
+_RENAMED = {
+    "examination_rows": "blind_evaluation_rows",
+    "held_examinations": "completed_blind_evaluations",
+    "parted": "error_decompositions",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Return a renamed function by its deprecated name."""
+    if name not in _RENAMED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(f"mlsys_evidence.{name} is deprecated: write {_RENAMED[name]}", DeprecationWarning, stacklevel=2)
+    return globals()[_RENAMED[name]]

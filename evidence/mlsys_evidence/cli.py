@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mlsys.calibration.rows import Row
     from mlsys_evidence import Score, Validation
 
-    Exams = dict[int, tuple[Row, ...]]
+    BlindRows = dict[int, tuple[Row, ...]]
 
 
 MOST_DOUBTS = 5
@@ -31,13 +31,14 @@ MOST_DOUBTS = 5
     help="Measurements of your own, a CSV such as `mlsys measure` writes; by default the shipped ones.",
 )
 @click.option(
-    "--exam",
+    "--blind-evaluation",
     is_flag=False,
     flag_value="all",
     metavar="[NUMBER]",
     help="Evaluate the models on sources that the fit never saw, and report their first predictions: all such "
     "evaluations, or the one with this number.",
 )
+@click.option("--exam", is_flag=False, flag_value="all", hidden=True, help="Deprecated name of --blind-evaluation.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.option("--csv", "csv_path", type=Output(), help="Write every row, with its prediction.")
 @click.option(
@@ -49,7 +50,13 @@ MOST_DOUBTS = 5
 @click.option("--refit", is_flag=True, help="Refit the parameters to the shipped measurements; takes minutes.")
 @speak_plainly
 def validate(
-    data: Path | None, exam: str | None, as_json: bool, csv_path: Path | None, figures: Path | None, refit: bool
+    data: Path | None,
+    blind_evaluation: str | None,
+    exam: str | None,
+    as_json: bool,
+    csv_path: Path | None,
+    figures: Path | None,
+    refit: bool,
 ) -> None:
     """Report the errors of the models against published measurements.
 
@@ -75,9 +82,9 @@ def validate(
     if figures is not None:
         checked_picture(figures / "all.png")
 
-    exams = _exams(exam)
-    if exams and (data is not None or refit):
-        raise WrongUsage("--exam examines rows of its own, which are in no fit: omit --data and --refit")
+    evaluations = _blind_rows(exam if blind_evaluation is None else blind_evaluation)
+    if evaluations and (data is not None or refit):
+        raise WrongUsage("--blind-evaluation has rows of its own, which are in no fit: omit --data and --refit")
     if data is not None and csv_path is not None and csv_path.exists() and csv_path.samefile(data):
         raise WrongUsage(f"--csv {csv_path} holds the measurements: choose another place for the predictions")
     if refit:
@@ -89,7 +96,7 @@ def validate(
         _widen_for_sources()
         _refit_powers()
         _repeat_the_study()
-    rows = read_rows(data) if data else [row for own in exams.values() for row in own] or shipped_rows()
+    rows = read_rows(data) if data else [row for own in evaluations.values() for row in own] or shipped_rows()
     if data:
         if unread := unread_columns(data):
             say(f"{data}: line 1: columns that are not read: {', '.join(unread)}", err=True)
@@ -100,20 +107,20 @@ def validate(
         for sentence in result[:MOST_DOUBTS]:
             say(sentence, err=True)
         if len(result) > MOST_DOUBTS:
-            say(f"and {len(result) - MOST_DOUBTS} more rows alike", err=True)
-    own = user_overrides(estimates=True)
+            say(f"and {len(result) - MOST_DOUBTS} more such rows", err=True)
+    overrides = user_overrides(estimates=True)
     if csv_path is not None:
-        write_text(csv_path, csv_text(with_user_overrides(_records(comparison, exams), own)))
+        write_text(csv_path, csv_text(with_user_overrides(_records(comparison, evaluations), overrides)))
     if figures is not None:
         from mlsys_evidence.evaluate.pictures import save_all
 
         for path in save_all(comparison, figures):
             say(path, err=True)
     if as_json:
-        say_json(comparison.summary() | (_first(comparison, exams) if exams else {}), own)
+        say_json(comparison.summary() | (_first(comparison, evaluations) if evaluations else {}), overrides)
     else:
-        _print(comparison, exams, shipped=data is None and not exams, own=data is not None)
-        say_overrides(own)
+        _print(comparison, evaluations, shipped=data is None and not evaluations, user_rows=data is not None)
+        say_overrides(overrides)
 
 
 def _widen_for_sources() -> None:
@@ -157,18 +164,18 @@ def _repeat_the_study() -> None:
         save_excerpts(files)
 
 
-def _exams(asked: str | None) -> dict[int, tuple[Row, ...]]:
-    """Return the rows of each examination that is asked for; of all, unless one is named."""
-    from mlsys_evidence import examination_rows, held_examinations
+def _blind_rows(requested: str | None) -> dict[int, tuple[Row, ...]]:
+    """Return the rows of the requested blind evaluation, or of each one for ``all``."""
+    from mlsys_evidence import blind_evaluation_rows, completed_blind_evaluations
 
-    if asked is None:
+    if requested is None:
         return {}
-    held = {str(number): number for number in held_examinations()}
-    if asked != "all" and asked not in held:
+    completed = {str(number): number for number in completed_blind_evaluations()}
+    if requested != "all" and requested not in completed:
         raise WrongUsage(
-            f"--exam takes the number of an examination ({', '.join(held)}), or none for all: got {short(asked)}"
+            f"--blind-evaluation takes a number ({', '.join(completed)}), or none for all: got {short(requested)}"
         )
-    return {number: examination_rows(number) for name, number in held.items() if asked in ("all", name)}
+    return {number: blind_evaluation_rows(number) for name, number in completed.items() if requested in ("all", name)}
 
 
 def _line(name: str, part: Score) -> str:
@@ -186,22 +193,25 @@ def _times(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio >= 0.01 else f"{ratio:.2g}"
 
 
-def _records(validation: Validation, exams: Exams) -> list[dict[str, object]]:
-    """Return the records of all rows; of examinations, each with the number of its own."""
-    whose = {row.id: number for number, rows in exams.items() for row in rows}
-    return [record | ({"examination": whose[str(record["id"])]} if whose else {}) for record in validation.records()]
+def _records(validation: Validation, evaluations: BlindRows) -> list[dict[str, object]]:
+    """Return the records of all rows; those of blind evaluations with the number of theirs."""
+    number_of_row = {row.id: number for number, rows in evaluations.items() for row in rows}
+    return [
+        record | ({"blind_evaluation": number_of_row[str(record["id"])]} if number_of_row else {})
+        for record in validation.records()
+    ]
 
 
-def _both(validation: Validation, exams: Exams) -> dict[str, tuple[Score, Score]]:
-    """Return the scores now and at first, of all examinations together and of each."""
+def _both(validation: Validation, evaluations: BlindRows) -> dict[str, tuple[Score, Score]]:
+    """Return the scores now and at first, of all blind evaluations together and of each."""
     from mlsys_evidence import score
     from mlsys_evidence.evaluate.blind_evaluation import first_answers
 
-    first = {number: first_answers(number) for number in exams}
+    first = {number: first_answers(number) for number in evaluations}
     whole = (score(validation.predictions), score(each for own in first.values() for each in own))
     parts = {
         str(number): (score(each for each in validation.predictions if each.row in rows), score(first[number]))
-        for number, rows in ((number, frozenset(own)) for number, own in exams.items())
+        for number, rows in ((number, frozenset(own)) for number, own in evaluations.items())
     }
     return {"all": whole} | parts
 
@@ -213,11 +223,13 @@ def _lines(validation: Validation, reason: str) -> str:
     return f" (line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:3]))}{more})"
 
 
-def _first(validation: Validation, exams: Exams) -> dict[str, object]:
-    """Return what was answered at first, and both scores of each examination, in the words of the report."""
-    (_, first), *parts = ((asdict(now), _level(first)) for now, first in _both(validation, exams).values())
-    each = {str(number): now | {"first_answers": result} for number, (now, result) in zip(exams, parts, strict=True)}
-    return {"first_answers": first, "examinations": each}
+def _first(validation: Validation, evaluations: BlindRows) -> dict[str, object]:
+    """Return the scores of the first predictions, and both scores of each blind evaluation, as the report has them."""
+    (_, first), *parts = ((asdict(now), _level(first)) for now, first in _both(validation, evaluations).values())
+    each = {
+        str(number): now | {"first_answers": result} for number, (now, result) in zip(evaluations, parts, strict=True)
+    }
+    return {"first_answers": first, "blind_evaluations": each}
 
 
 def _level(first: Score) -> dict[str, object]:
@@ -225,15 +237,15 @@ def _level(first: Score) -> dict[str, object]:
     return {name: value for name, value in asdict(first).items() if "violations" not in name}
 
 
-def _print_exams(validation: Validation, exams: Exams) -> None:
-    for name, (now, first) in reversed(_both(validation, exams).items()):
-        if name == "all" or len(exams) > 1:
-            named = name if name == "all" else f"examination {name}"
+def _print_blind_evaluations(validation: Validation, evaluations: BlindRows) -> None:
+    for name, (now, first) in reversed(_both(validation, evaluations).items()):
+        if name == "all" or len(evaluations) > 1:
+            named = name if name == "all" else f"blind evaluation {name}"
             say(_line(named, now))
             say(_line(f"{named}, as first answered", first).rpartition(" ")[0].rstrip())
 
 
-def _print(validation: Validation, exams: Exams, shipped: bool, own: bool) -> None:
+def _print(validation: Validation, evaluations: BlindRows, shipped: bool, user_rows: bool) -> None:
     from mlsys_evidence import score
     from mlsys_evidence.fit.refit import held_out_scores
 
@@ -241,8 +253,8 @@ def _print(validation: Validation, exams: Exams, shipped: bool, own: bool) -> No
     say(heads)
     for name, part in validation.scores(lambda each: f"{each.row.device_class}: {each.kind}").items():
         say(_line(name, part))
-    if exams:
-        _print_exams(validation, exams)
+    if evaluations:
+        _print_blind_evaluations(validation, evaluations)
     else:
         say(_line("all", score(validation.predictions)))
     if shipped:
@@ -260,7 +272,7 @@ def _print(validation: Validation, exams: Exams, shipped: bool, own: bool) -> No
         if counts:
             say(f"\n{title}")
             for reason, count in counts.items():
-                where = _lines(validation, reason) if own and key == "not_expressible" else ""
+                where = _lines(validation, reason) if user_rows and key == "not_expressible" else ""
                 say(f"{count:>5}  {reason}{where}")
     worst = validation.worst(5)
     if worst:

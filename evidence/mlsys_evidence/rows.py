@@ -61,7 +61,7 @@ def typed_place(name: str) -> Path:
 def row_files() -> tuple[str, ...]:
     """Return the names of the files of measurements, those of the fit first."""
     first = ("measured.csv", "measured_more.csv.gz", "cited.csv")
-    others = sorted(DATA.glob("examination*.csv.gz"))
+    others = sorted(DATA.glob("blind_evaluation_*.csv.gz"))
     blind = [path.name for path in others if not path.name.endswith("_first.csv.gz")]
     return (*first, *blind, "card_power.csv.gz")
 

@@ -10,7 +10,7 @@ from mlsys.calibration.case import Case
 from mlsys.hardware import view
 from mlsys.models.estimate import CaseBatch, Parameters, calibrated_times, snapshot
 from mlsys.models.estimate.processors import plain_loops, scalar
-from mlsys_evidence.evaluate.blind_evaluation import examination_rows
+from mlsys_evidence.evaluate.blind_evaluation import blind_evaluation_rows
 from mlsys_evidence.evaluate.report import validate
 from mlsys_evidence.fit.intervals import Left, intervals
 from mlsys_evidence.questions import interpret
@@ -74,7 +74,7 @@ def test_multipliers_of_a_neural_processor_are_fed_from_beside_them() -> None:
 
 def test_a_call_that_an_apple_gpu_is_waited_for_crosses_and_comes_back() -> None:
     """No call of a public benchmark takes less than 0.14 ms on any of five chips, however little it moves."""
-    rows = [row for row in examination_rows(3) if "mlx-benchmark" in row.source]
+    rows = [row for row in blind_evaluation_rows(3) if "mlx-benchmark" in row.source]
     cases = [interpret(row) for row in rows if row.device.startswith("Apple")]
     small = [case for case in cases if case.work["moved"][:-1].sum() < 40e6]
     assert len(small) >= 8

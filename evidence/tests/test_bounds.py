@@ -6,8 +6,8 @@ import pytest
 
 from mlsys.calibration.bounds import explain
 from mlsys.calibration.case import Case
-from mlsys_evidence import examination_rows, validate
-from mlsys_evidence.evaluate.blind_evaluation import EXAMINATIONS
+from mlsys_evidence import blind_evaluation_rows, validate
+from mlsys_evidence.evaluate.blind_evaluation import BLIND_EVALUATIONS
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
 
@@ -49,7 +49,7 @@ def test_parameters_that_are_read_once_for_many_need_a_batch_that_nobody_stated(
 def test_sums_in_fp16_explain_twice_the_peak_of_a_card_for_players_and_no_more(device: str, result: str) -> None:
     """GA102 does 142 TFLOP/s where it sums in FP16 and 71 in FP32, as NVIDIA's whitepaper has it; A100 312 in both."""
     row = next(
-        row for row in examination_rows(3) if row.device == "NVIDIA RTX 3090" and "4096,K=4096" in row.seq_or_shape
+        row for row in blind_evaluation_rows(3) if row.device == "NVIDIA RTX 3090" and "4096,K=4096" in row.seq_or_shape
     )
     case = interpret(replace(row, device=device, precision="fp16"))
     peak = 2 * 4096**3 / case.engine.matmul
@@ -59,16 +59,16 @@ def test_sums_in_fp16_explain_twice_the_peak_of_a_card_for_players_and_no_more(d
 
 def test_a_kernel_in_slow_instructions_bounds_no_other() -> None:
     """FlashAttention-2 reads for each warp: its own ceiling is no bound of the card, which is 165.2 TFLOP/s."""
-    rows = [row for row in examination_rows(2) if "FlashAttention 2" in row.software and "4090" in row.device]
+    rows = [row for row in blind_evaluation_rows(2) if "FlashAttention 2" in row.software and "4090" in row.device]
     for each in validate(rows).predictions:
         assert each.case is not None and each.case.fastest < 1
         assert each.bound == pytest.approx(float(each.case.work["flops"].sum()) / 165.2e12)
         assert each.seconds > each.bound and not each.excuse.startswith("not explained")
 
 
-@pytest.mark.parametrize("number", EXAMINATIONS)
-def test_no_row_of_an_examination_beats_its_bound_without_a_reason(number: int) -> None:
-    predictions = validate(examination_rows(number)).predictions
+@pytest.mark.parametrize("number", BLIND_EVALUATIONS)
+def test_no_row_of_a_blind_evaluation_beats_its_bound_without_a_reason(number: int) -> None:
+    predictions = validate(blind_evaluation_rows(number)).predictions
     assert predictions and not [each.excuse for each in predictions if each.excuse.startswith("not explained")]
 
 
@@ -94,7 +94,7 @@ def test_one_thread_may_read_faster_than_is_told_of_it_and_no_faster_than_the_me
     """4.5 GB of weights in a Ryzen 9 7950X: 83 GB/s read 18 times a second, 13 GB/s three times."""
     row = next(
         row
-        for row in examination_rows(5)
+        for row in blind_evaluation_rows(5)
         if "7950X" in row.device and "decode" in row.workload and "1 thread" in row.workload
     )
     for value, words in ((4.1, "few cores"), (20.0, "not explained")):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mlsys_evidence.evaluate.collectives import LARGE, Measured, errors, rows
+from mlsys_evidence.evaluate.collectives import LARGE, MeasuredCollective, errors, rows
 
 ROWS = list(rows())
 OPERATIONS = sorted({each.operation for each in ROWS})
@@ -11,8 +11,8 @@ OPERATIONS = sorted({each.operation for each in ROWS})
 def test_large_messages_are_within_a_fifth_in_the_median_and_small_ones_within_two() -> None:
     result = errors(ROWS)
     assert result.large > 200 and result.small > 200
-    assert result.median_error < 0.10, "0.20 asked for"
-    assert result.median_factor < 1.2, "2 asked for"
+    assert result.median_error < 0.10, "at most 0.20 is required"
+    assert result.median_factor < 1.2, "at most 2 is required"
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -46,5 +46,5 @@ def test_no_large_message_is_predicted_beyond_the_links() -> None:
     assert all(_excused(each) for each in far), [(each.series, each.size) for each in far if not _excused(each)]
 
 
-def _excused(row: Measured) -> bool:
+def _excused(row: MeasuredCollective) -> bool:
     return bool(row.note) or row.chips > 8

@@ -11,7 +11,7 @@ from mlsys.calibration.rows import Row
 from mlsys.models.estimate import MATMUL, VECTOR, CaseBatch, Parameters, Work, bound, kernel_times
 from mlsys.models.estimate.library import fitted
 from mlsys.models.estimate.running import SAVED_ON_GPU
-from mlsys_evidence.evaluate.blind_evaluation import examination_rows
+from mlsys_evidence.evaluate.blind_evaluation import blind_evaluation_rows
 from mlsys_evidence.evaluate.report import validate
 from mlsys_evidence.fit.refit import held_out_predictions
 from mlsys_evidence.ingest.operators import sizes_of_convolution
@@ -169,7 +169,7 @@ def test_a_block_sums_all_channels_itself(rows: list[Row]) -> None:
 
 
 def test_a_p100_computes_in_half_what_deepbench_calls_pseudo(rows: list[Row]) -> None:
-    """Its sheet has 11.0 TFLOP/s for this layer, of 9.3 in FP32: 150 µs. cuDNN 6 is asked for CUDNN_DATA_HALF."""
+    """Its sheet has 11.0 TFLOP/s for this layer, of 9.3 in FP32: 150 µs. cuDNN 6 is called with CUDNN_DATA_HALF."""
     shape = "N=16,C=256,H=56,W=56,K=64,R=1,S=1,pad_h=0,pad_w=0,stride_v=1,stride_h=1"
     half, whole = (case(rows, "CUDA 8", shape, precision, "P100") for precision in ("pseudo", "fp32"))
     arithmetic, _ = bound(CaseBatch.of([(half.engine, half.work, half.cached)]))
@@ -240,7 +240,7 @@ def torch7(row: Row) -> bool:
 
 def test_networks_of_small_filters_are_told_like_others_where_vector_units_multiply() -> None:
     """VGG is all 3 × 3, ResNet-50 hardly: in rows that no fit sees they were apart by 1.8 without Winograd's."""
-    result = validate([row for row in examination_rows(1) if torch7(row)]).predictions
+    result = validate([row for row in blind_evaluation_rows(1) if torch7(row)]).predictions
     vgg = [each.ratio for each in result if each.row.model.startswith("vgg")]
     deep = [each.ratio for each in result if each.row.model in ("resnet50", "resnet101", "resnet152")]
     assert len(vgg) >= 4
@@ -253,7 +253,7 @@ def test_only_vector_units_save_multiplications_in_networks() -> None:
 
     Small blocks lengthen the sums of all its products alike; the last layer's, 4,096 deep, tells by how much.
     """
-    row = next(row for row in examination_rows(1) if torch7(row) and row.model == "vgg16")
+    row = next(row for row in blind_evaluation_rows(1) if torch7(row) and row.model == "vgg16")
     batch = int(row.batch)
 
     def counted(case: Case) -> float:

@@ -58,7 +58,7 @@ def test_under_a_what_if_all_is_as_if_predicted_anew(rows: tuple[Row, ...], fact
     assert bool(moved) == bool(FACTS[fact]), "and a fact that no row reads moves none"
 
 
-def test_rows_of_other_machines_are_not_asked_again(rows: tuple[Row, ...]) -> None:
+def test_rows_of_other_machines_are_not_predicted_again(rows: tuple[Row, ...]) -> None:
     before = validate(rows).predictions
     with perturbed("A100_80GB/memory/HBM/bandwidth", 1.01):
         after = validate(rows).predictions

@@ -20,7 +20,7 @@ PROMPT = next(row for row in cited_rows() if row.device == "NVIDIA L40S" and "pr
 
 def rate(device: str, tokens: int, cards: int = 1, software: str = PROMPT.software) -> float:
     row = replace(
-        PROMPT, device=device, seq_or_shape=f"{tokens} tokens prompt", n_devices=cards, software=software, id="asked"
+        PROMPT, device=device, seq_or_shape=f"{tokens} tokens prompt", n_devices=cards, software=software, id="mine"
     )
     (result,) = validate((row,)).predictions
     assert result.case is not None, result.reason

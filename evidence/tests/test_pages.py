@@ -9,7 +9,7 @@ from mlsys.calibration.case import Case
 from mlsys.calibration.rows import Row
 from mlsys.models.estimate import CaseBatch
 from mlsys.models.estimate.limits import bound
-from mlsys_evidence import examination_rows
+from mlsys_evidence import blind_evaluation_rows
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.questions.page_faults import MAPPED_FROM
 
@@ -17,7 +17,7 @@ from mlsys_evidence.questions.page_faults import MAPPED_FROM
 @pytest.fixture(scope="module")
 def row() -> Row:
     """A ReLU of PyTorch on a Core i9 with fourteen cores."""
-    known = (row for row in examination_rows(3) if row.workload.startswith("ReLU") and "i9-10940X" in row.device)
+    known = (row for row in blind_evaluation_rows(3) if row.workload.startswith("ReLU") and "i9-10940X" in row.device)
     return next(row for row in known if "CPU eager" in row.software)
 
 

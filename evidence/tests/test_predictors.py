@@ -10,7 +10,7 @@ from mlsys.calibration.case import Inexpressible
 from mlsys.calibration.rows import Row
 from mlsys_evidence import comparisons, held_out_predictions
 from mlsys_evidence.evaluate.predictors import NEW, NEW_GPU
-from mlsys_evidence.evaluate.published import Published, published_predictions
+from mlsys_evidence.evaluate.published import PublishedTime, published_predictions
 from mlsys_evidence.fit.fitting import Fit, held_out
 from mlsys_evidence.fit.refit import settings
 from mlsys_evidence.questions import interpret
@@ -56,7 +56,7 @@ def named(row: Row) -> Sequence[str]:
     return (found[1], *found[2].split("-"))
 
 
-def off(each: Published, name: str = "neusight") -> float:
+def off(each: PublishedTime, name: str = "neusight") -> float:
     return abs(each.predicted[name] / each.measured - 1)
 
 

@@ -8,13 +8,13 @@ from mlsys.calibration.estimates import estimated
 from mlsys.calibration.rows import Row
 from mlsys.models.estimate import MATMUL, VECTOR, CaseBatch
 from mlsys_evidence import validate
-from mlsys_evidence.evaluate.blind_evaluation import examination_rows
+from mlsys_evidence.evaluate.blind_evaluation import blind_evaluation_rows
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
 
 
 def _row(software: str, model: str = "llama-2-7b", shape: str = "1024 prompt tokens") -> Row:
-    first = next(row for row in examination_rows(1) if "TinyChat" in row.software and "prefill" in row.workload)
+    first = next(row for row in blind_evaluation_rows(1) if "TinyChat" in row.software and "prefill" in row.workload)
     return replace(first, software=software, model=model, seq_or_shape=shape)
 
 

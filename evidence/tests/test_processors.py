@@ -18,12 +18,12 @@ from mlsys.models.estimate.effects import levels_of
 from mlsys.models.estimate.library import fitted, machines
 from mlsys.models.estimate.thread_scaling import waiting
 from mlsys.workloads import zoo
-from mlsys_evidence.evaluate.blind_evaluation import examination_rows
+from mlsys_evidence.evaluate.blind_evaluation import blind_evaluation_rows
 from mlsys_evidence.fit.power import measured_powers
 from mlsys_evidence.questions import interpret, typed
 from mlsys_evidence.questions.energy import AT_WORK
 from mlsys_evidence.questions.language import language_model_of
-from mlsys_evidence.questions.threads import clocked, threads_of
+from mlsys_evidence.questions.threads import at_clock, threads_of
 from mlsys_evidence.rows import shipped_rows
 
 
@@ -301,8 +301,8 @@ def test_loops_are_written_for_integers_and_for_cores_with_pairs(
 ) -> None:
     """TinyMaix times 132 ms with pairs and 204 without on a Cortex-M7, CMSIS-NN 136 (its benchmark.md)."""
     row = next(row for row in shipped_rows() if "MLPerf Tiny IC" in row.workload and row.unit == "ms")
-    asked = replace(row, device=device, software=software, precision=precision, note="", source="somebody/else")
-    assert interpret(asked).setting == setting
+    unseen = replace(row, device=device, software=software, precision=precision, note="", source="somebody/else")
+    assert interpret(unseen).setting == setting
 
 
 def test_who_built_unnamed_software_is_its_version() -> None:
@@ -421,9 +421,9 @@ def test_every_core_of_a_microcontroller_multiplies_by_itself_whatever_its_clock
 
 def test_what_an_interpreter_takes_is_cycles_of_its_core() -> None:
     """Small layers, of which the interpreter is most: at half the clock they take twice as long."""
-    row = next(row for row in examination_rows(5) if row.device.startswith("Ambiq Apollo510 (HP"))
+    row = next(row for row in blind_evaluation_rows(5) if row.device.startswith("Ambiq Apollo510 (HP"))
     case = interpret(replace(row, model="AD FC autoencoder"))
-    slow = clocked(case.engine, case.engine.clock / 2, memory=True)
+    slow = at_clock(case.engine, case.engine.clock / 2, memory=True)
     mostly = replace(fitted()[case.setting], launch=1e-2).vectorised()
     times = calibrated_times(CaseBatch.of([(engine, case.work, True) for engine in (case.engine, slow)]), mostly)
     assert times[1] / times[0] == pytest.approx(2, rel=1e-6)

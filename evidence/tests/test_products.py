@@ -251,7 +251,7 @@ def test_products_by_triton_have_a_setting_of_their_own_that_no_launch_slows() -
 
 def _of_the_peak(cases: list[Case], counted: bool) -> np.ndarray:
     """Return the part of the peak that products attain: of the multiplications of whole blocks as long as these take,
-    or of those that somebody asked for.
+    or of the requested ones.
     """
     rates = []
     for case in cases:
@@ -264,7 +264,7 @@ def _of_the_peak(cases: list[Case], counted: bool) -> np.ndarray:
 @pytest.mark.parametrize(("device", "slowest"), [("P100 PCIe", 0.4), ("V100 PCIe 32GB", 0.5), ("A100 80GB PCIe", 0.5)])
 def test_batches_in_fp32_attain_one_rate_in_whole_blocks(device: str, slowest: float) -> None:
     """Published rows: with the rest of blocks counted that cuBLAS has, batches of a millisecond attain 0.8 of the peak
-    or more; what was asked for attains as little as 0.36 to 0.49.
+    or more; the requested ones attain as little as 0.36 to 0.49.
     """
     cases = [
         case
@@ -272,10 +272,10 @@ def test_batches_in_fp32_attain_one_rate_in_whole_blocks(device: str, slowest: f
         if case.row.workload == "GEMM (batched)" and case.seconds > 1e-3
     ]
     assert len(cases) >= 10
-    asked, counted = _of_the_peak(cases, counted=False), _of_the_peak(cases, counted=True)
-    assert asked.min() < slowest
+    requested, counted = _of_the_peak(cases, counted=False), _of_the_peak(cases, counted=True)
+    assert requested.min() < slowest
     assert 0.8 < counted.min() <= counted.max() < 1.05
-    assert np.std(np.log(counted)) < 0.3 * np.std(np.log(asked))
+    assert np.std(np.log(counted)) < 0.3 * np.std(np.log(requested))
 
 
 def test_layers_in_fp32_attain_what_their_blocks_let_them() -> None:
@@ -293,8 +293,8 @@ def test_layers_in_fp32_attain_what_their_blocks_let_them() -> None:
         ]
         assert len(cases) >= 5
         medians.append([float(np.median(_of_the_peak(cases, counted))) for counted in (False, True)])
-    asked, counted = zip(*medians, strict=True)
-    assert asked[0] < 0.81 * asked[1]
+    requested, counted = zip(*medians, strict=True)
+    assert requested[0] < 0.81 * requested[1]
     assert counted[0] == pytest.approx(counted[2], rel=0.05)
     assert counted[0] == pytest.approx(counted[1], rel=0.1)
 
@@ -310,7 +310,7 @@ def test_rows_that_do_not_begin_with_a_line_slow_layers_before_ampere() -> None:
     even = depth % 32 == 0
     assert even.sum() >= 3
     assert (~even).sum() >= 3
-    asked, counted = _of_the_peak(cases, counted=False), _of_the_peak(cases, counted=True)
-    apart = [float(np.median(rates[even]) / np.median(rates[~even])) for rates in (asked, counted)]
+    requested, counted = _of_the_peak(cases, counted=False), _of_the_peak(cases, counted=True)
+    apart = [float(np.median(rates[even]) / np.median(rates[~even])) for rates in (requested, counted)]
     assert apart[0] > 1.08
     assert apart[1] == pytest.approx(1, abs=0.06)

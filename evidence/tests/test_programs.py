@@ -10,7 +10,7 @@ from mlsys.calibration.rows import Row
 from mlsys.hardware import Hardware
 from mlsys.models.estimate import MATMUL, CaseBatch, Work, bound
 from mlsys.models.estimate.library import parameters_of
-from mlsys_evidence.evaluate.blind_evaluation import examination_rows
+from mlsys_evidence.evaluate.blind_evaluation import blind_evaluation_rows
 from mlsys_evidence.fit.refit import jobs_of
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
@@ -159,7 +159,7 @@ def test_only_geforce_cards_gain_by_sums_of_16_bits(device: str, twice: int) -> 
 
 def test_what_onediff_does_cannot_be_done_with_sums_of_32_bits() -> None:
     """It draws with SDXL on an RTX 4090 and a 3090 faster than their peaks into FP32; eager PyTorch does not."""
-    rows = [row for row in examination_rows(3) if row.source == "siliconflow/onediff" and "SDXL" in row.model]
+    rows = [row for row in blind_evaluation_rows(3) if row.source == "siliconflow/onediff" and "SDXL" in row.model]
     for row in (row for row in rows if "RTX" in row.device):
         case, twin = interpret(row), Hardware[interpret(row).twin]
         summed = replace(case, engine=engine_for(twin, "fp16"))

@@ -254,7 +254,7 @@ def test_power_holds_back_training_on_a_machine_that_was_left_out(all_settings: 
 def test_versions_of_tensorflow_are_fitted_apart(all_settings: dict[str, list[Case]]) -> None:
     """Version 1's XLA takes 1.5 times as long as version 2's or more for one BERT on one kind of GPU (NVIDIA)."""
     first, second = all_settings["TensorFlow XLA 1 network on GPU"], all_settings["TensorFlow XLA network on GPU"]
-    alike = [
+    same_runs = [
         (one, two)
         for one in first
         for two in second
@@ -262,8 +262,8 @@ def test_versions_of_tensorflow_are_fitted_apart(all_settings: dict[str, list[Ca
         and all(getattr(one.row, part) == getattr(two.row, part) for part in ("model", "precision", "batch"))
         and one.row.seq_or_shape == two.row.seq_or_shape
     ]
-    assert len(alike) >= 20
-    assert np.median([one.seconds / two.seconds for one, two in alike]) > 1.5
+    assert len(same_runs) >= 20
+    assert np.median([one.seconds / two.seconds for one, two in same_runs]) > 1.5
     assert {case.row.software[:12] for case in first} == {"TensorFlow 1"}
     assert {case.row.software[:12] for case in second} == {"TensorFlow 2"}
 

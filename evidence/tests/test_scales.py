@@ -10,7 +10,7 @@ from mlsys.calibration.rows import Row
 from mlsys.hardware import view
 from mlsys.models.estimate import MATMUL, VECTOR, CaseBatch, Kernel, Parameters, Work, kernel_times
 from mlsys.models.estimate.library import parameters_of
-from mlsys_evidence.evaluate.error_decomposition import FEWEST_IN_CLASS, _parted, without_scale
+from mlsys_evidence.evaluate.error_decomposition import FEWEST_IN_CLASS, _decomposition, without_scale
 from mlsys_evidence.evaluate.report import Prediction
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
@@ -23,7 +23,7 @@ def test_a_scale_that_a_sweep_shares_is_taken_away_and_nothing_else(rows_of_prod
         own = 0.5 + len(row.group + row.device) % 7  # one scale a sweep
         for part in (own, own * scale):
             predictions.append(Prediction(row, case.kind, case=case, seconds=case.seconds * part))
-    shared, ragged = (_parted("any", predictions[first::2]) for first in (0, 1))
+    shared, ragged = (_decomposition("any", predictions[first::2]) for first in (0, 1))
     assert shared is not None and ragged is not None
     assert shared.known == pytest.approx(0, abs=1e-12) and shared.error > 0.2
     assert ragged.known > 0.1
@@ -40,7 +40,7 @@ def test_each_row_is_judged_by_the_others_of_its_sweep() -> None:
 def test_few_rows_part_nothing(rows_of_products: list[Row]) -> None:
     case = interpret(rows_of_products[0])
     prediction = Prediction(rows_of_products[0], case.kind, case=case, seconds=case.seconds)
-    assert _parted("any", [prediction] * (FEWEST_IN_CLASS - 1)) is None
+    assert _decomposition("any", [prediction] * (FEWEST_IN_CLASS - 1)) is None
 
 
 @pytest.fixture(scope="module")

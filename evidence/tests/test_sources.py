@@ -80,7 +80,7 @@ def test_the_range_says_in_words_why_it_is_wide() -> None:
 
 
 def test_blind_evaluations_give_the_range_of_unseen_sources() -> None:
-    """Told by the second and third examination, tested on the fourth, each answered with the laws of its hour."""
+    """Set by the second and third blind evaluation, tested on the fourth, each answered with the laws of its hour."""
     assert all(0.01 < missed < 0.13 for missed in unseen_shares_outside((2, 3)))
     first, again = score(first_answers(4)), score(reached_again(4))
     assert first.source_coverage is not None and again.source_coverage is not None
@@ -90,7 +90,7 @@ def test_blind_evaluations_give_the_range_of_unseen_sources() -> None:
 def test_the_ranges_of_unseen_sources_say_more_than_constant_ends() -> None:
     """The score of intervals of Gneiting and Raftery (2007): width, and ten times what lies beyond, at 80 %.
 
-    Against the two factors that hold as many rows of the second and third examination as today's ranges do.
+    Against the two factors that hold as many rows of the second and third blind evaluation as today's ranges do.
     """
     result, fourth = (_logarithms([each for number in numbers for each in reached_again(number)]) for numbers in _APART)
     off, weights = result[:, 0], result[:, 3] / result[:, 3].sum()

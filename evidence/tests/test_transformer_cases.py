@@ -10,7 +10,7 @@ from mlsys.calibration.rows import Row
 from mlsys.models.estimate import VECTOR
 from mlsys.models.estimate.effects import pool_of
 from mlsys_evidence import validate
-from mlsys_evidence.evaluate.blind_evaluation import examination_rows
+from mlsys_evidence.evaluate.blind_evaluation import blind_evaluation_rows
 from mlsys_evidence.fit.refit import fitted_with
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.questions.encoders import down_a_pipeline
@@ -126,7 +126,7 @@ def test_tensorrt_of_today_attains_more_than_a_geforce_sums_in_fp32() -> None:
 
 def test_transformers_beside_lightseq_computed_in_fp32() -> None:
     """Its table says FP16, its script loads FP32; a T4 does 8.1 TFLOP/s of that, and 65 of FP16 (datasheet)."""
-    rows = [row for row in examination_rows(4) if row.source == "bytedance/lightseq" and "BERT" in row.model]
+    rows = [row for row in blind_evaluation_rows(4) if row.source == "bytedance/lightseq" and "BERT" in row.model]
     attained = {"Transformers": 0.0, "LightSeq": 0.0}
     for row in rows:
         case = interpret(row)

@@ -47,7 +47,7 @@ def seconds(case: Case) -> float:
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=" ".join)
-def test_networks_of_a_session_are_read_alike(machine: tuple[str, str, str]) -> None:
+def test_networks_of_a_session_are_read_the_same_way(machine: tuple[str, str, str]) -> None:
     for name, batch in _NETWORKS[machine[1]]:
         row = typed(*machine, MACHINES[machine], name, batch)
         own, words = typed_case(row), interpret(in_words(row))
@@ -60,7 +60,7 @@ def test_networks_of_a_session_are_read_alike(machine: tuple[str, str, str]) -> 
 
 
 @pytest.mark.parametrize(("operator", "arrays"), [("copy", "Copy"), ("add", "Add"), ("triad", "Triad")])
-def test_streams_are_read_alike(operator: str, arrays: str) -> None:
+def test_streams_are_read_the_same_way(operator: str, arrays: str) -> None:
     row = replace(
         typed("L4", "cuda", "fp32", None, "", 1), operator=operator, elements=1 << 24, unit="GB/s", value=250.0
     )
@@ -83,6 +83,6 @@ def test_streams_are_read_alike(operator: str, arrays: str) -> None:
         ({"network": "", "operator": "add"}, "`elements` must be"),
     ],
 )
-def test_what_cannot_be_asked_is_said(change: dict[str, str], reason: str) -> None:
+def test_a_row_that_cannot_be_predicted_states_the_reason(change: dict[str, str], reason: str) -> None:
     with pytest.raises(Inexpressible, match=reason):
         typed_case(replace(typed("L4", "cuda", "fp16", None, "resnet50", 1), **change))

@@ -1,6 +1,6 @@
 """Facts that hold at a date: prices, rents, electricity, PUE, the carbon of grids, and the compute of trainings.
 
-They are rows of CSV files, read when first asked for. A row without a date or a source is refused.
+They are rows of CSV files, read at first use. A row without a date or a source is refused.
 """
 
 import csv

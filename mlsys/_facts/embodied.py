@@ -1,4 +1,4 @@
-"""Facts of embodied carbon, read from their file when first asked for."""
+"""Facts of embodied carbon, read from their file at first use."""
 
 import functools
 

@@ -149,5 +149,5 @@ def _speed(analysis: Analysis, first: Analysis) -> str:
         return "1×"
     speed, low, high = analysis.speed_over(first)
     unsure = ", probably: the ranges overlap" if analysis.overlaps(first) else ""
-    apart = unsure if analysis.differs_from(first) else ", no significant difference"
-    return f"{speed:.2f}× ({low:.2g} to {high:.2g}{apart})"
+    verdict = unsure if analysis.differs_from(first) else ", no significant difference"
+    return f"{speed:.2f}× ({low:.2g} to {high:.2g}{verdict})"

@@ -133,7 +133,7 @@ def mapper(
     deadline = None if seconds is None else Deadline(seconds)
     mapped = []
     for number, operator in enumerate(operators):
-        left = None if deadline is None else max(deadline.left / (len(operators) - number), 1e-3)
+        left = None if deadline is None else max(deadline.remaining / (len(operators) - number), 1e-3)
         mapped.append(
             best_mapping(
                 twin, operator, objective, levels=levels, progress=progress, seconds=left, disk_cache=disk_cache

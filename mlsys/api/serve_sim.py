@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mlsys.choices import Preemption, Routing
 from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
-from mlsys.models.inference.arguments import named
+from mlsys.models.inference.arguments import option_name
 from mlsys.models.inference.plan import learned_positions
 from mlsys.models.serving.answer import ServingResult
 from mlsys.models.serving.decoder_steps import SERVER_EFFICIENCY, ServedModel, served_model
@@ -236,17 +236,17 @@ def _requests(
 
 def _with_store(requests: Requests, store: int | None, shared: int, option: str) -> Requests:
     """Return requests with what a store of prefixes holds of their prompts, if their trace states their blocks."""
-    name = named(option, "prefix_store")
+    name = option_name(option, "prefix_store")
     if requests.prefixes is None:
         if store is not None:
             raise ArgumentError(
                 f"{name} is for traces that state the blocks of their prompts, such as Mooncake's hash_ids. "
-                f"Leave it out, or give {named(option, 'shared_prefix')}"
+                f"Leave it out, or give {option_name(option, 'shared_prefix')}"
             )
         return requests
     if shared:
         raise ArgumentError(
-            f"{named(option, 'shared_prefix')} does not go with a trace that states the blocks of its prompts. "
+            f"{option_name(option, 'shared_prefix')} does not go with a trace that states the blocks of its prompts. "
             "Leave it out"
         )
     if store is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mlsys.choices import Phase
 from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
-from mlsys.models.inference.arguments import named, request_of
+from mlsys.models.inference.arguments import option_name, request_of
 from mlsys.models.inference.limits import Limits, request_rate
 from mlsys.models.inference.result import Sizing
 from mlsys.models.inference.search import Search, search
@@ -139,8 +139,8 @@ def _refuse_without_system(option: str, **given: object) -> None:
     for name, value in given.items():
         if value is not None:
             raise ArgumentError(
-                f"size(): {named(option, name)} needs a system. Give {named(option, 'on')}, such as 'DGX_H100', or "
-                "omit it"
+                f"size(): {option_name(option, name)} needs a system. Give {option_name(option, 'on')}, such as "
+                "'DGX_H100', or omit it"
             )
 
 

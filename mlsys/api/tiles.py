@@ -75,10 +75,10 @@ class TiledNetwork(ResultMembers):
 
     def longest(self, shown: int = 10) -> Table:
         """Return the slowest operators; equal ones share a row."""
-        alike: dict[tuple[str, float], list[Any]] = {}
+        groups: dict[tuple[str, float], list[Any]] = {}
         for child in self._children:
-            alike.setdefault((child.workload, child.time.m_as("s")), []).append(child)
-        order = sorted(alike.values(), key=lambda members: -len(members) * members[0].time.m_as("s"))
+            groups.setdefault((child.workload, child.time.m_as("s")), []).append(child)
+        order = sorted(groups.values(), key=lambda members: -len(members) * members[0].time.m_as("s"))
         rows = [
             (
                 members[0].workload,

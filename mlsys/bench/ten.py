@@ -144,7 +144,7 @@ def _timed(
     return timed, calls, held
 
 
-def planned(on: Processor) -> int:
+def count_measurements(on: Processor) -> int:
     """Return the number of measurements of :func:`ten_measurements`, if time allows."""
     return len(_NETWORKS[on]) + len(_ELEMENTS[on])
 

@@ -51,7 +51,7 @@ def likely_errors(cases: Sequence[Case], base: Array, follows: Array | None = No
     return covariances
 
 
-def advised(
+def most_informative(
     cases: Sequence[Case], seconds: Sequence[float], base: Array, ten: int = TEN, follows: Array | None = None
 ) -> list[int]:
     """Return the indices of the measurements to take, the most informative first.
@@ -71,7 +71,7 @@ def advised(
 
     Examples
     --------
-    >>> advised([], [], np.zeros((0, 11)))
+    >>> most_informative([], [], np.zeros((0, 11)))
     []
     """
     if len(cases) <= ten:

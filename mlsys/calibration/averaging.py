@@ -28,17 +28,17 @@ PRIOR_ROWS = 2.0
 # Learning counts in full if it reduces the errors of left-out rows to this fraction. Otherwise it is weighted by its
 # odds against no learning, with errors to this power: ten rows are worth some four independent ones, since similar
 # shapes have similar errors. Fewest rows for a cross-validation, and number of folds for many rows.
-CLEARLY, OPINIONS, FEWEST_ASKED, MOST_ASKED = 0.9, 4.0, 6, 20
+CLEARLY, OPINIONS, FEWEST_ROWS, FOLDS = 0.9, 4.0, 6, 20
 
 
 def averaged(design: Array, y: Array, widths: Sequence[Array], scatters: Sequence[float]) -> tuple[Array, float]:
     """Return the effects and the expected error of a further row, averaged over widths and scatters."""
     scatter = np.tile(scatters, len(widths))
-    answers, likely, open_, apart = _solved(design, y, np.repeat(widths, len(scatters), axis=0), scatter)
+    answers, likely, open_, residuals = _solved(design, y, np.repeat(widths, len(scatters), axis=0), scatter)
     part = np.exp(likely - likely.max())
     part /= part.sum()
     known = float(part @ (scatter**2 + open_.mean(axis=1)))
-    seen = float(np.quantile(np.abs(part @ apart), COVERAGE, method="weibull")) / FOUR_IN_FIVE
+    seen = float(np.quantile(np.abs(part @ residuals), COVERAGE, method="weibull")) / FOUR_IN_FIVE
     return part @ answers, math.sqrt((PRIOR_ROWS * known + len(y) * seen**2) / (PRIOR_ROWS + len(y)))
 
 
@@ -49,11 +49,11 @@ def shrinkage_weight(design: Array, y: Array, widths: Sequence[Array], scatters:
 
     A library's choice for one shape may say nothing about the next; rows with such scatter would mislead.
     """
-    if len(y) < FEWEST_ASKED:
+    if len(y) < FEWEST_ROWS:
         return 1.0
     predicted = np.empty(len(y))
-    for part in range(min(len(y), MOST_ASKED)):
-        left = np.arange(len(y)) % MOST_ASKED == part
+    for part in range(min(len(y), FOLDS)):
+        left = np.arange(len(y)) % FOLDS == part
         predicted[left] = design[left] @ averaged(design[~left], y[~left], widths, scatters)[0]
     unlearned, learned = float(np.abs(y).sum()), float(np.abs(y - predicted).sum())
     if learned <= CLEARLY * unlearned:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from mlsys.calibration.case import Case, Inexpressible
 from mlsys.calibration.doubts import doubts_of_the_twin
-from mlsys.calibration.estimates import estimated, tuned
-from mlsys.calibration.learning import Learned, learn, sensitivities
+from mlsys.calibration.estimates import case_parameters, estimated
+from mlsys.calibration.learning import LearnedEffects, learn, sensitivities
 from mlsys.calibration.questions import interpret
 from mlsys.calibration.rows import COLUMNS, Row, read_rows, unread_columns
 from mlsys.calibration.sanity_checks import Seen, check_classes, check_times, contradiction, lines_of, what_was_measured
@@ -31,7 +31,7 @@ _WORDS = {
     "launch": "each kernel costs {:.3g} µs",
 }
 # Least sensitivity of some row's time to a parameter for the rows to determine it.
-_FELT = 0.2
+_DETERMINED = 0.2
 _ADVICE = {
     "compute": ("the attained arithmetic rate", "add a large matrix product or network, or a large batch"),
     "bandwidth": ("the attained bandwidth", "add data larger than the last cache: a copy, or a batch of one"),
@@ -151,7 +151,7 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
     check_classes(rows, where)
     with uncalibrated():
         stack = stack_of(cases)
-        base = tuned(cases, stack)
+        base = case_parameters(cases, stack)
         before = estimated(cases, stack, base)
         check_times(cases, before.tolist(), where)
         first, taken = _once(cases)
@@ -178,11 +178,11 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
             words
             for name in names
             for words in (
-                *_words(name, settings[name], usual[name], _felt(cases, base, name)),
+                *_words(name, settings[name], usual[name], _determined(cases, base, name)),
                 *_words_of_shapes(name, cases, learned.shapes.get(name)),
             )
         ),
-        _untold(cases, base),
+        _undetermined(cases, base),
     )
     used = _as_used(cases, calibration)
     return replace(
@@ -195,8 +195,8 @@ def calibrate(rows: Sequence[Row], where: str = "calibrate()") -> Calibration:
 
 def _median_error(cases: Sequence[Case], times: NDArray[np.float64]) -> float:
     """Return the median relative error of the measured values: of rates where rows are rates."""
-    apart = np.log(times) - np.log([case.seconds for case in cases])
-    return float(np.median(np.abs(np.expm1(np.where([case.inverse for case in cases], -apart, apart)))))
+    residuals = np.log(times) - np.log([case.seconds for case in cases])
+    return float(np.median(np.abs(np.expm1(np.where([case.inverse for case in cases], -residuals, residuals)))))
 
 
 def _as_used(cases: Sequence[Case], calibration: Calibration) -> NDArray[np.float64]:
@@ -228,24 +228,24 @@ def _by_setting(versions: Mapping[tuple[str, str], float]) -> dict[str, dict[str
     return factors
 
 
-def _machine(learned: Learned, setting: str, usual: Parameters) -> Parameters:
+def _machine(learned: LearnedEffects, setting: str, usual: Parameters) -> Parameters:
     moved = learned.parameters(usual.vectorised()[None, :])[0]
     return scaled(Parameters(*moved.tolist()), math.exp(learned.settings[setting]))
 
 
-def _felt(cases: Sequence[Case], base: NDArray[np.float64], setting: str = "") -> set[str]:
+def _determined(cases: Sequence[Case], base: NDArray[np.float64], setting: str = "") -> set[str]:
     """Return the parameters that the rows of one setting, or of all, are sensitive to."""
     here = [index for index, case in enumerate(cases) if setting in ("", case.setting)]
     most = np.abs(sensitivities([cases[index] for index in here], base[here])).max(axis=0)
-    return {name for name, value in zip(Parameters.names(), most.tolist(), strict=True) if value >= _FELT}
+    return {name for name, value in zip(Parameters.names(), most.tolist(), strict=True) if value >= _DETERMINED}
 
 
-def _words(setting: str, own: Parameters, usual: Parameters, felt: set[str]) -> list[str]:
+def _words(setting: str, own: Parameters, usual: Parameters, determined: set[str]) -> list[str]:
     """Return what was learned about one setting, in words, for the parameters that its rows determine."""
     lines = []
     for field, words in _WORDS.items():
         value, was = getattr(own, field), getattr(usual, field)
-        if field in felt and abs(math.log(value / was)) > 0.02:
+        if field in determined and abs(math.log(value / was)) > 0.02:
             scale = 1e6 if field == "launch" else 1.0
             lines.append(f"{setting}: {words.format(value * scale)}; typical: {_short(field, was)}")
     return lines
@@ -268,10 +268,10 @@ def _words_of_shapes(setting: str, cases: Sequence[Case], effects: ShapeEffects 
     return [f"{setting}: networks with products like those of {fast} as long as the rest, like those of {slow}"]
 
 
-def _untold(cases: Sequence[Case], base: NDArray[np.float64]) -> tuple[str, ...]:
+def _undetermined(cases: Sequence[Case], base: NDArray[np.float64]) -> tuple[str, ...]:
     """Return what the rows leave undetermined, and which rows would determine it."""
-    felt = _felt(cases, base)
-    advice = [f"no row determines {what}: {how}" for name, (what, how) in _ADVICE.items() if name not in felt]
+    determined = _determined(cases, base)
+    advice = [f"no row determines {what}: {how}" for name, (what, how) in _ADVICE.items() if name not in determined]
     counts = Counter(case.setting for case in cases)
     alone = [name for name, rows in counts.items() if rows == 1 and len(counts) > 1]
     if alone:

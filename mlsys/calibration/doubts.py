@@ -32,8 +32,8 @@ def doubts_of_the_twin(
         Seconds that the rows ask for, and seconds of the estimates, which are capped at the device's peaks.
     """
     timed = [case for case in cases if not case.power]
-    if timed and (beaten := _beaten(timed)):
-        return (*beaten, _INSTEAD)
+    if timed and (above := _rates_above_limits(timed)):
+        return (*above, _INSTEAD)
     held = used > HELD * wanted
     if held.mean() < MANY:
         return ()
@@ -45,7 +45,7 @@ def doubts_of_the_twin(
     )
 
 
-def _beaten(cases: Sequence[Case]) -> tuple[str, ...]:
+def _rates_above_limits(cases: Sequence[Case]) -> tuple[str, ...]:
     """Return rates that exceed the device's limits, the most extreme of arithmetic and of memory."""
     lines = []
     for unit, bounds in zip(("FLOP/s", "B/s"), least_times(cases, stack_of(cases)), strict=True):

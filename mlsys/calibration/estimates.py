@@ -19,7 +19,7 @@ from mlsys.provenance import active_whatifs, as_recorded
 Array = NDArray[np.float64]
 
 
-def curved(cases: Sequence[Case], stack: CaseBatch) -> Array:
+def shape_factors(cases: Sequence[Case], stack: CaseBatch) -> Array:
     """Return the shape factor of each case's time; 1 where its setting has no curves.
 
     A product with more rows is never faster: where a curve says so, the smaller one is padded
@@ -75,15 +75,15 @@ def estimated(cases: Sequence[Case], stack: CaseBatch, parameters: Array | None 
     """
     if not cases:
         return np.zeros(0)
-    rows = tuned(cases, stack) if parameters is None else parameters
+    rows = case_parameters(cases, stack) if parameters is None else parameters
     return case_times(cases, rows, stack)
 
 
-def tuned(cases: Sequence[Case], stack: CaseBatch) -> Array:
+def case_parameters(cases: Sequence[Case], stack: CaseBatch) -> Array:
     """Return the parameters of each case, one row each: its setting's, with the effects of similar measurements."""
     questions = [_question(case) for case in cases]
     known = {question: parameters_of(*question)[0] for question in dict.fromkeys(questions)}
-    factors = curved(cases, stack).tolist()
+    factors = shape_factors(cases, stack).tolist()
     pairs = zip(questions, factors, strict=True)
     return np.array([scaled(known[question], factor).vectorised() for question, factor in pairs])
 

@@ -70,7 +70,7 @@ AS_ITS_KIND = _Widths(0.05, 0.02, 0.02, 0.1)
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedEffects:
     """Learned effects, as logarithms of factors.
 
     Attributes
@@ -107,7 +107,7 @@ class Learned:
         moved = np.clip(base * np.exp(self.moves), np.minimum(low, base), np.maximum(high, base))
         return np.asarray(moved, dtype=np.float64)
 
-    def added(self, cases: Sequence[Case]) -> Array:
+    def summed_effects(self, cases: Sequence[Case]) -> Array:
         """Return the sum of the effects of settings, networks, formats, versions and shapes on log time."""
         added = np.array(
             [
@@ -140,7 +140,9 @@ class Learned:
         plain = case_times(cases, base) if plain is None else plain
         here = np.array([case.setting in self.settings for case in cases])
         moved = np.where(here[:, None], self.parameters(base), base)
-        times: Array = before * np.where(here, case_times(cases, moved) / plain * np.exp(self.added(cases)), 1.0)
+        times: Array = before * np.where(
+            here, case_times(cases, moved) / plain * np.exp(self.summed_effects(cases)), 1.0
+        )
         return times
 
 
@@ -160,7 +162,7 @@ def sensitivities(cases: Sequence[Case], base: Array) -> Array:
     return slopes
 
 
-def learn(cases: Sequence[Case], before: Array, base: Array) -> Learned:
+def learn(cases: Sequence[Case], before: Array, base: Array) -> LearnedEffects:
     """Return the effects learned from measurements of one machine.
 
     Parameters
@@ -239,12 +241,12 @@ def effects_of(cases: Sequence[Case], follows: Array) -> Effects:
                 [each.network] * len(networks),
                 [OF_FORMATS] * len(formats),
                 [version] * len(versions),
-                [alike] * len(shapes),
+                [shape_width] * len(shapes),
             ]
         )
         for each in (WIDTHS if networks else (AS_ITS_KIND, *WIDTHS))
         for version in (of_versions if versions else (0.0,))
-        for alike in (OF_SHAPES if timed else (0.0,))
+        for shape_width in (OF_SHAPES if timed else (0.0,))
     ]
     design = np.column_stack([follows, np.ones(len(cases)), *columns, *roots.values()])
     return Effects(design, widths, settings, networks, formats, versions, roots)
@@ -255,7 +257,7 @@ def _whole(case: Case) -> bool:
     return bool(case.network) and case.work.columns.shape[1] > MOST_OF_ONE
 
 
-def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
+def _learned(cases: Sequence[Case], y: Array, follows: Array) -> LearnedEffects:
     effects = effects_of(cases, follows)
     design, widths, networks = effects.design, effects.widths, effects.networks
     scatters = SCATTER if networks else OF_KERNELS
@@ -265,7 +267,7 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
     groups = (effects.settings, networks, effects.formats, effects.versions)
     sizes = [follows.shape[1], 1, *(len(group) for group in groups)]
     moves, machine, *factors, local = (part.tolist() for part in np.split(means, np.cumsum(sizes)))
-    return Learned(
+    return LearnedEffects(
         np.array(moves),
         {name: factor + machine[0] for name, factor in zip(effects.settings, factors[0], strict=True)},
         dict(zip(networks, factors[1], strict=True)),
@@ -279,9 +281,9 @@ def _learned(cases: Sequence[Case], y: Array, follows: Array) -> Learned:
 def _root(shapes: Sequence[Shape], here: Sequence[bool]) -> Array:
     """Return columns whose Gram matrix is the shape correlation, for the rows of one setting."""
     own = np.flatnonzero(here).tolist()
-    alike = likeness([shapes[index] for index in own], [shapes[index] for index in own])
+    correlation = likeness([shapes[index] for index in own], [shapes[index] for index in own])
     root = np.zeros((len(shapes), len(own)))
-    root[own] = np.linalg.cholesky(alike + LITTLE * np.eye(len(own)))
+    root[own] = np.linalg.cholesky(correlation + LITTLE * np.eye(len(own)))
     return root
 
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlsys.calibration.advice import MOST, TEN, advised
+from mlsys.calibration.advice import MOST, TEN, most_informative
 from mlsys.calibration.calibrate import check_columns, checked_cases
-from mlsys.calibration.estimates import estimated, tuned
+from mlsys.calibration.estimates import case_parameters, estimated
 from mlsys.calibration.rows import COLUMNS, Row, columns_of, read_rows
 from mlsys.calibration.sanity_checks import check_classes, check_work, lines_of, what_was_measured
 from mlsys.calibration.times import stack_of
@@ -15,7 +15,7 @@ from mlsys.models.estimate.user_calibration import uncalibrated
 
 
 @dataclass(frozen=True)
-class Planned:
+class MeasurementPlan:
     """A measurement to take.
 
     Attributes
@@ -33,7 +33,7 @@ class Planned:
     seconds: float
 
 
-def ten_to_take(rows: Sequence[Row], where: str = "ten_to_take()") -> tuple[Planned, ...]:
+def ten_to_take(rows: Sequence[Row], where: str = "ten_to_take()") -> tuple[MeasurementPlan, ...]:
     """Return the ten most informative measurements of all rows, the best first.
 
     Parameters
@@ -53,21 +53,21 @@ def ten_to_take(rows: Sequence[Row], where: str = "ten_to_take()") -> tuple[Plan
     check_classes(rows, where)
     with uncalibrated():
         stack = stack_of(cases)
-        base = tuned(cases, stack)
+        base = case_parameters(cases, stack)
         seconds = estimated(cases, stack, base)
     check_work(cases, seconds.tolist(), where)
     first: dict[tuple[str | int, ...], int] = {}
     for index, row in enumerate(rows):
         first.setdefault(what_was_measured(row), index)
     once = list(first.values())
-    ten = advised([cases[index] for index in once], seconds[once].tolist(), base[once], TEN)
+    ten = most_informative([cases[index] for index in once], seconds[once].tolist(), base[once], TEN)
     lines = [line for line, _ in lines_of(rows)]
     return tuple(
-        Planned(lines[index], rows[index], float(seconds[index])) for index in (once[choice] for choice in ten)
+        MeasurementPlan(lines[index], rows[index], float(seconds[index])) for index in (once[choice] for choice in ten)
     )
 
 
-def plan_file(data: Path, out: Path) -> tuple[Planned, ...]:
+def plan_file(data: Path, out: Path) -> tuple[MeasurementPlan, ...]:
     """Read possible measurements, select ten, and write them with empty values.
 
     Raises

@@ -127,12 +127,12 @@ def doubt_of(case: Case, expected: float, bound: float) -> str:
     expected, bound
         Estimated time and lower bound, seconds.
     """
-    asked = "Is the unit right, and the size?"
+    hint = "Is the unit right, and the size?"
     if case.seconds < bound / FASTER:
         return (
             f"would take {natural(bound / case.seconds)} times less than the least time that {case.row.device} needs "
-            f"for it. {asked}"
+            f"for it. {hint}"
         )
     if case.seconds > expected * SLOWER:
-        return f"takes {natural(case.seconds / expected)} times as long as expected. {asked} Was the machine free?"
+        return f"takes {natural(case.seconds / expected)} times as long as expected. {hint} Was the machine free?"
     return ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlsys import provenance
 from mlsys.claims.slicing import behind_call
-from mlsys.provenance.shown import Shown
+from mlsys.provenance.shown import PageExhibit
 from mlsys.units import Quantity
 
 _DIGITS = 6  # significant digits in the claims table; prose shows fewer
@@ -91,7 +91,7 @@ class Page:
             )
         self.claims[claim.name] = claim
 
-    def show(self, shown: Shown) -> None:
+    def show(self, shown: PageExhibit) -> None:
         """Add a table or figure; a second one of the same name gets a number."""
         first = name = f"{shown.kind} {shown.name}"
         row = 1

@@ -98,9 +98,9 @@ def calibrate(context: click.Context, data: Path, out: Path, chosen: Path | None
     )
     for sentence in calibration.learned or ("nothing new: the machine behaves like the published ones",):
         say(f"  {sentence}")
-    apart = {name: factor for name, factor in calibration.networks.items() if abs(math.log(factor)) > 0.02}
-    if apart:
-        furthest = sorted(apart.items(), key=lambda item: -abs(math.log(item[1])))[:3]
+    outliers = {name: factor for name, factor in calibration.networks.items() if abs(math.log(factor)) > 0.02}
+    if outliers:
+        furthest = sorted(outliers.items(), key=lambda item: -abs(math.log(item[1])))[:3]
         say("  further factors of networks: " + ", ".join(f"{name} {factor:.2f} times" for name, factor in furthest))
     formats = {name: factor for name, factor in calibration.formats.items() if abs(math.log(factor)) > 0.02}
     if formats:
@@ -184,13 +184,13 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
     measured twice and the faster result is used, since background load varies; on a GPU, additions of arrays are timed
     too, to measure its memory. Stop other programs first.
     """
-    from mlsys.bench.ten import COLUMNS, ROUNDS, planned, ten_measurements
+    from mlsys.bench.ten import COLUMNS, ROUNDS, count_measurements, ten_measurements
 
     twin = requested_device(name)
     if not _runs(twin, on):
         raise ValueError(f"--device {twin.name} is a {twin.kind}, but --on {on} measures another kind of device")
     group = "datacenter GPU" if twin.kind == "GPU" else _CLASSES.get(twin.kind, twin.kind)
-    with progress(range(ROUNDS[on] * planned(on)), "Measurements") as bar:
+    with progress(range(ROUNDS[on] * count_measurements(on)), "Measurements") as bar:
         rows = ten_measurements(twin.id, group, on, precision, lambda: bar.update(1))
     write_text(out, csv_text(rows, COLUMNS))
     for row in rows:
@@ -199,10 +199,11 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
             f"{what:<50} {row['seq_or_shape']:<42} {row['value']:>8} {row['unit']:<4} "
             f"middle half within {float(row['spread']):.1%}; {row['note']}"
         )
-    if len(rows) < planned(on):
+    if len(rows) < count_measurements(on):
         full = ", or its memory was full" if on == "cuda" else ""
         say(
-            f"{len(rows)} of {planned(on)} measurements: the three minutes were up{full}. The machine is slow or busy",
+            f"{len(rows)} of {count_measurements(on)} measurements: the three minutes were up{full}. The machine is "
+            "slow or busy",
             err=True,
         )
     if on == "cuda" and (other := _other_twin(twin)):

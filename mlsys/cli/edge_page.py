@@ -8,14 +8,14 @@ from typing import Any
 
 from mlsys.cli.page import whole_page, wide_table
 from mlsys.edge.config import Config
-from mlsys.edge.evaluate import Measured
+from mlsys.edge.evaluate import VariantMeasurement
 from mlsys.edge.layers import LAYER_COLUMNS, SUMMARY_COLUMNS, HardwareSummary, LayerRow
 from mlsys.edge.points import EdgePoint, points_of
 from mlsys.edge.tables import LIMITS, TRADEOFF_COLUMNS, csv_files, edge_advice, lead, markdown, named, tradeoffs
 from mlsys.files import write_bytes
 
 
-def report_files(config: Config, measured: Sequence[Measured], machine: str) -> dict[str, bytes]:
+def report_files(config: Config, measured: Sequence[VariantMeasurement], machine: str) -> dict[str, bytes]:
     """Return every file of the report by name; nothing is written until all of them are complete.
 
     Parameters
@@ -49,7 +49,7 @@ def report_files(config: Config, measured: Sequence[Measured], machine: str) -> 
     return files
 
 
-def write_reports(config: Config, measured: Sequence[Measured], folder: Path) -> None:
+def write_reports(config: Config, measured: Sequence[VariantMeasurement], folder: Path) -> None:
     """Write every file of the report into a folder, each atomically."""
     from mlsys.edge.run import machine_of
 

@@ -79,14 +79,14 @@ def run(
         refuse_unused("applies to a board: write --backend serial --port /dev/ttyACM0", ("port", "baud", "wait"))
     if iterations < LEAST:
         faults.append(f"--iterations: must be at least {LEAST}, got {iterations}")
-    chosen, asked = _backends(names, port, baud, wait, faults), [part.strip() for part in formats.split(",")]
+    chosen, requested = _backends(names, port, baud, wait, faults), [part.strip() for part in formats.split(",")]
     numbers = _cores(cores, faults)
     try:
         check_folder(out)
     except UnwrittenError as error:
         faults.append(f"--out: {error}")
     subjects = []
-    for each in asked:
+    for each in requested:
         try:
             subjects.append(subject_of(model, checked_choice("subject_of", "format", each, FORMATS), batch=batch))
         except (ValueError, LookupError, OSError) as error:
@@ -120,7 +120,7 @@ def run(
     if flame is not None:
         from mlsys.explain.flame import of_subject
 
-        of_subject(model, asked[0], batch, flame)
+        of_subject(model, requested[0], batch, flame)
         say(f"written: {flame}", err=True)
     _tell(logs, absent, as_json)
     if not logs:
@@ -210,8 +210,8 @@ def _tell(logs: list[tuple[Any, Path]], absent: list[dict[str, str]], as_json: b
         for log, path in logs:
             say(summary_text(log))
             say(f"  written: {path}\n")
-        for first, second, apart in pairs:
-            say(f"outputs of {first} and {second} differ by at most {apart:.2g} of the largest output")
+        for first, second, difference in pairs:
+            say(f"outputs of {first} and {second} differ by at most {difference:.2g} of the largest output")
         for missing in absent:
             say(f"absent: {missing['reason']}")
 
@@ -261,18 +261,18 @@ def import_(
 @speak_plainly
 def report(logs: tuple[Path, ...], page_file: Path | None, pictures: Path | None, as_json: bool) -> None:
     """Explain LOGS, the first one by layer: causes, doubts, gains, claims. `stored:NAME` reads a shipped log."""
-    asked = read_logs(logs)
+    contents = read_logs(logs)
     if page_file is not None:
         from mlsys.cli.explain_page import explain_page
 
         write_text(
-            page_file, explain_page(asked, command=f"mlsys explain report {' '.join(map(str, logs))}"), folders=True
+            page_file, explain_page(contents, command=f"mlsys explain report {' '.join(map(str, logs))}"), folders=True
         )
         say(f"written: {page_file}", err=True)
     if pictures is not None:
-        _write_pictures(asked, pictures)
+        _write_pictures(contents, pictures)
     if as_json or (page_file is None and pictures is None):
-        _tell_report(asked, as_json)
+        _tell_report(contents, as_json)
 
 
 def _write_pictures(logs: list[Any], folder: Path) -> None:

@@ -233,7 +233,7 @@ def _platforms(rows: Sequence[Platform]) -> str:
 
 
 def _agreements(logs: Sequence[Log]) -> str:
-    rows = [(first, other, f"{apart:.2g}") for first, other, apart in agreement(logs)]
+    rows = [(first, other, f"{difference:.2g}") for first, other, difference in agreement(logs)]
     return _table(
         "Differences of outputs, relative to the largest output", ("of", "and", "differ by"), rows, "one log only."
     )

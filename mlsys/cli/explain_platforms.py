@@ -90,8 +90,8 @@ def compare(
         for row in shown:
             values = (row.latency_ms, row.energy_mj, row.power_mw, row.memory_kb)
             cells = [("—" if v is None else f"{v:.4g}").rjust(w) for v, w in zip(values, (10, 9, 8, 8), strict=True)]
-            apart = "—" if row.between_runs is None else f"{row.between_runs:.1%}"
-            say(f"{row.platform:<{wide}}  {'  '.join(cells)}  {apart:>10}")
+            spread = "—" if row.between_runs is None else f"{row.between_runs:.1%}"
+            say(f"{row.platform:<{wide}}  {'  '.join(cells)}  {spread:>10}")
         for name, platform in best.items():
             say(f"best {name}: {platform}")
 

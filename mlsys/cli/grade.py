@@ -16,7 +16,7 @@ from mlsys.inputs import read_json
 
 if TYPE_CHECKING:
     from mlsys.grading import Gradebook, Policy
-    from mlsys.grading.folder import Found
+    from mlsys.grading.folder import SubmittedFile
 
 _RECORD = "grades.json"
 
@@ -93,7 +93,7 @@ def grade(
         say(f"\nOpen {out / 'index.html'}; upload {out / 'canvas.csv'} or {out / 'moodle.csv'}")
 
 
-def _shown_progress(found: Sequence[Found]) -> Iterable[Found]:
+def _shown_progress(found: Sequence[SubmittedFile]) -> Iterable[SubmittedFile]:
     with progress(found, "Grading") as shown:
         yield from shown
 
@@ -172,9 +172,9 @@ def _say_summary(book: Gradebook, changes: Sequence[dict[str, Any]]) -> None:
     for changed in changes:
         points = f"{changed['before']:g} to {changed['after']:g} points ({', '.join(changed['items'])})"
         say(f"Changed: {changed['student']}, lab {changed['lab']}: {points}")
-    if book.alike:
-        say("\nAlike (there are innocent reasons)")
-        for pair in book.alike:
+    if book.shared:
+        say("\nShared seeds and texts (there are innocent reasons)")
+        for pair in book.shared:
             say(f"  {pair.lab}: same {pair.what}: {', '.join(pair.students)}")
     refused = [row for row in book.rows if row.outcome == "refused"]
     if refused:

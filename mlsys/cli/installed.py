@@ -22,7 +22,7 @@ _ELSEWHERE = {"validate": ("mlsys-evidence", "Report the errors of the models ag
 
 
 @lru_cache(maxsize=1)
-def _found() -> dict[str, EntryPoint]:
+def _entry_points() -> dict[str, EntryPoint]:
     from importlib.metadata import entry_points  # reads e-mail headers: slow to import, and needed by few commands
 
     return {each.name: each for each in entry_points(group=COMMANDS)}
@@ -60,7 +60,7 @@ class InstalledCommands(Commands):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
-        return sorted({*self._modules, *_found(), *_ELSEWHERE})
+        return sorted({*self._modules, *_entry_points(), *_ELSEWHERE})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command by its name, imported on first use."""
@@ -68,8 +68,8 @@ class InstalledCommands(Commands):
             command = getattr(import_module(f"mlsys.cli.{self._modules[cmd_name]}"), cmd_name.replace("-", "_"))
             assert isinstance(command, click.Command)
             return command
-        if cmd_name in _found():
-            command = _found()[cmd_name].load()
+        if cmd_name in _entry_points():
+            command = _entry_points()[cmd_name].load()
             assert isinstance(command, click.Command)
             return command
         return _missing(cmd_name) if cmd_name in _ELSEWHERE else None

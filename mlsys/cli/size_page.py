@@ -67,7 +67,7 @@ def _layouts(sizing: Sizing) -> str:
                 f"{rates.tokens_per_second / placed.chips:,.4g}" if placed.holds_a_layer else "–",
             )
         )
-    return wide_table("At the batch asked for, the best first.", heads, rows)
+    return wide_table("At the requested batch, the best first.", heads, rows)
 
 
 def _picture(points: Sequence[Choice], front: Sequence[Choice]) -> str:

@@ -126,7 +126,7 @@ def _is_step(operator: Operator) -> bool:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class ArenaRecord:
     """Published values of one reference network, bytes and cycles; None if unknown.
 
     Attributes
@@ -159,7 +159,7 @@ class Recorded:
 
 
 @functools.lru_cache(maxsize=1)
-def recorded() -> tuple[Recorded, ...]:
+def recorded() -> tuple[ArenaRecord, ...]:
     """Return the six reference networks of MLPerf Tiny with their published values.
 
     Examples
@@ -171,7 +171,7 @@ def recorded() -> tuple[Recorded, ...]:
     with files("mlsys.edge").joinpath("data/tiny.csv").open(encoding="utf-8") as stream:
         for row in csv.DictReader(stream):
             networks.append(
-                Recorded(
+                ArenaRecord(
                     row["network"],
                     row["file"],
                     int(row["file_bytes"]),

@@ -22,7 +22,7 @@ _STORED = {"int8-static": "int8", "int8-dynamic": "fp32"}
 
 
 @dataclass(frozen=True)
-class Measured:
+class VariantMeasurement:
     """Results of one variant, before any clock is chosen; plain data for a file.
 
     Attributes
@@ -159,7 +159,7 @@ class Workbench:
             self._captured[shapes] = Workload.from_torch(module, example, name=self.config.network)
         return self._captured[shapes]
 
-    def measure(self, variant: EdgeVariant) -> Measured:
+    def measure(self, variant: EdgeVariant) -> VariantMeasurement:
         """Return all results of one variant.
 
         If it cannot be built here, or not estimated on the device, ``failed`` holds the reason.
@@ -172,7 +172,7 @@ class Workbench:
             sizes, work = stored_sizes(made), self.workload(variant)
             stored = work.stored_as(_STORED.get(variant.precision, variant.precision))
             saved = stored.weight_bytes.m_as("byte") - sizes.dense
-            return Measured(
+            return VariantMeasurement(
                 *variant,
                 accuracy=share,
                 samples_ms=times,
@@ -188,7 +188,7 @@ class Workbench:
                 nonzero=sizes.nonzero,
             )
         except (ArgumentError, UnknownNameError, RuntimeError, NotImplementedError) as error:
-            return Measured(*variant, failed=str(error).splitlines()[0][:300])
+            return VariantMeasurement(*variant, failed=str(error).splitlines()[0][:300])
 
     def _times(
         self, variant: EdgeVariant, made: torch.nn.Module, dtype: torch.dtype | None

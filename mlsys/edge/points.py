@@ -8,7 +8,7 @@ from typing import Any
 from mlsys.edge.budgets import memory_violations
 from mlsys.edge.clock import Clock, ClockLaw
 from mlsys.edge.config import Config
-from mlsys.edge.evaluate import Measured
+from mlsys.edge.evaluate import VariantMeasurement
 from mlsys.edge.latency import LatencyStatistics, latency_statistics
 from mlsys.edge.pareto import unbeaten_rows
 from mlsys.units import Q_
@@ -45,7 +45,7 @@ class EdgePoint:
         Whether the point is Pareto-optimal in accuracy, time, energy and memory among accepted points.
     """
 
-    measured: Measured
+    measured: VariantMeasurement
     clock: Clock
     statistics: LatencyStatistics | None
     law: ClockLaw | None
@@ -125,7 +125,7 @@ def point_columns(config: Config) -> tuple[str, ...]:
     return (*_HEAD, *map(violation_name, config.budgets), *_TAIL)
 
 
-def points_of(config: Config, measured: Iterable[Measured]) -> tuple[EdgePoint, ...]:
+def points_of(config: Config, measured: Iterable[VariantMeasurement]) -> tuple[EdgePoint, ...]:
     """Return every variant at every clock, with the Pareto front of accepted points marked.
 
     Parameters
@@ -144,7 +144,7 @@ def points_of(config: Config, measured: Iterable[Measured]) -> tuple[EdgePoint, 
     return _with_front(points)
 
 
-def judged(config: Config, points: Iterable[EdgePoint]) -> tuple[EdgePoint, ...]:
+def under_limits_of(config: Config, points: Iterable[EdgePoint]) -> tuple[EdgePoint, ...]:
     """Return points of one clock under the budgets and limits of another configuration; times and energies stay.
 
     Parameters
@@ -163,7 +163,7 @@ def judged(config: Config, points: Iterable[EdgePoint]) -> tuple[EdgePoint, ...]
     return _with_front(again)
 
 
-def _at_each_clock(config: Config, measured: Measured) -> list[EdgePoint]:
+def _at_each_clock(config: Config, measured: VariantMeasurement) -> list[EdgePoint]:
     if measured.failed:
         return [
             EdgePoint(measured, clock, None, None, 0.0, {}, (f"failed: {measured.failed}",)) for clock in config.clocks
@@ -181,7 +181,7 @@ def _at_each_clock(config: Config, measured: Measured) -> list[EdgePoint]:
     fixed = law.memory.m_as("ms")
     points = []
     for clock in config.clocks:
-        raw = measured.samples_ms and _slowed(measured.samples_ms, fixed, clock.scale)
+        raw = measured.samples_ms and _at_slower_clock(measured.samples_ms, fixed, clock.scale)
         times = latency_statistics(raw or [1e3 * law.plain(clock)[0]])
         needed = float(memory.m_as("byte"))
         energy = 1e3 * sum(law.plain(clock)[1:])
@@ -190,12 +190,14 @@ def _at_each_clock(config: Config, measured: Measured) -> list[EdgePoint]:
     return points
 
 
-def _slowed(samples: Sequence[float], memory: float, scale: float) -> list[float]:
+def _at_slower_clock(samples: Sequence[float], memory: float, scale: float) -> list[float]:
     """Return each raw time at a slower clock; the memory part is unchanged."""
     return [(time - min(time, memory)) / scale + min(time, memory) for time in samples]
 
 
-def _reasons(config: Config, measured: Measured, memory: float, latency: float, energy: float) -> tuple[str, ...]:
+def _reasons(
+    config: Config, measured: VariantMeasurement, memory: float, latency: float, energy: float
+) -> tuple[str, ...]:
     """Return the limits that are exceeded; using one exactly is allowed."""
     reasons = []
     if memory > config.active_bytes:

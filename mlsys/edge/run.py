@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.edge.config import Config, EdgeVariant
-from mlsys.edge.evaluate import Measured, Workbench
+from mlsys.edge.evaluate import VariantMeasurement, Workbench
 from mlsys.errors import ArgumentError, UnreadableError
 from mlsys.files import write_bytes, write_text
 from mlsys.inputs import read_bytes, read_json
@@ -35,7 +35,7 @@ class EdgeRun:
     @property
     def key(self) -> str:
         """Key that identifies a configuration: a hash of its contents, independent of order."""
-        return _hashed(self.config.data)
+        return _digest(self.config.data)
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -81,28 +81,28 @@ class EdgeRun:
         text = json.dumps(record, indent=1, ensure_ascii=False)
         write_text(self.part / _MANIFEST, text + "\n")
 
-    def piece(self, variant: EdgeVariant) -> Measured | None:
+    def piece(self, variant: EdgeVariant) -> VariantMeasurement | None:
         """Return the stored results of a variant from an earlier start; None if there are none or they are damaged."""
         try:
             kept = read_json(self.part / _PIECES / self._name(variant))
-            return Measured(**kept["found"]) if kept["sha256"] == _sum(kept["found"]) else None
+            return VariantMeasurement(**kept["found"]) if kept["sha256"] == _sum(kept["found"]) else None
         except (UnreadableError, LookupError, TypeError):
             return None
 
-    def keep(self, variant: EdgeVariant, measured: Measured) -> None:
+    def keep(self, variant: EdgeVariant, measured: VariantMeasurement) -> None:
         """Store the results of a variant."""
         kept = {"found": measured.record(), "sha256": _sum(measured.record())}
         text = json.dumps(kept, ensure_ascii=False, allow_nan=False)
         write_text(self.part / _PIECES / self._name(variant), text + "\n")
 
     def _name(self, variant: EdgeVariant) -> str:
-        return f"{_hashed([_training_part(self.config), _timing_part(self.config), list(variant)])}.json"
+        return f"{_digest([_training_part(self.config), _timing_part(self.config), list(variant)])}.json"
 
     def trained(self, bench: Workbench) -> None:
         """Load weights trained by an earlier start into a workbench, or train and store them."""
         import torch
 
-        path = self.part / f"{_hashed(_training_part(self.config))}-{_WEIGHTS}"
+        path = self.part / f"{_digest(_training_part(self.config))}-{_WEIGHTS}"
         if path.is_file():
             module = bench.fresh()
             try:
@@ -131,7 +131,7 @@ def _sum(record: Any) -> str:
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
-def _hashed(data: Any) -> str:
+def _digest(data: Any) -> str:
     text = json.dumps(data, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
@@ -175,9 +175,9 @@ def run(
     config: Config,
     folder: str | Path,
     *,
-    write: Callable[[Config, tuple[Measured, ...], Path], None],
+    write: Callable[[Config, tuple[VariantMeasurement, ...], Path], None],
     on_progress: Callable[[int, int, EdgeVariant], object] = lambda done, count, variant: None,
-) -> tuple[Measured, ...]:
+) -> tuple[VariantMeasurement, ...]:
     """Build, evaluate and time every variant, and write the results; a stopped run resumes.
 
     Parameters
@@ -222,7 +222,7 @@ def run(
     return tuple(finished)
 
 
-def measured_of(config: Config, folder: str | Path) -> tuple[Measured, ...]:
+def measured_of(config: Config, folder: str | Path) -> tuple[VariantMeasurement, ...]:
     """Return the results of a finished run.
 
     Raises

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from mlsys.edge.config import Config
-from mlsys.edge.evaluate import Measured
+from mlsys.edge.evaluate import VariantMeasurement
 from mlsys.edge.points import EdgePoint, points_of
 from mlsys.files import write_bytes
 
@@ -26,7 +26,7 @@ class StoredRun:
     """
 
     config: Config
-    measured: tuple[Measured, ...]
+    measured: tuple[VariantMeasurement, ...]
     machine: str
 
     def points(self, **changes: object) -> tuple[EdgePoint, ...]:
@@ -52,7 +52,9 @@ def stored_run() -> StoredRun:
     """
     raw = files("mlsys.edge").joinpath(f"data/{_FILE}").read_bytes()
     kept = json.loads(gzip.decompress(raw))
-    return StoredRun(Config(kept["config"]), tuple(Measured(**record) for record in kept["measured"]), kept["machine"])
+    return StoredRun(
+        Config(kept["config"]), tuple(VariantMeasurement(**record) for record in kept["measured"]), kept["machine"]
+    )
 
 
 def packed(run: StoredRun) -> bytes:

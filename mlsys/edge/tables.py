@@ -5,7 +5,7 @@ from statistics import fmean
 from typing import Any
 
 from mlsys.edge.config import Config
-from mlsys.edge.evaluate import Measured
+from mlsys.edge.evaluate import VariantMeasurement
 from mlsys.edge.layers import LAYER_COLUMNS, SUMMARY_COLUMNS, HardwareSummary, LayerRow
 from mlsys.edge.points import EdgePoint, point_columns
 from mlsys.errors import ArgumentError
@@ -55,7 +55,7 @@ def tradeoffs(points: Sequence[EdgePoint]) -> list[dict[str, Any]]:
 
 def csv_files(
     config: Config,
-    measured: Sequence[Measured],
+    measured: Sequence[VariantMeasurement],
     points: Sequence[EdgePoint],
     layers: Sequence[LayerRow],
     summary: Sequence[HardwareSummary],

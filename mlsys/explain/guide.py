@@ -156,7 +156,7 @@ def guide(rows: Sequence[Platform], wanted: Requirement) -> Guide:
     if not wanted.requested:
         raise ArgumentError("guide(): `wanted` sets no limit. Write e.g. Requirement(latency_ms=50)")
     ladder = {name: _values(rows, name) for name in wanted.requested}
-    tree, cells = _grown(rows, ladder)
+    tree, cells = _fit_tree(rows, ladder)
     by_tree = str(tree.predict([[_rank(name, ladder[name], limit) for name, limit in wanted.requested.items()]])[0])
     answer = _choice(rows, wanted)
     if by_tree != answer:
@@ -170,12 +170,12 @@ def guide(rows: Sequence[Platform], wanted: Requirement) -> Guide:
 
 def as_markdown(report: Guide, rows: Sequence[Platform]) -> str:
     """Return the answer, the tree and a table of all rows with their violated limits, in Markdown."""
-    asked = ", ".join(
+    limits = ", ".join(
         f"{name} {'≤' if BETTER[name] == 'less' else '≥'} {limit:g}" for name, limit in report.wanted.requested.items()
     )
     columns = ("platform", *BETTER, "misses", "source")
     lines = [
-        f"# Which platform for {markdown_text(asked)}?",
+        f"# Which platform for {markdown_text(limits)}?",
         "",
         f"**{markdown_text(report.answer)}**, by {markdown_text(report.by)}.",
         "",
@@ -202,7 +202,7 @@ def _rank(name: str, values: Sequence[float], limit: float) -> int:
     return sum(value <= limit if BETTER[name] == "less" else value >= limit for value in values)
 
 
-def _grown(rows: Sequence[Platform], ladder: dict[str, list[float]]) -> tuple[Any, int]:
+def _fit_tree(rows: Sequence[Platform], ladder: dict[str, list[float]]) -> tuple[Any, int]:
     """Fit a tree to every cell that limits can fall into, and check that it reproduces all of them.
 
     Raises

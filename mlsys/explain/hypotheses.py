@@ -145,18 +145,18 @@ def fused_traffic(net: Net, element: int = 4) -> tuple[int, int, int]:
     Examples
     --------
     >>> from mlsys.explain.nets import net_of
-    >>> apart, inside, pairs = fused_traffic(net_of("ds-cnn"))
-    >>> apart > inside > pairs
+    >>> separate, inside, pairs = fused_traffic(net_of("ds-cnn"))
+    >>> separate > inside > pairs
     True
     """
     costs = [layer.work(element) for layer in net.layers]
     inside = sum(cost.data for cost in costs)
-    apart = inside + sum(2 * cost.write_bytes for layer, cost in zip(net.layers, costs, strict=True) if layer.relu)
+    separate = inside + sum(2 * cost.write_bytes for layer, cost in zip(net.layers, costs, strict=True) if layer.relu)
     pairs = inside
     for first, second, cost in zip(net.layers, net.layers[1:], costs, strict=False):
         if first.kind == "depthwise" and second.kind == "conv" and second.kernel == (1, 1):
             pairs -= 2 * cost.write_bytes
-    return apart, inside, pairs
+    return separate, inside, pairs
 
 
 def standard_claims(logs: Sequence[Log]) -> list[Verdict]:
@@ -179,7 +179,7 @@ def standard_claims(logs: Sequence[Log]) -> list[Verdict]:
         if backend == "eager" and compiled is not None:
             judged.append(judge(f"compiling {model} makes it take 25 % less time", log, compiled, 0.25))
     for model in dict.fromkeys(log.model for log in logs if log.model in NETS):
-        apart, inside, pairs = fused_traffic(net_of(model))
-        judged.append(judge_number(f"fused activations reduce the bytes of {model} by 30 %", apart, inside, 0.3))
+        separate, inside, pairs = fused_traffic(net_of(model))
+        judged.append(judge_number(f"fused activations reduce the bytes of {model} by 30 %", separate, inside, 0.3))
         judged.append(judge_number(f"fused pairs reduce the bytes of {model} by another 30 %", inside, pairs, 0.3))
     return judged

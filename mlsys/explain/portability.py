@@ -135,9 +135,11 @@ def predict_on(
     if not low <= peak <= high:
         words = f"its peak of {peak / 1e9:.3g} GOP/s lies outside {low / 1e9:.3g} to {high / 1e9:.3g}"
         return PortabilityPrediction(platform, network, None, None, words, names)
-    alike = [point for point in others if point.core == core]
-    factor = float(np.median([point.time_ms * point.peak for point in alike]))
-    return PortabilityPrediction(platform, network, factor / peak, None, "", tuple(point.platform for point in alike))
+    same_core = [point for point in others if point.core == core]
+    factor = float(np.median([point.time_ms * point.peak for point in same_core]))
+    return PortabilityPrediction(
+        platform, network, factor / peak, None, "", tuple(point.platform for point in same_core)
+    )
 
 
 def leave_one_out(points: Sequence[PortabilityPoint]) -> tuple[PortabilityPrediction, ...]:

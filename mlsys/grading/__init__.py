@@ -6,7 +6,7 @@ scores are recomputed from the answers.
 
 from mlsys.grading.bank import Variant, bank, moodle_xml, plain_text, qti_zip
 from mlsys.grading.exports import canvas_csv, files_csv, items_csv, moodle_csv
-from mlsys.grading.gradebook import Alike, Gradebook, QuestionStatistics, Row
+from mlsys.grading.gradebook import Gradebook, QuestionStatistics, Row, SharedContent
 from mlsys.grading.report import pages
 from mlsys.grading.roster import Roster, read_roster
 from mlsys.grading.rubric import Item, read_key
@@ -15,7 +15,6 @@ from mlsys.grading.score import DEFAULT_POLICY, ItemScore, LabScore, Policy
 
 __all__ = [
     "DEFAULT_POLICY",
-    "Alike",
     "Gradebook",
     "Item",
     "ItemScore",
@@ -24,6 +23,7 @@ __all__ = [
     "QuestionStatistics",
     "Roster",
     "Row",
+    "SharedContent",
     "Variant",
     "bank",
     "canvas_csv",

@@ -55,7 +55,7 @@ def bank(labs: Iterable[str] = LABS, variants: int = 10) -> tuple[Variant, ...]:
     """Return the questions and claims of labs in variants.
 
     A variant is the question as one student would get it, so its answer is computed like theirs. A question whose
-    numbers are not drawn has one variant, and one that draws from few numbers has fewer than asked for.
+    numbers are not drawn has one variant, and one that draws from few numbers has fewer than requested.
 
     Parameters
     ----------
@@ -327,10 +327,10 @@ def _grouped(variants: Iterable[Variant]) -> Iterator[tuple[tuple[str, str], lis
 
 
 def _prompt(question: Question) -> str:
-    asked = _paragraph(question.text)
+    markup = _paragraph(question.text)
     if isinstance(question, NumberQuestion) and question.unit:
-        asked += f"<p>Answer with a number, in {html.escape(question.unit)}.</p>"
-    return asked
+        markup += f"<p>Answer with a number, in {html.escape(question.unit)}.</p>"
+    return markup
 
 
 def _paragraph(text: str) -> str:

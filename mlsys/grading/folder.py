@@ -10,7 +10,7 @@ from pathlib import Path
 from mlsys.errors import UnreadableError
 from mlsys.escaping import printable
 
-__all__ = ["MISSHAPEN", "MOST_FILES", "MOST_HANDIN", "MOST_NOTEBOOK", "Found", "Refused", "files_in"]
+__all__ = ["MISSHAPEN", "MOST_FILES", "MOST_HANDIN", "MOST_NOTEBOOK", "SubmittedFile", "UngradableFile", "files_in"]
 
 MOST_FILES = 20_000
 """Files that one run reads; each further one is listed as not read."""
@@ -30,12 +30,12 @@ MISSHAPEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeE
 """Errors of code that meets data of another shape than it expects."""
 
 
-class Refused(ValueError):
+class UngradableFile(ValueError):
     """A file that cannot be graded; the message says why, and what to hand in instead."""
 
 
 @dataclass(frozen=True)
-class Found:
+class SubmittedFile:
     """A file below the folder.
 
     Attributes
@@ -53,7 +53,7 @@ class Found:
     why: str = ""
 
 
-def files_in(folder: str | Path) -> Iterator[Found]:
+def files_in(folder: str | Path) -> Iterator[SubmittedFile]:
     """Yield every file below a folder, sorted by name: read, or with the reason why it was not.
 
     Links, devices and pipes are not followed or opened, archives are not unpacked, and files and folders whose name
@@ -91,12 +91,14 @@ def files_in(folder: str | Path) -> Iterator[Found]:
         read = 0
         for count, found in enumerate(_below(handle, "", 0)):
             if count >= _MOST_EXPLAINED:
-                yield Found("…", None, f"more than {_MOST_EXPLAINED:,} files; the others are not listed")
+                yield SubmittedFile("…", None, f"more than {_MOST_EXPLAINED:,} files; the others are not listed")
                 return
-            if isinstance(found, Found):
+            if isinstance(found, SubmittedFile):
                 yield found
             elif read >= MOST_FILES:
-                yield Found(found.shown, None, f"not read: one run reads {MOST_FILES:,} files. Split the folder")
+                yield SubmittedFile(
+                    found.shown, None, f"not read: one run reads {MOST_FILES:,} files. Split the folder"
+                )
             else:
                 read += 1
                 yield found.read()
@@ -110,45 +112,47 @@ class _Entry:
     name: str
     shown: str
 
-    def read(self) -> Found:
+    def read(self) -> SubmittedFile:
         """Return the file with its content, or with the reason why it was not read."""
         lower = self.name.lower()
         if lower.endswith(_ARCHIVES):
-            return Found(self.shown, None, "it is an archive, which is not unpacked. Unpack it into the folder first")
+            return SubmittedFile(
+                self.shown, None, "it is an archive, which is not unpacked. Unpack it into the folder first"
+            )
         if not lower.endswith((".json", ".ipynb")):
-            return Found(self.shown, None, "it is neither a hand-in (.json) nor a notebook (.ipynb)")
+            return SubmittedFile(self.shown, None, "it is neither a hand-in (.json) nor a notebook (.ipynb)")
         most = MOST_NOTEBOOK if lower.endswith(".ipynb") else MOST_HANDIN
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             handle = os.open(self.name, flags, dir_fd=self.folder)
         except (OSError, ValueError) as error:
-            return Found(self.shown, None, f"it cannot be opened ({getattr(error, 'strerror', None) or error})")
+            return SubmittedFile(self.shown, None, f"it cannot be opened ({getattr(error, 'strerror', None) or error})")
         try:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
-                return Found(self.shown, None, "it is not a regular file")
+                return SubmittedFile(self.shown, None, "it is not a regular file")
             if status.st_size > most:
-                return Found(self.shown, None, f"it has {status.st_size:,} bytes; at most {most:,} are read")
+                return SubmittedFile(self.shown, None, f"it has {status.st_size:,} bytes; at most {most:,} are read")
             with os.fdopen(os.dup(handle), "rb") as stream:
                 content = stream.read(most + 1)
         except OSError as error:
-            return Found(self.shown, None, f"it cannot be read ({error.strerror or error})")
+            return SubmittedFile(self.shown, None, f"it cannot be read ({error.strerror or error})")
         finally:
             os.close(handle)
         if len(content) > most:
-            return Found(self.shown, None, f"it grew while it was read; at most {most:,} bytes are read")
+            return SubmittedFile(self.shown, None, f"it grew while it was read; at most {most:,} bytes are read")
         kind = next((kind for magic, kind in _MAGIC.items() if content.startswith(magic)), "")
         if kind:
-            return Found(self.shown, None, f"despite its name it is {kind}. Unpack it into the folder first")
-        return Found(self.shown, content)
+            return SubmittedFile(self.shown, None, f"despite its name it is {kind}. Unpack it into the folder first")
+        return SubmittedFile(self.shown, content)
 
 
-def _below(folder: int, prefix: str, depth: int) -> Iterator[Found | _Entry]:
+def _below(folder: int, prefix: str, depth: int) -> Iterator[SubmittedFile | _Entry]:
     try:
         with os.scandir(folder) as listing:
             entries = sorted(listing, key=lambda entry: entry.name)
     except OSError as error:
-        yield Found(printable(prefix), None, f"the folder cannot be listed ({error.strerror or error})")
+        yield SubmittedFile(printable(prefix), None, f"the folder cannot be listed ({error.strerror or error})")
         return
     for entry in entries:
         if entry.name.startswith((".", "__")):
@@ -158,17 +162,17 @@ def _below(folder: int, prefix: str, depth: int) -> Iterator[Found | _Entry]:
             is_link, is_folder = entry.is_symlink(), entry.is_dir(follow_symlinks=False)
             is_file = entry.is_file(follow_symlinks=False)
         except OSError as error:
-            yield Found(shown, None, f"it cannot be looked at ({error.strerror or error})")
+            yield SubmittedFile(shown, None, f"it cannot be looked at ({error.strerror or error})")
             continue
         if is_link:
-            yield Found(shown, None, "it is a link, which is not followed. Hand in the file itself")
+            yield SubmittedFile(shown, None, "it is a link, which is not followed. Hand in the file itself")
         elif is_folder and depth >= _DEEPEST:
-            yield Found(f"{shown}/", None, f"folders are read to a depth of {_DEEPEST}")
+            yield SubmittedFile(f"{shown}/", None, f"folders are read to a depth of {_DEEPEST}")
         elif is_folder:
             try:
                 handle = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
             except OSError as error:
-                yield Found(f"{shown}/", None, f"the folder cannot be opened ({error.strerror or error})")
+                yield SubmittedFile(f"{shown}/", None, f"the folder cannot be opened ({error.strerror or error})")
                 continue
             try:
                 yield from _below(handle, f"{prefix}{entry.name}/", depth + 1)
@@ -177,4 +181,4 @@ def _below(folder: int, prefix: str, depth: int) -> Iterator[Found | _Entry]:
         elif is_file:
             yield _Entry(folder, entry.name, shown)
         else:
-            yield Found(shown, None, "it is neither a file nor a folder")
+            yield SubmittedFile(shown, None, "it is neither a file nor a folder")

@@ -12,7 +12,7 @@ from mlsys.grading.roster import Person, Roster
 from mlsys.grading.score import LabScore
 from mlsys.grading.submissions import Submission, student_key
 
-__all__ = ["Alike", "Gradebook", "QuestionStatistics", "Row"]
+__all__ = ["Gradebook", "QuestionStatistics", "Row", "SharedContent"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Alike:
+class SharedContent:
     """Hand-ins that share a seed or a free text. It says nothing about who wrote what, or why."""
 
     what: str
@@ -109,7 +109,7 @@ class Gradebook:
     ----------
     rows
         One for each file, sorted by file.
-    alike
+    shared
         Hand-ins of different students that share a seed or a text.
     due
         The due date; None if none was given.
@@ -118,7 +118,7 @@ class Gradebook:
     """
 
     rows: tuple[Row, ...]
-    alike: tuple[Alike, ...] = ()
+    shared: tuple[SharedContent, ...] = ()
     due: datetime | None = None
     roster: Roster | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -221,8 +221,8 @@ class Gradebook:
             },
             "questions": [{**vars(each), "mean": round(each.mean, 4), "attempts": round(each.attempts, 3)}
                           for each in self.questions()],
-            "alike": [{**vars(each), "students": list(each.students), "files": list(each.files)}
-                      for each in self.alike],
+            "shared": [{**vars(each), "students": list(each.students), "files": list(each.files)}
+                      for each in self.shared],
             "rows": [row.record() for row in self.rows],
         }  # fmt: skip
 

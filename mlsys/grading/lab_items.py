@@ -6,14 +6,14 @@ from typing import Any
 from mlsys.grading.rubric import DESIGN_POINTS, Item
 from mlsys.labs import LABS, Design, Question, designs, questions
 
-__all__ = ["asked"]
+__all__ = ["lab_items"]
 
-_SEVERAL = 4096  # labs × students kept: each is asked for once a file, and several files may be one student's
+_SEVERAL = 4096  # labs × students kept: each is read once a file, and several files may be one student's
 
 
 @functools.lru_cache(maxsize=_SEVERAL)
-def asked(lab: str, student: str = "") -> tuple[Item, ...]:
-    """Return what a lab asks a student.
+def lab_items(lab: str, student: str = "") -> tuple[Item, ...]:
+    """Return the questions, claims and design tasks of a student in a lab, as items to grade.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def asked(lab: str, student: str = "") -> tuple[Item, ...]:
 
     Examples
     --------
-    >>> [item.id for item in asked("01-amdahl", "Ada") if item.part == "claims"]
+    >>> [item.id for item in lab_items("01-amdahl", "Ada") if item.part == "claims"]
     ['sparse-peak', 'banner', 'five']
     """
     if lab not in LABS:

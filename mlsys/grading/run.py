@@ -8,12 +8,12 @@ from pathlib import Path
 
 from mlsys.errors import ArgumentError, UnknownNameError, first_line
 from mlsys.escaping import printable
-from mlsys.grading.folder import Found, files_in
-from mlsys.grading.gradebook import Alike, Gradebook, Row
+from mlsys.grading.folder import SubmittedFile, files_in
+from mlsys.grading.gradebook import Gradebook, Row, SharedContent
 from mlsys.grading.roster import Roster
 from mlsys.grading.rubric import Item, Key, Marker, with_key
 from mlsys.grading.score import DEFAULT_POLICY, Policy, scored
-from mlsys.grading.submissions import Refused, Submission, moment_of, read
+from mlsys.grading.submissions import Submission, UngradableFile, moment_of, read
 
 __all__ = ["grade"]
 
@@ -30,7 +30,7 @@ def grade(
     key: Key | None = None,
     roster: Roster | None = None,
     marker: Marker | None = None,
-    progress: Callable[[Sequence[Found]], Iterable[Found]] | None = None,
+    progress: Callable[[Sequence[SubmittedFile]], Iterable[SubmittedFile]] | None = None,
 ) -> Gradebook:
     """Grade a folder of hand-in files and notebooks of labs.
 
@@ -70,15 +70,15 @@ def grade(
     if moment is not None and moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     if marker is None:
-        from mlsys.grading.lab_items import asked
+        from mlsys.grading.lab_items import lab_items
 
-        marker = asked
+        marker = lab_items
     _check_key(key or {}, marker)
     found = files_in(folder) if progress is None else progress(list(files_in(folder)))
     rows = [_row(each, moment, lab, policy, key or {}, marker) for each in found]
     book = Gradebook(tuple(rows), (), moment, roster)
     rows = _newest(rows, book)
-    return replace(book, rows=tuple(rows), alike=_alike(rows, book))
+    return replace(book, rows=tuple(rows), shared=_shared(rows, book))
 
 
 def _check_key(key: Key, marker: Marker) -> None:
@@ -91,15 +91,15 @@ def _check_key(key: Key, marker: Marker) -> None:
             raise ArgumentError(f"key: this mlsys has no lab {lab!r}") from None
 
 
-def _row(found: Found, due: datetime | None, lab: str | None, policy: Policy, key: Key, marker: Marker) -> Row:
+def _row(found: SubmittedFile, due: datetime | None, lab: str | None, policy: Policy, key: Key, marker: Marker) -> Row:
     submission = None
     try:
         submission = read(found)
         if lab is not None and submission.lab != lab:
-            raise Refused(f"it is the hand-in of lab {submission.lab}; this run grades {lab}")
+            raise UngradableFile(f"it is the hand-in of lab {submission.lab}; this run grades {lab}")
         items, notes = _items(submission, key, marker)
         score = scored(submission, items, due, policy)
-    except Refused as error:
+    except UngradableFile as error:
         message = printable(str(error))
     except MemoryError:
         message = "it needs more memory than there is"
@@ -119,7 +119,7 @@ def _items(submission: Submission, key: Key, marker: Marker) -> tuple[tuple[Item
     try:
         items = marker(submission.lab, submission.student)
     except LookupError:
-        raise Refused(f"this mlsys has no lab {submission.lab!r}") from None
+        raise UngradableFile(f"this mlsys has no lab {submission.lab!r}") from None
     notes = []
     if submission.seed != seed_of(submission.lab, submission.student):
         notes.append("its seed is not that of this student: the questions of the student named in the file count")
@@ -171,7 +171,7 @@ def _digest(row: Row) -> str:
     return row.submission.digest if row.submission else ""
 
 
-def _alike(rows: Sequence[Row], book: Gradebook) -> tuple[Alike, ...]:
+def _shared(rows: Sequence[Row], book: Gradebook) -> tuple[SharedContent, ...]:
     """Return hand-ins of different students that share a seed, or a free text word for word."""
     shared: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in rows:
@@ -184,10 +184,12 @@ def _alike(rows: Sequence[Row], book: Gradebook) -> tuple[Alike, ...]:
             text = " ".join(design.reason.casefold().split())
             if len(text) >= _SAME_TEXT:
                 shared["text", submission.lab, text].append(row)
-    alike = []
+    found = []
     for (what, lab, text), group in sorted(shared.items()):
         students = sorted({book.key_of(row.student): row.student for row in group}.values())
         if len(students) > 1:
             files = tuple(dict.fromkeys(row.file for row in group))
-            alike.append(Alike(what, text if len(text) <= 120 else text[:120] + "…", lab, tuple(students), files))
-    return tuple(alike)
+            found.append(
+                SharedContent(what, text if len(text) <= 120 else text[:120] + "…", lab, tuple(students), files)
+            )
+    return tuple(found)

@@ -68,7 +68,7 @@ class ItemScore:
     Attributes
     ----------
     item
-        What was asked.
+        The question, claim or task.
     share
         Share of its points that the answers earn, from 0 to 1.
     on_time
@@ -138,7 +138,7 @@ def scored(
     submission
         What was handed in.
     items
-        What this student was asked.
+        The questions, claims and tasks of this student.
     due
         Answers after it are late; none is if not given.
     policy

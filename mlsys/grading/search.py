@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mlsys.grading.folder import Refused
+from mlsys.grading.folder import UngradableFile
 from mlsys.labs.handin import FORMAT
 
 __all__ = ["candidates", "pairs_once", "refuse_constant"]
@@ -22,7 +22,9 @@ def pairs_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the pairs of a JSON object as a dictionary; refuse a key that stands twice."""
     record = dict(pairs)
     if len(record) < len(pairs):
-        raise Refused("a key stands twice in one mapping, so that its meaning is unclear. Hand in what the lab writes")
+        raise UngradableFile(
+            "a key stands twice in one mapping, so that its meaning is unclear. Hand in what the lab writes"
+        )
     return record
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from mlsys.escaping import printable
 from mlsys.faults import is_number
-from mlsys.grading.folder import Found, Refused
+from mlsys.grading.folder import SubmittedFile, UngradableFile
 from mlsys.grading.search import candidates, pairs_once, refuse_constant
 from mlsys.labs.draw import same_student as student_key
 from mlsys.labs.draw import seed_of
 from mlsys.labs.handin import FORMAT, VERSION, checksum
 
-__all__ = ["Attempt", "Design", "Refused", "Submission", "Tries", "moment_of", "parse", "read", "student_key"]
+__all__ = ["Attempt", "Design", "Submission", "Tries", "UngradableFile", "moment_of", "parse", "read", "student_key"]
 
 _MOST_ATTEMPTS = 200
 _MOST_ITEMS = 200
@@ -84,22 +84,22 @@ class Submission:
     notes: tuple[str, ...] = ()
 
 
-def read(found: Found) -> Submission:
+def read(found: SubmittedFile) -> Submission:
     """Return the hand-in that a file holds; of several in one notebook, the one handed in last.
 
     Raises
     ------
-    Refused
+    UngradableFile
         If it holds none, or cannot be read.
     """
     if found.content is None:
-        raise Refused(found.why)
+        raise UngradableFile(found.why)
     try:
         text = found.content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Refused(f"it is not UTF-8 text (byte {error.start})") from None
+        raise UngradableFile(f"it is not UTF-8 text (byte {error.start})") from None
     if not text.strip():
-        raise Refused("it is empty")
+        raise UngradableFile("it is empty")
     data = _json(text)
     if found.name.lower().endswith(".ipynb"):
         return _of_notebook(text, data)
@@ -118,7 +118,7 @@ def parse(data: object) -> Submission:
 
     Raises
     ------
-    Refused
+    UngradableFile
         If it is not the hand-in of a lab.
 
     Examples
@@ -126,26 +126,26 @@ def parse(data: object) -> Submission:
     >>> parse({"format": "mlsys-lab", "version": 2})
     Traceback (most recent call last):
         ...
-    mlsys.grading.folder.Refused: its version is 2; this mlsys grades version 1. Install the mlsys that wrote it
+    mlsys.grading.folder.UngradableFile: its version is 2; this mlsys grades version 1. Install the mlsys that wrote it
     """
     if not isinstance(data, dict):
-        raise Refused("it is JSON, but not the hand-in of a lab. Hand in the file that the lab's button writes")
+        raise UngradableFile("it is JSON, but not the hand-in of a lab. Hand in the file that the lab's button writes")
     if "format" not in data and {"lab", "student", "answers", "designs"} <= set(data):
         return _of_state(data)
     if data.get("format") != FORMAT:
-        raise Refused("it is JSON, but not the hand-in of a lab. Hand in the file that the lab's button writes")
+        raise UngradableFile("it is JSON, but not the hand-in of a lab. Hand in the file that the lab's button writes")
     if type(data.get("version")) is not int or data["version"] != VERSION:
-        raise Refused(
+        raise UngradableFile(
             f"its version is {_brief(data.get('version'))}; this mlsys grades version {VERSION}. "
             "Install the mlsys that wrote it"
         )
     lab = data.get("lab")
     if not isinstance(lab, str) or not _ID.fullmatch(lab):
-        raise Refused(f"it does not name its lab: `lab` is {_brief(lab)}")
+        raise UngradableFile(f"it does not name its lab: `lab` is {_brief(lab)}")
     notes: list[str] = []
     student = _name(data.get("student"))
     if not student:
-        raise Refused("it names no student: `student` is missing or empty")
+        raise UngradableFile("it names no student: `student` is missing or empty")
     seed = _name(data.get("seed"))
     digest = _digest(data)
     if not isinstance(data.get("checksum"), str):
@@ -167,9 +167,9 @@ def _of_state(data: dict[str, Any]) -> Submission:
     ]
     lab, student = data["lab"], _name(data["student"])
     if not isinstance(lab, str) or not _ID.fullmatch(lab):
-        raise Refused(f"it does not name its lab: `lab` is {_brief(lab)}")
+        raise UngradableFile(f"it does not name its lab: `lab` is {_brief(lab)}")
     if not student:
-        raise Refused("it is the saved state of a lab, and names no student")
+        raise UngradableFile("it is the saved state of a lab, and names no student")
     answers = _entries(data, "answers", notes)
     renamed = {name: {**value, "solution_shown": value.get("shown")} for name, value in answers}
     tries = _tries({"answers": renamed}, "answers", notes)
@@ -191,20 +191,20 @@ def _digest(data: Mapping[str, Any]) -> str:
 def _json(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=pairs_once)
-    except Refused:
+    except UngradableFile:
         raise
     except RecursionError:
-        raise Refused("it is nested too deeply") from None
+        raise UngradableFile("it is nested too deeply") from None
     except json.JSONDecodeError as error:
         cut = " It seems to be cut off." if error.pos >= len(text.rstrip()) - 1 else ""
-        raise Refused(f"it is not JSON ({error.msg} in line {error.lineno}).{cut} Hand it in again") from None
+        raise UngradableFile(f"it is not JSON ({error.msg} in line {error.lineno}).{cut} Hand it in again") from None
     except ValueError as error:
-        raise Refused(f"it is not JSON ({str(error).partition(';')[0]})") from None
+        raise UngradableFile(f"it is not JSON ({str(error).partition(';')[0]})") from None
 
 
 def _of_notebook(text: str, data: Any) -> Submission:
     if not isinstance(data, dict):
-        raise Refused("it is not a notebook")
+        raise UngradableFile("it is not a notebook")
     import nbformat
 
     wrong = ""
@@ -230,14 +230,14 @@ def _of_notebook(text: str, data: Any) -> Submission:
             continue
         try:
             held.append(parse(candidate))
-        except Refused as error:
+        except UngradableFile as error:
             faults.append(str(error))
     if not held:
         if faults:
-            raise Refused(f"the hand-in in this notebook cannot be graded: {faults[0]}")
+            raise UngradableFile(f"the hand-in in this notebook cannot be graded: {faults[0]}")
         if damaged:
-            raise Refused("the hand-in in this notebook is damaged. Run the lab's cell and hand in again")
-        raise Refused(
+            raise UngradableFile("the hand-in in this notebook is damaged. Run the lab's cell and hand in again")
+        raise UngradableFile(
             f"{wrong + '; ' if wrong else ''}this notebook holds no hand-in. Hand in the file that the lab's button "
             "writes; a notebook is never run"
         )

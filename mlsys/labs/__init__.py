@@ -61,7 +61,7 @@ class Content(Protocol):
     def scenario(self, draw: Draw) -> dict[str, object]:
         """Return the values of controls that show the predicted situation."""
 
-    def asked(self, draw: Draw) -> tuple[Question, ...]:
+    def questions(self, draw: Draw) -> tuple[Question, ...]:
         """Return the questions of the lab, then the claims of its page."""
 
     def designs(self, draw: Draw) -> tuple[Design, ...]:
@@ -96,13 +96,13 @@ def questions(lab: str, student: str = "") -> tuple[Question, ...]:
 
     Examples
     --------
-    >>> asked = questions("01-amdahl", "ada")
-    >>> [question.id for question in asked if question.in_app]
+    >>> drawn = questions("01-amdahl", "ada")
+    >>> [question.id for question in drawn if question.in_app]
     ['profile', 'upgrade', 'bottleneck', 'waiting']
-    >>> asked[0].mark(asked[0].expected).score
+    >>> drawn[0].mark(drawn[0].expected).score
     1.0
     """
-    return lab_content(lab).asked(Draw(lab, student))
+    return lab_content(lab).questions(Draw(lab, student))
 
 
 def designs(lab: str, student: str = "") -> tuple[Design, ...]:

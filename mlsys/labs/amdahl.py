@@ -45,10 +45,10 @@ def scenario(draw: Draw) -> dict[str, object]:
     return {"share": program, "speedup": accelerator}
 
 
-def asked(draw: Draw) -> tuple[Question, ...]:
+def questions(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    questions = (_profile, _upgrade, _bottleneck, _waiting, _sparse_peak, _banner, _five)
-    return tuple(question(draw) for question in questions)
+    factories = (_profile, _upgrade, _bottleneck, _waiting, _sparse_peak, _banner, _five)
+    return tuple(make(draw) for make in factories)
 
 
 def _program(draw: Draw) -> tuple[float, int]:

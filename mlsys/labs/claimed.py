@@ -89,10 +89,10 @@ class ClaimQuestion(Question):
 
     Examples
     --------
-    >>> asked = ClaimQuestion("link", "“It moves 900 GB/s.”", stated=900, answer=450, unit="GB/s", slip=KINDS[4])
-    >>> [asked.mark(Verdict(KINDS[kind], value).text()).score for kind, value in ((4, 450), (4, 9), (0, 450), (0, 9))]
+    >>> claim = ClaimQuestion("link", "“It moves 900 GB/s.”", stated=900, answer=450, unit="GB/s", slip=KINDS[4])
+    >>> [claim.mark(Verdict(KINDS[kind], value).text()).score for kind, value in ((4, 450), (4, 9), (0, 450), (0, 9))]
     [1.0, 0.6, 0.6, 0.2]
-    >>> asked.mark("Nothing: it is right").score
+    >>> claim.mark("Nothing: it is right").score
     0.0
     """
 

@@ -53,10 +53,10 @@ def scenario(draw: Draw) -> dict[str, object]:
     return {"case": draw.pick("predicted", _PREDICTED), "how": "frozen"}
 
 
-def asked(draw: Draw) -> tuple[Question, ...]:
+def questions(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    questions = (_tiny, _fewest, _break_even, _product, _thirds, _at_run_time, _noise)
-    return tuple(question(draw) for question in questions)
+    factories = (_tiny, _fewest, _break_even, _product, _thirds, _at_run_time, _noise)
+    return tuple(make(draw) for make in factories)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:

@@ -52,10 +52,10 @@ def scenario(draw: Draw) -> dict[str, object]:
     return {"m": m, "k": k, "n": n, "tile": tile}
 
 
-def asked(draw: Draw) -> tuple[Question, ...]:
+def questions(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    questions = (_batch_one, _short_sum, _reuse, _larger_tile, _kept_weights, _perfect, _kept_busy)
-    return tuple(question(draw) for question in questions)
+    factories = (_batch_one, _short_sum, _reuse, _larger_tile, _kept_weights, _perfect, _kept_busy)
+    return tuple(make(draw) for make in factories)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:

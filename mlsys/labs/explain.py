@@ -63,10 +63,10 @@ def scenario(draw: Draw) -> dict[str, object]:
     return {"run": SLOW, "cause": "memory", "factor": TENFOLD}
 
 
-def asked(draw: Draw) -> tuple[Question, ...]:
+def questions(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    questions = (_rest, _bandwidth, _arithmetic, _int8, _tail, _penalties, _undecided)
-    return tuple(question(draw) for question in questions)
+    factories = (_rest, _bandwidth, _arithmetic, _int8, _tail, _penalties, _undecided)
+    return tuple(make(draw) for make in factories)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:

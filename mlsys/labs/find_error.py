@@ -55,7 +55,7 @@ def scenario(draw: Draw) -> dict[str, object]:
     return {"device": device_of(draw), "what": "plan", "precision": "bf16", "kept": kept_of(draw)}
 
 
-def asked(draw: Draw) -> tuple[Question, ...]:
+def questions(draw: Draw) -> tuple[Question, ...]:
     """Return the claims of the lab."""
     return claims(draw)
 
@@ -67,15 +67,15 @@ def designs(draw: Draw) -> tuple[Design, ...]:
 
 def wrap_up(draw: Draw) -> WrapUp:
     """Return the findings and lessons of the lab."""
-    asked = claims(draw)
-    wrong = [claim for claim in asked if claim.slip]
+    drawn = claims(draw)
+    wrong = [claim for claim in drawn if claim.slip]
     off = [max(claim.stated / claim.answer, claim.answer / claim.stated) for claim in wrong]
     twice = sum(abs(factor - 2) < 0.05 for factor in off)
     name, share = device_of(draw), kept_of(draw)
     return WrapUp(
         (
             Finding(
-                f"{len(wrong)} of your {len(asked)} claims were wrong, by {len({claim.slip for claim in wrong})} of "
+                f"{len(wrong)} of your {len(drawn)} claims were wrong, by {len({claim.slip for claim in wrong})} of "
                 f"the "
                 f"{len(KINDS)} kinds of slips; {RIGHT} were right."
             ),

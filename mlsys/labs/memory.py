@@ -54,10 +54,10 @@ def _predicted(draw: Draw) -> tuple[str, str]:
     return draw.pick("predicted device", ("V100", "H100")), draw.pick("predicted element", ("fp64", "fp32", "fp16"))
 
 
-def asked(draw: Draw) -> tuple[Question, ...]:
+def questions(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    questions = (_in_flight, _stride, _next_chip, _wider, _distance, _stacked, _kv_cache, _longer)
-    return tuple(question(draw) for question in questions)
+    factories = (_in_flight, _stride, _next_chip, _wider, _distance, _stacked, _kv_cache, _longer)
+    return tuple(make(draw) for make in factories)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:

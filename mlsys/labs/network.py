@@ -53,10 +53,10 @@ def scenario(draw: Draw) -> dict[str, object]:
     return _set(_network(draw), _device(draw))
 
 
-def asked(draw: Draw) -> tuple[Question, ...]:
+def questions(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    questions = (_launch, _batch, _limit, _compile, _newer, _narrow, _average, _operations, _software)
-    return tuple(question(draw) for question in questions)
+    factories = (_launch, _batch, _limit, _compile, _newer, _narrow, _average, _operations, _software)
+    return tuple(make(draw) for make in factories)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:

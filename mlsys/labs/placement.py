@@ -68,10 +68,10 @@ def scenario(draw: Draw) -> dict[str, object]:
     return {"link": link, "memory": memory, "npu": npu, "goal": "latency"}
 
 
-def asked(draw: Draw) -> tuple[Question, ...]:
+def questions(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    questions = (_half, _slow_links, _faster, _frugal, _energy, _units, _each_fastest, _never_slower)
-    return tuple(question(draw) for question in questions)
+    factories = (_half, _slow_links, _faster, _frugal, _energy, _units, _each_fastest, _never_slower)
+    return tuple(make(draw) for make in factories)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:

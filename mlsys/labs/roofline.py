@@ -58,7 +58,7 @@ def scenario(draw: Draw) -> dict[str, object]:
     }
 
 
-def asked(draw: Draw) -> tuple[Question, ...]:
+def questions(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
     return roofline_questions(draw)
 

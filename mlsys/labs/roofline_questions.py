@@ -25,8 +25,8 @@ def width_of(draw: Draw) -> int:
 
 def roofline_questions(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab's last stage, then those of its page."""
-    asked = (_bound_of_batch, _layer_norm_share, _next_chip, _decoding, _ridge, _convolutions, _cpu, _left)
-    return tuple(question(draw) for question in asked)
+    factories = (_bound_of_batch, _layer_norm_share, _next_chip, _decoding, _ridge, _convolutions, _cpu, _left)
+    return tuple(make(draw) for make in factories)
 
 
 @functools.cache

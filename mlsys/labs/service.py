@@ -50,10 +50,10 @@ def scenario(draw: Draw) -> dict[str, object]:
     return _set(model, _system(draw), _split(model), REPLICAS[-1], _batch(draw), _rate(draw))
 
 
-def asked(draw: Draw) -> tuple[Question, ...]:
+def questions(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    questions = (_weights, _fitting, _latency, _copies, _money, _grams, _cheap, _idle, _kilo, _split_more)
-    return tuple(question(draw) for question in questions)
+    factories = (_weights, _fitting, _latency, _copies, _money, _grams, _cheap, _idle, _kilo, _split_more)
+    return tuple(make(draw) for make in factories)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:

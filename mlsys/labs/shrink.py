@@ -74,10 +74,10 @@ def scenario(draw: Draw) -> dict[str, object]:
     return {"cut": cut, "precision": precision, "clock": "full", "budget": 100}
 
 
-def asked(draw: Draw) -> tuple[Question, ...]:
+def questions(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    questions = (_operations, _one_step, _half_format, _set, _clock, _twice, _milliwatts, _highest)
-    return tuple(question(draw) for question in questions)
+    factories = (_operations, _one_step, _half_format, _set, _clock, _twice, _milliwatts, _highest)
+    return tuple(make(draw) for make in factories)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:

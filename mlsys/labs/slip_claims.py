@@ -44,8 +44,8 @@ def claims(draw: Draw) -> tuple[ClaimQuestion, ...]:
 
     Examples
     --------
-    >>> asked = claims(Draw("13-find-the-error", "Ada"))
-    >>> len(asked), sum(not claim.slip for claim in asked)
+    >>> drawn = claims(Draw("13-find-the-error", "Ada"))
+    >>> len(drawn), sum(not claim.slip for claim in drawn)
     (20, 5)
     """
     left = list(_CLAIMS)

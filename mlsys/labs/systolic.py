@@ -80,10 +80,10 @@ def scenario(draw: Draw) -> dict[str, object]:
     return {"m": 1, "n": width, "k": width, "side": side, "dataflow": "ws", "overlap": "load", "along": "M"}
 
 
-def asked(draw: Draw) -> tuple[Question, ...]:
+def questions(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    questions = (_streamed, _fringe, _reuse, _remedy, _larger, _column, _cores, _saving, _multiples)
-    return tuple(question(draw) for question in questions)
+    factories = (_streamed, _fringe, _reuse, _remedy, _larger, _column, _cores, _saving, _multiples)
+    return tuple(make(draw) for make in factories)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:

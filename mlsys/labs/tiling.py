@@ -52,10 +52,10 @@ def scenario(draw: Draw) -> dict[str, object]:
     return {"size": SIZE, "tile": lru_cliff(words), "buffers": 1, "words": words, "line_words": 1}
 
 
-def asked(draw: Draw) -> tuple[Question, ...]:
+def questions(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    questions = (_double, _equal_room, _best, _lines, _shared_memory, _three_tiles, _bound, _root)
-    return tuple(question(draw) for question in questions)
+    factories = (_double, _equal_room, _best, _lines, _shared_memory, _three_tiles, _bound, _root)
+    return tuple(make(draw) for make in factories)
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:

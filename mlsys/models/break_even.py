@@ -9,7 +9,14 @@ from typing import Any
 from mlsys.choices import Commitment
 from mlsys.formulas.economics import break_even_time, break_even_utilisation
 from mlsys.models.breakdown import shown
-from mlsys.models.ownership import LIFETIME, bought, powered, refuse_choice, rented, running_cost
+from mlsys.models.ownership import (
+    LIFETIME,
+    hourly_rents,
+    power_assumptions,
+    purchase_prices,
+    refuse_choice,
+    running_cost,
+)
 from mlsys.models.prices import Machine, Price
 from mlsys.models.record import VERSION, facts_of, plain_amount
 from mlsys.provenance import Fact
@@ -183,8 +190,8 @@ def break_even(
     yearly = checked_number(where, "upkeep", upkeep, nonnegative(), {})
     if price is not None and rent is not None:
         refuse_choice(where, "price", year=year)
-    prices, bought_at = bought(where, machine, price, year if price is None else None)
-    hourly, rented_at = rented(where, machine, rent, provider, year if rent is None else None, commitment)
+    prices, bought_at = purchase_prices(where, machine, price, year if price is None else None)
+    hourly, rented_at = hourly_rents(where, machine, rent, provider, year if rent is None else None, commitment)
     owning = running_cost(machine, power=power, electricity=electricity, pue=pue)
     fixed = [(each * yearly / Q_(1, "year")).to("USD/hour") for each in prices]
 
@@ -203,7 +210,7 @@ def break_even(
         at(2, 1),
         lifetime,
         break_even_utilisation(prices[0], lifetime, hourly[0], owning, fixed[0]),
-        (*bought_at, *rented_at, *powered(machine, power, electricity, pue)),
+        (*bought_at, *rented_at, *power_assumptions(machine, power, electricity, pue)),
     )
 
 

@@ -8,7 +8,7 @@ from mlsys.frozen import FrozenDict
 from mlsys.models.break_even import BreakEven, break_even
 from mlsys.models.breakdown import Breakdown
 from mlsys.models.electricity import electricity_price, power_usage_effectiveness
-from mlsys.models.ownership import rented, running_cost, total_cost_of_ownership
+from mlsys.models.ownership import hourly_rents, running_cost, total_cost_of_ownership
 from mlsys.models.prices import Machine, Price, device_and_chips, purchase_price, rent
 from mlsys.unit_checks import checked_number, efficiency, nonnegative, positive
 from mlsys.units import Quantity
@@ -75,7 +75,7 @@ def cost_per_million_tokens(
     where = "cost_per_million_tokens"
     checked_number(where, "token_rate", token_rate, positive("token/s"), {})
     utilisation = checked_number(where, "utilisation", utilisation, efficiency(), {})
-    hourly, assumptions = rented(where, machine, rent, provider, year, commitment)
+    hourly, assumptions = hourly_rents(where, machine, rent, provider, year, commitment)
     middle, low, high = (token_cost(each, token_rate, utilisation) for each in hourly)
     return Breakdown(
         where,
@@ -132,7 +132,7 @@ def cost_of_run(
     where = "cost_of_run"
     checked_number(where, "device_time", device_time, nonnegative("hour"), {})
     one = None if device is None else device_and_chips(where, device)[0]
-    hourly, assumptions = rented(where, one, rent, provider, year, commitment)
+    hourly, assumptions = hourly_rents(where, one, rent, provider, year, commitment)
     middle, low, high = (rented_cost(device_time, each) for each in hourly)
     return Breakdown(
         where,

@@ -90,7 +90,7 @@ class Check:
     unit
         ``"byte"``, ``"s"`` or ``"USD"``.
     largest_sequence, largest_batch
-        Most tokens at the batch asked for, and most sequences at the sequence asked for, that pass; one more fails. 0
+        Most tokens at the requested batch, and most sequences at the requested sequence, that pass; one more fails. 0
         where none passes, None where none fails.
     """
 
@@ -122,7 +122,7 @@ class Feasibility:
     Attributes
     ----------
     device, workload
-        Names of the system and what is asked, in words.
+        Name of the system, and the request in words.
     checks
         Those that the limits ask for, memory first.
     assumptions
@@ -253,28 +253,28 @@ def feasible(
             "feasible(): `workload` must be a LanguageWorkload, such as "
             f"LanguageWorkload(language_model('llama-2-7b'), sequence=4096), got {short(workload)}"
         )
-    asked = Limits.parse(limits) if isinstance(limits, str) else limits or Limits()
+    requested = Limits.parse(limits) if isinstance(limits, str) else limits or Limits()
     found, part = as_system(system), checked_number("feasible", "usable", usable, efficiency(), {})
     if rent is not None:
         checked_number("feasible", "rent", rent, nonnegative("USD/hour"), {})
     workload.layout.check(workload.model, found)
-    if asked.chips is not None:
+    if requested.chips is not None:
         raise ArgumentError(
             f"feasible(): `limits` has a number of chips, which the layout ({workload.layout}) sets. Leave it out, or "
             "search layouts with find_systems()"
         )
-    if rent is not None and asked.cost is None:
+    if rent is not None and requested.cost is None:
         raise ArgumentError("feasible(): `rent` is for a limit on cost. Add one, such as limits='cost<2 USD'")
-    money = hour_of(found, rent) if asked.cost is not None else Money()
-    if asked.cost is not None and money.usd_per_hour is None:
+    money = hour_of(found, rent) if requested.cost is not None else Money()
+    if requested.cost is not None and money.usd_per_hour is None:
         raise ArgumentError(
             f"feasible(): `limits` has a cost, and no rent of {found.device.name} is on record. Give rent, such as "
             'rent=Q_(2, "USD/hour")'
         )
     question = _Question(found, workload, part, money)
-    checks = [_check(question, *each) for each in _wanted(question, asked)]
+    checks = [_check(question, *each) for each in _wanted(question, requested)]
     lengths = f"{workload.model.name}, batch {workload.batch}, {workload.sequence} tokens, {workload.layout}"
-    return Feasibility(found.name, lengths, tuple(checks), _words(question, asked))
+    return Feasibility(found.name, lengths, tuple(checks), _words(question, requested))
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def total_cost_of_ownership(
     share = checked_number(where, "residual", residual, fraction(), {})
     rates = {"upkeep": upkeep, "interest": interest}
     rates = {name: checked_number(where, name, value, nonnegative(), {}) for name, value in rates.items()}
-    prices, assumptions = bought(where, machine, price, year)
+    prices, assumptions = purchase_prices(where, machine, price, year)
     energy = running_cost(machine, utilisation=utilisation, power=power, electricity=electricity, pue=pue) * lifetime
     ends = []
     for each in prices:
@@ -142,7 +142,7 @@ def total_cost_of_ownership(
         high,
         FrozenDict(kept),
         FrozenDict(figures),
-        (*assumptions, *powered(machine, power, electricity, pue), load_in_words(utilisation)),
+        (*assumptions, *power_assumptions(machine, power, electricity, pue), load_in_words(utilisation)),
     )
 
 
@@ -233,7 +233,7 @@ def pue_in_words(pue: float | Quantity | None) -> str:
     return f"PUE {float(Q_(checked_pue('cost', pue)).m):g}" + (", the average of a survey" if pue is None else "")
 
 
-def rented(
+def hourly_rents(
     where: str,
     machine: Machine | None,
     given: Price | Quantity | None,
@@ -257,7 +257,7 @@ def rented(
     return (found.amount, found.low, found.high), (found.explain(), *found.assumptions)
 
 
-def bought(
+def purchase_prices(
     where: str, machine: Machine, given: Price | Quantity | None, year: int | None
 ) -> tuple[tuple[Quantity, Quantity, Quantity], tuple[str, ...]]:
     """Return the purchase price of a machine with its low and high end, and what is assumed of it."""
@@ -271,7 +271,7 @@ def bought(
     return (found.amount, found.low, found.high), (found.explain(), *found.assumptions)
 
 
-def powered(
+def power_assumptions(
     machine: Machine, power: Quantity | None, electricity: Quantity | None, pue: float | Quantity | None
 ) -> tuple[str, ...]:
     """Return what is assumed of power, electricity and data centre."""

@@ -1,6 +1,6 @@
 """Dated prices: what a machine costs to buy and to rent.
 
-A price is that of the newest year with a quotation, not after the year asked for; if there are several, it is their
+A price is that of the newest year with a quotation, not after the requested year; if there are several, it is their
 median, and the range goes from the cheapest to the dearest of them.
 """
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Shown:
+class PageExhibit:
     """A table or figure that a page shows besides its claims.
 
     Attributes
@@ -30,7 +30,7 @@ class Shown:
     frame: types.FrameType | None
 
 
-_listeners: list[Callable[[Shown], None]] = []
+_listeners: list[Callable[[PageExhibit], None]] = []
 
 
 def announce(kind: str, name: str, digest: Callable[[], str], facts: Iterable[str] = ()) -> None:
@@ -39,12 +39,12 @@ def announce(kind: str, name: str, digest: Callable[[], str], facts: Iterable[st
         frame: types.FrameType | None = sys._getframe(1)
         while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "mlsys":
             frame = frame.f_back
-        shown = Shown(kind, name, digest, tuple(facts), frame)
+        shown = PageExhibit(kind, name, digest, tuple(facts), frame)
         for listener in _listeners:
             listener(shown)
 
 
-def hear(listener: Callable[[Shown], None]) -> Callable[[], None]:
+def hear(listener: Callable[[PageExhibit], None]) -> Callable[[], None]:
     """Call ``listener`` with everything shown from now on; return a function that stops it.
 
     Examples

@@ -45,7 +45,7 @@ class CountedKernels:
         Of the operator of each kernel.
     names
         Names of the operators.
-    alike
+    multiplicity
         Number of kernels of each column; None if each is one.
     stored
         Weight bytes of the whole module; None if unknown.
@@ -60,7 +60,7 @@ class CountedKernels:
     names: tuple[str, ...]
     stored: float | None
     parameters: float
-    alike: NDArray[np.float64] | None = None
+    multiplicity: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, network: Network, running: Running | None = None) -> CountedKernels:
@@ -86,7 +86,7 @@ class CountedKernels:
     @property
     def times(self) -> NDArray[np.float64]:
         """Number of kernels of each column, shape (kernels,)."""
-        return np.ones(self.columns.shape[1]) if self.alike is None else self.alike
+        return np.ones(self.columns.shape[1]) if self.multiplicity is None else self.multiplicity
 
     def distinct(self) -> CountedKernels:
         """Return the same kernels with equal ones merged into one column.
@@ -135,7 +135,9 @@ def _together(kernels: CountedKernels, slope: NDArray[np.float64]) -> tuple[Coun
     columns, rise = kernels.columns[:, first], slope[:, first]
     columns[_COUNT], rise[_COUNT] = summed(kernels.columns[_COUNT]), summed(slope[_COUNT])
     precisions, kinds = (tuple(own[place] for place in first) for own in (kernels.precisions, kernels.kinds))
-    return replace(kernels, columns=columns, precisions=precisions, kinds=kinds, alike=summed(kernels.times)), rise
+    return replace(
+        kernels, columns=columns, precisions=precisions, kinds=kinds, multiplicity=summed(kernels.times)
+    ), rise
 
 
 class Line(NamedTuple):
@@ -182,10 +184,10 @@ class AcrossBatches:
     def at(self, batch: int, among: Iterable[int] = ()) -> CountedKernels:
         """Return the kernels at a batch; ``among`` are all batches that will be requested."""
         kernels = self._drawn(batch)
-        if kernels is None and (asked := tuple(sorted({batch, *among}))) not in self._tried:
-            self._tried.add(asked)
-            if len(asked) > _POINTS:
-                self._draw(asked)
+        if kernels is None and (requested := tuple(sorted({batch, *among}))) not in self._tried:
+            self._tried.add(requested)
+            if len(requested) > _POINTS:
+                self._draw(requested)
             kernels = self._drawn(batch)
         if kernels is None:
             kernels = self._distinct[batch] = self._make(batch).distinct()
@@ -201,23 +203,23 @@ class AcrossBatches:
             self._known[batch] = self._made(batch)
         return self._known[batch]
 
-    def _draw(self, asked: tuple[int, ...]) -> None:
+    def _draw(self, batches: tuple[int, ...]) -> None:
         """Fit one line through the requested batches, or two."""
         try:
-            low, next_, top = (self._make(asked[index]) for index in (0, 1, -1))
-            if self._straight(asked[0], asked[1], asked[-1]) or not low.is_like(top):
+            low, next_, top = (self._make(batches[index]) for index in (0, 1, -1))
+            if self._straight(batches[0], batches[1], batches[-1]) or not low.is_like(top):
                 return
-            before = self._make(asked[-2])
-            rise = (next_.columns - low.columns) / (asked[1] - asked[0])
-            fall = (top.columns - before.columns) / (asked[-1] - asked[-2])
-            ahead = low.columns - rise * asked[0] - (top.columns - fall * asked[-1])
-            bends = (ahead + (rise - fall) * asked[-1] != 0) & (rise != fall)
+            before = self._make(batches[-2])
+            rise = (next_.columns - low.columns) / (batches[1] - batches[0])
+            fall = (top.columns - before.columns) / (batches[-1] - batches[-2])
+            ahead = low.columns - rise * batches[0] - (top.columns - fall * batches[-1])
+            bends = (ahead + (rise - fall) * batches[-1] != 0) & (rise != fall)
             crossings = -ahead[bends] / (rise - fall)[bends]
             if crossings.size and low.is_like(before):
-                below = max((batch for batch in asked if batch <= crossings.min()), default=asked[0])
-                above = min((batch for batch in asked if batch >= crossings.max()), default=asked[-1])
-                self._straight(asked[0], asked[1], below)
-                self._straight(above, asked[-2], asked[-1])
+                below = max((batch for batch in batches if batch <= crossings.min()), default=batches[0])
+                above = min((batch for batch in batches if batch >= crossings.max()), default=batches[-1])
+                self._straight(batches[0], batches[1], below)
+                self._straight(above, batches[-2], batches[-1])
         except (ValueError, LookupError):
             return  # a batch that the network does not accept is refused when it is requested
 

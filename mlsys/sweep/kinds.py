@@ -62,8 +62,8 @@ def _overrides(points: list[Any]) -> tuple[str, ...]:
     from mlsys.hardware import Hardware
 
     twins = [Hardware[name] for name in sorted({point.target.device for point in points})]
-    asked = dict.fromkeys(point.target.setting for point in points if point.target.setting)
-    return user_overrides(twins, estimates=True, settings=list(asked))
+    settings = dict.fromkeys(point.target.setting for point in points if point.target.setting)
+    return user_overrides(twins, estimates=True, settings=list(settings))
 
 
 def _sizing_overrides(points: list[Any]) -> tuple[str, ...]:

@@ -237,7 +237,7 @@ def _target(name: str, precision: str, setting: str | None, kind: str) -> TimedD
         *who,
         setting=whose,
         calibration=calibration,
-        timing=timing.settled(),
+        timing=timing.as_numbers(),
         capacity=machine.main.capacity,
         power=machine.tdp,
         price=machine.price,

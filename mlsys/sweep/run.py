@@ -298,7 +298,7 @@ def _provenance(spec: SweepSpec | SizingSpec, kind: Kind, points: list[Any]) -> 
         "code": code_digest(),
         "catalogue": catalogue_digest(),
         "specification": spec.digest,
-        "asked": json.dumps(spec.as_data(), ensure_ascii=False),
+        "request": json.dumps(spec.as_data(), ensure_ascii=False),
     }
     overrides = kind.overrides(points)
     return {**provenance, "user_overrides": "; ".join(overrides)} if overrides else provenance

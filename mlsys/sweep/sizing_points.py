@@ -131,22 +131,22 @@ def answer_of(case: SizingCase) -> Sizing:
 
 def _row(point: SizingPoint) -> SizingRow:
     case = point.case
-    asked = case.options
+    options = case.options
     common = {
         "id": point.id,
         "model": case.model,
         "system": case.system.id,
         "device": case.system.device.id,
         "nodes": case.system.nodes,
-        **{name: asked[name] for name in ("replicas", "batch", "phase", "weight_format", "kv_format")},
+        **{name: options[name] for name in ("replicas", "batch", "phase", "weight_format", "kv_format")},
     }
     try:
         sizing = answer_of(case)
     except (ValueError, LookupError) as error:
         text = " ".join(str(error.args[0] if error.args else error).split())
         unanswered = dict.fromkeys(SizingRow._fields)
-        lengths = {name: asked.get(name) for name in ("sequence", "prompt", "output")}
-        return SizingRow(**{**unanswered, **common, **case.sizes, **lengths, "precision": asked["precision"],
+        lengths = {name: options.get(name) for name in ("sequence", "prompt", "output")}
+        return SizingRow(**{**unanswered, **common, **case.sizes, **lengths, "precision": options["precision"],
                             "error": text})  # fmt: skip
     tokens, best = sizing.request.tokens, sizing.best
     return SizingRow(

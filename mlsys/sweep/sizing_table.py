@@ -17,22 +17,22 @@ _FRONT = 40  # maximum lines of a table
 
 
 class SizingRow(NamedTuple):
-    """One sizing: what is asked, and the members of the result of :func:`mlsys.size`, or why there is none.
+    """One sizing: the request, and the members of the result of :func:`mlsys.size`, or why there is none.
 
     Attributes
     ----------
     id
-        Content id: of what is asked, the facts of the system and the code that evaluates it.
+        Content id: of the request, the facts of the system and the code that evaluates it.
     model, system, device, nodes
         Name of the language model as given, ids of the system and of its chip, nodes.
     tp, pp, ep, dp
-        The layout of one copy: as asked, or the one ranked first; without an answer the sizes that were asked.
+        The layout of one copy: as requested, or the one ranked first; without an answer the requested sizes.
     replicas, chips
         Copies of the model, and chips of all copies.
     batch, sequence, prompt, output, phase
-        What each copy is asked; ``output`` is 0 where a sequence alone is given.
+        Requested of each copy; ``output`` is 0 where a sequence alone is given.
     weight_format, kv_format, precision
-        Stored formats as asked, None for the model's own; the arithmetic's.
+        Stored formats as requested, None for the model's own; the arithmetic's.
     parameters, active_parameters, weight_bytes, context
         The model.
     kv_cache_bytes_per_token, kv_cache_bytes, kv_cache_bytes_per_token_per_chip, cross_cache_bytes

@@ -182,7 +182,7 @@ def _on_cluster(pieces: Pieces, address: str, patience: float, evaluate: Evaluat
 def _client(distributed: Any, address: str, patience: float) -> Any:
     """Return the client of a scheduler that answers and has workers."""
     try:
-        _greeted(address, patience)
+        _check_scheduler(address, patience)
         client = distributed.Client(address, timeout=patience, set_as_default=False)
     except Exception as error:  # any form of address, any service on the port
         raise ArgumentError(
@@ -192,11 +192,11 @@ def _client(distributed: Any, address: str, patience: float) -> Any:
     return client
 
 
-def _greeted(address: str, patience: float) -> None:
+def _check_scheduler(address: str, patience: float) -> None:
     """Contact a scheduler with a timeout: a client would wait forever for an open port that does not answer."""
     from distributed.core import rpc
 
-    async def asked() -> None:
+    async def identify() -> None:
         async with rpc(address) as scheduler:
             await asyncio.wait_for(scheduler.identity(), patience)
 
@@ -204,7 +204,7 @@ def _greeted(address: str, patience: float) -> None:
 
     def within() -> None:  # a separate loop: a notebook's is running already
         try:
-            asyncio.run(asyncio.wait_for(asked(), patience))
+            asyncio.run(asyncio.wait_for(identify(), patience))
         except BaseException as error:
             failed.append(error)
 

@@ -143,10 +143,10 @@ def layer_roofline(ax: Axes, attribution: Attribution) -> Axes:
     for layer in placed:
         spot = round(8 * np.log10(layer.intensity)), round(5 * np.log10(layer.rate))
         spots.setdefault(spot, []).append(layer)
-    for alike in spots.values():
-        names = [layer.name for layer in alike]
+    for group in spots.values():
+        names = [layer.name for layer in group]
         words = ", ".join(names) if len(names) < 3 else f"{names[0]} … {names[-1]}"
-        at_here = alike[0].intensity, alike[0].rate / 1e9
+        at_here = group[0].intensity, group[0].rate / 1e9
         ax.annotate(words, at_here, xytext=(8, -14), textcoords="offset points", fontsize=10, bbox=HALO)
     ax.set(xscale="log", yscale="log", xlabel="operations for each byte", ylabel="operations a second, G")
     ax.plot([], [], "_", color=COLORS["primary"], markersize=15, markeredgewidth=2.2, label="bar: a layer's own roof")

@@ -114,9 +114,11 @@ def speedup_by_chain(
     ax.plot(lengths, lengths, color=COLORS["axis"], linewidth=1.2, linestyle=":", label="n: 2n passes become 2")
     for each, color, marker in zip(work, CYCLE, MARKERS, strict=False):
         computing = each * tensor_bytes / element_bytes / rate
-        apart = max(chain_bytes.bare(1, tensor_bytes) / bandwidth, computing) + launch
+        unfused = max(chain_bytes.bare(1, tensor_bytes) / bandwidth, computing) + launch
         fused = np.maximum(chain_bytes.bare(1, tensor_bytes) / bandwidth, lengths * computing) + launch
-        ax.plot(lengths, lengths * apart / fused, marker=marker, color=color, markersize=5, label=f"{each:g} FLOP each")
+        ax.plot(
+            lengths, lengths * unfused / fused, marker=marker, color=color, markersize=5, label=f"{each:g} FLOP each"
+        )
     ax.set(xlabel="element-wise operators in the chain, n", ylabel="times faster when fused", xlim=(0.5, longest + 0.5))
     ax.set_ylim(bottom=0)
     ax.legend(loc="upper left", fontsize=9)

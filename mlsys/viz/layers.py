@@ -102,7 +102,7 @@ def shares_by_kind(ax: Axes, workload: Workload, result: Result) -> Axes:
     return ax
 
 
-def _alike(points: list[tuple[float, Result]]) -> list[list[tuple[float, Result]]]:
+def _by_intensity(points: list[tuple[float, Result]]) -> list[list[tuple[float, Result]]]:
     """Return points grouped by intensity, within five per cent of the first of a group."""
     groups: list[list[tuple[float, Result]]] = []
     for point in sorted(points, key=lambda pair: pair[0]):
@@ -147,9 +147,9 @@ def layers_under_roof(ax: Axes, device: Device, workload: Workload, result: Resu
         own = [(x, child) for x, (operator, child) in zip(at, pairs, strict=True) if operator.kind == kind]
         if own:
             ax.plot([], [], marker, color=color, label=f"{kind}: {len(own)}")
-        for alike in _alike(own):
-            share = sum(float(child.time.m_as("s")) for _, child in alike) / whole
-            x, child = alike[0]
+        for group in _by_intensity(own):
+            share = sum(float(child.time.m_as("s")) for _, child in group) / whole
+            x, child = group[0]
             dots.append((share, x, float(child.figures["attained"].m_as("TFLOP/s")), marker, color))
     for share, x, y, marker, color in sorted(dots, reverse=True):
         ax.scatter(x, y, s=24 + 2600 * share, marker=marker, color=color, edgecolor="white", alpha=0.85, zorder=3)

@@ -110,7 +110,7 @@ def _fit(figure: Figure, undo: list[Callable[[], Any]]) -> None:
                 _change(title, "text", textwrap.fill(title.get_text(), max(12, letters)), undo)
         _lift_legend(ax, undo)
         _turn_repeated(ax, undo)
-        _break_boxed(ax, undo)
+        _wrap_framed_text(ax, undo)
         if ax.axison and ax.xaxis.get_visible():
             _wrap_label(ax, undo)
             _part_ticks(ax, undo)
@@ -166,7 +166,7 @@ def _turn_repeated(ax: Axes, undo: list[Callable[[], Any]]) -> None:
                 _change(text, "rotation", 90, undo)
 
 
-def _break_boxed(ax: Axes, undo: list[Callable[[], Any]]) -> None:
+def _wrap_framed_text(ax: Axes, undo: list[Callable[[], Any]]) -> None:
     """Break framed words between lines where their frame covers another one."""
     from matplotlib.colors import to_rgba
 

@@ -10,7 +10,7 @@ import ipywidgets
 from mlsys.labs.claimed import KINDS, ClaimQuestion
 from mlsys.labs.handin import Answer, Attempt
 from mlsys.labs.questions import NOTHING, AnswerError, ChoiceQuestion, NumberQuestion, Question
-from mlsys.widgets.parts import button, on_enter, spoken_note
+from mlsys.widgets.parts import button, live_note, on_enter
 
 HONEST = 2
 """Different answers after which the solution may be shown, and a question counts as answered."""
@@ -183,13 +183,13 @@ class QuestionBox:
         try:
             given = self.question.read(self.field.value)
         except AnswerError as error:
-            self.feedback.value = spoken_note("note", str(error))
+            self.feedback.value = live_note("note", str(error))
             return
         if any(given == answer for _, answer in self.attempts):
             if given == self.given:
                 self._show("" if self.right else "You have checked this answer before; change it first.")
             else:
-                self.feedback.value = spoken_note("note", "You have checked this answer before; try another one.")
+                self.feedback.value = live_note("note", "You have checked this answer before; try another one.")
             return
         self.attempts.append((now(), given))
         self._show()
@@ -212,7 +212,7 @@ class QuestionBox:
                 words.append(more or ("Try again." if not self.answered else "Try again, or have the solution shown."))
         if self.shown and kind != "right":
             words.append(f"The answer is “{question.right_answer()}”. {question.solution}")
-        self.feedback.value = spoken_note(kind, " ".join(words)) if words else ""
+        self.feedback.value = live_note(kind, " ".join(words)) if words else ""
         self.enable(self._on)
 
     def enable(self, on: bool) -> None:

@@ -3,7 +3,7 @@
 import ipywidgets
 
 from mlsys.labs.workbench import FORMULAS
-from mlsys.widgets.parts import button, on_enter, spoken_note, text
+from mlsys.widgets.parts import button, live_note, on_enter, text
 
 _LABEL = {"description_width": "initial"}
 
@@ -55,7 +55,7 @@ class Calculator:
         try:
             message = formula.answer(*(field.value for field in self.fields[: len(formula.blanks)]))
         except (ValueError, OverflowError) as error:
-            self.result.value = spoken_note("wrong", f"{error}.".replace("..", "."))
+            self.result.value = live_note("wrong", f"{error}.".replace("..", "."))
             return
         code = f" In Python: mlsys.formulas.{formula.function}." if formula.function else ""
-        self.result.value = spoken_note("note", f"{message}{code}")
+        self.result.value = live_note("note", f"{message}{code}")

@@ -9,7 +9,7 @@ import ipywidgets
 from mlsys.labs.design import GOOD, Design
 from mlsys.labs.handin import DesignAnswer
 from mlsys.viz.words import percent
-from mlsys.widgets.parts import button, spoken_note
+from mlsys.widgets.parts import button, live_note
 
 MOST_LETTERS = 2000
 """Letters of a reason that are kept."""
@@ -77,7 +77,7 @@ class DesignBox:
         choice = {name: field.value for name, field in self.fields.items()}
         open_ = [knob.label for knob in self.design.knobs if choice[knob.id] is None]
         if open_:
-            self.feedback.value = spoken_note("note", f"Choose first: {', '.join(open_)}.")
+            self.feedback.value = live_note("note", f"Choose first: {', '.join(open_)}.")
             return
         self.choice = choice
         self._show()
@@ -87,7 +87,7 @@ class DesignBox:
         if self.choice is None:
             self.feedback.value = ""
             return
-        self.feedback.value = spoken_note(*outcome_note(self.design, self.choice))
+        self.feedback.value = live_note(*outcome_note(self.design, self.choice))
 
     def enable(self, on: bool) -> None:
         """Enable or disable the choices."""

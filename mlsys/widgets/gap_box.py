@@ -7,7 +7,7 @@ from typing import Any
 import ipywidgets
 
 from mlsys.labs.gap import Gap
-from mlsys.widgets.parts import button, spoken_note
+from mlsys.widgets.parts import button, live_note
 
 
 class GapBox:
@@ -54,7 +54,7 @@ class GapBox:
         if self.gap is None:
             return
         if self.field.value is None:
-            self.feedback.value = spoken_note("note", "Please choose an explanation first.")
+            self.feedback.value = live_note("note", "Please choose an explanation first.")
             return
         self._show()
         self._changed(self.gap.record(self.field.value))
@@ -63,4 +63,4 @@ class GapBox:
         assert self.gap is not None
         tested = next(each for each in self.gap.explanations if each.text == self.field.value)
         verdict = "The test supports it." if tested.holds else "The test does not support it; test another one."
-        self.feedback.value = spoken_note("right" if tested.holds else "wrong", f"{tested.evidence} {verdict}")
+        self.feedback.value = live_note("right" if tested.holds else "wrong", f"{tested.evidence} {verdict}")

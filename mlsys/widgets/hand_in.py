@@ -12,7 +12,7 @@ import ipywidgets
 
 from mlsys.files import write_text
 from mlsys.labs.handin import HandIn
-from mlsys.widgets.parts import button, spoken_note, style_sheet
+from mlsys.widgets.parts import button, live_note, style_sheet
 
 
 def file_name(work: HandIn) -> str:
@@ -77,7 +77,7 @@ class HandInBox:
             reported.append(f"Not answered yet: {missing}. You can go on and hand in again.")
         if not work.student:
             reported.append("It carries no name: your answers are to the printed numbers.")
-        self.message.value = spoken_note("wrong" if missing or not work.student else "right", " ".join(reported))
+        self.message.value = live_note("wrong" if missing or not work.student else "right", " ".join(reported))
         data = base64.b64encode(text.encode("utf-8")).decode("ascii")
         self.link.value = (
             f'<p><a download="{html.escape(name)}" href="data:application/json;base64,{data}">'

@@ -175,9 +175,7 @@ class KeepsWork(ABC):
         except (OSError, LabStateError) as error:
             reported, kind = f"Not saved: {getattr(error, 'strerror', None) or error}.", "wrong"
         shown = (
-            parts.spoken_note(kind, reported)
-            if by_hand or kind == "wrong" or progress.conflict
-            else f"<p>{reported}</p>"
+            parts.live_note(kind, reported) if by_hand or kind == "wrong" or progress.conflict else f"<p>{reported}</p>"
         )
         if reported and self.message.value != shown:
             self.message.value = shown
@@ -186,16 +184,16 @@ class KeepsWork(ABC):
         try:
             self.restore((self.progress.recall() or self.state()) if self.progress.kept_in == "memory" else None)
         except LabStateError as error:
-            self.message.value = parts.spoken_note("wrong", f"Not restored: {error}.")
+            self.message.value = parts.live_note("wrong", f"Not restored: {error}.")
         else:
             self.progress.take_over()
-            self.message.value = parts.spoken_note("note", f"Restored from {self.file.name}.")
+            self.message.value = parts.live_note("note", f"Restored from {self.file.name}.")
 
     def _start_afresh(self) -> None:
         """Reset the lab; the saved state is kept until the next prediction is locked."""
         fresh: Any = type(self)
         self.restore(fresh(self.student).state())
-        self.message.value = parts.spoken_note(
+        self.message.value = parts.live_note(
             "note", "Started afresh. Until you lock a prediction, Restore takes you back."
         )
 
@@ -210,6 +208,6 @@ class KeepsWork(ABC):
             self.restore(kept)
         except LabStateError as error:
             self.progress.conflict = True
-            self.message.value = parts.spoken_note("wrong", f"Your earlier work was not restored: {error}.")
+            self.message.value = parts.live_note("wrong", f"Your earlier work was not restored: {error}.")
         else:
             self.message.value = "<p>Your earlier work is back. Start afresh empties the lab.</p>"

@@ -81,7 +81,7 @@ class Lab(KeepsWork):
         self.draw = Draw(self.id.removeprefix("lab-"), student)
         self.prediction = self.content.prediction(self.draw)
         self.scenario = self.content.scenario(self.draw)
-        self.questions = {question.id: question for question in self.content.asked(self.draw)}
+        self.questions = {question.id: question for question in self.content.questions(self.draw)}
         self.designs = {design.id: design for design in self.content.designs(self.draw)}
         return student
 
@@ -252,7 +252,7 @@ class Lab(KeepsWork):
         try:
             self._predicted = self.prediction.read(self.field.value)
         except AnswerError as error:
-            self.comparison.value = parts.spoken_note("note", f"{error} A guess is enough.")
+            self.comparison.value = parts.live_note("note", f"{error} A guess is enough.")
             return
         self.started = self.started or now()
         self._open(True)
@@ -285,7 +285,7 @@ class Lab(KeepsWork):
             design.enable(locked)
         self._prompt.value = f"<p>{html.escape(self.prediction.text)}</p>"
         self.hint.value = "" if locked else "<p>Picture and sliders open when your prediction is locked.</p>"
-        self.comparison.value = parts.spoken_note("note", self.prediction.compared(self._predicted)) if locked else ""
+        self.comparison.value = parts.live_note("note", self.prediction.compared(self._predicted)) if locked else ""
         self._tell_wrap_up()
 
     def _tell_wrap_up(self) -> None:
@@ -343,12 +343,12 @@ class Lab(KeepsWork):
             self.picture.value = (
                 f'<div style="opacity:.25">{image_tag(self.png, f"No picture: {error}", *self.size)}</div>'
             )
-            self.summary.value = parts.spoken_note("note", f"{error} Choose another one.")
+            self.summary.value = parts.live_note("note", f"{error} Choose another one.")
             return
         self._mark_prediction()
         self.png = self._live.png()
         self.picture.value = image_tag(self.png, self.alt, *self.size)
-        self.summary.value = parts.spoken(self.view.summary)
+        self.summary.value = parts.live_region(self.view.summary)
 
     def _mark_prediction(self) -> None:
         """Draw the prediction into the figure while the figure shows what was predicted, and what was measured here."""

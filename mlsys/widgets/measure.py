@@ -123,7 +123,7 @@ class MeasureHere:
         return "note", "Stopped. Nothing was kept."
 
     def _say(self, kind: str, words: str) -> None:
-        self.message.value = parts.spoken_note(kind, words)
+        self.message.value = parts.live_note(kind, words)
 
 
 def _last_line(text: str) -> str:

@@ -98,16 +98,16 @@ class RealNetworkLab(Lab):
         """Analyse the network in the fields, tell the result, and keep it to be handed in."""
         text = self.own.value.strip()[:_MOST_LETTERS]
         if not text:
-            self.own_message.value = parts.spoken_note("note", "Type the name of a network first, such as densenet121.")
+            self.own_message.value = parts.live_note("note", "Type the name of a network first, such as densenet121.")
             return
         try:
             answer = self._analysed(text)
         except (ValueError, LookupError, OSError, TypeError) as error:
             result = str(error).strip().splitlines() or [type(error).__name__]
-            self.own_message.value = parts.spoken_note("wrong", result[0])
+            self.own_message.value = parts.live_note("wrong", result[0])
             return
         self.own_message.value = (
-            parts.spoken_note("note", answer.first)
+            parts.live_note("note", answer.first)
             + f"<pre style='overflow-x:auto'>{html.escape(answer.explain(8))}</pre>"
         )
         record = {

@@ -44,7 +44,7 @@ class Control:
         """Return whether ``value`` is a possible value of the control."""
         if isinstance(self.widget, ipywidgets.Checkbox):
             return isinstance(value, bool)
-        known = self.known or offered(self.widget)
+        known = self.known or options_of(self.widget)
         return any(type(value) is type(each) and value == each for each in known)
 
     def label_of(self, value: object) -> str:
@@ -53,7 +53,7 @@ class Control:
         return next(str(label) for label, each in options if each == value)
 
 
-def offered(widget: Any) -> list[Any]:
+def options_of(widget: Any) -> list[Any]:
     """Return the values of a selection widget, whose options are values or (label, value) pairs."""
     return [option[1] if isinstance(option, tuple) else option for option in widget.options]
 
@@ -135,12 +135,12 @@ def text(markup: str) -> Any:
     return ipywidgets.HTML(markup)
 
 
-def spoken_note(kind: str, message: str) -> str:
+def live_note(kind: str, message: str) -> str:
     """Return a message, ``"right"``, ``"wrong"`` or ``"note"``, that a screen reader speaks when it appears."""
     return f'<div class="mlsys-{kind}" role="status" aria-live="polite">{html.escape(message)}</div>'
 
 
-def spoken(message: str) -> str:
+def live_region(message: str) -> str:
     """Return a summary that a screen reader speaks when it changes."""
     return f'<p role="status" aria-live="polite">{html.escape(message)}</p>'
 

@@ -12,7 +12,7 @@ from mlsys.units import Q_
 from mlsys.viz.views import KINDS, RooflineScene, layer
 from mlsys.viz.views.roofline import device_name
 from mlsys.widgets.lab import Lab
-from mlsys.widgets.parts import Control, choice, offered, slider, switch
+from mlsys.widgets.parts import Control, choice, options_of, slider, switch
 
 _DEVICES = ("V100", "T4", "A100", "H100", "H200", "B200", "MI300X", "TPUv1", "TPUv4", "TPUv5p")
 _PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")
@@ -99,7 +99,7 @@ class RooflineLab(Lab):
     def _offer_formats(self) -> None:
         """Offer the formats of the selected device; replace a missing one by the nearest available."""
         device, widget = self.machines[self.value("device")], self.controls["precision"].widget
-        had, now = offered(widget), widget.value
+        had, now = options_of(widget), widget.value
         has = [name for name in _PRECISIONS if name in device.precisions]
         if has == had:
             return
@@ -116,7 +116,7 @@ class RooflineLab(Lab):
             quiet, self._quiet = self._quiet, True
             self.controls["device"].widget.value = values["device"]
             self._quiet = quiet
-        lacking = "precision" in values and values["precision"] not in offered(self.controls["precision"].widget)
+        lacking = "precision" in values and values["precision"] not in options_of(self.controls["precision"].widget)
         super()._set({name: value for name, value in values.items() if not (lacking and name == "precision")})
 
 

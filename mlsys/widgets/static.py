@@ -50,19 +50,19 @@ def widget_view(widget: Any) -> dict[str, Any]:
 def lab_page(lab: Lab) -> str:
     """Return a lab as HTML, with its empty figure and its questions; interactive in the book."""
     picture = image_tag(lab.png, lab.alt, *lab.size)
-    asked = "".join(f'<li class="mlsys-asked">{_question(question)}</li>' for question in _asked(lab))
+    items = "".join(f'<li class="mlsys-asked">{_question(question)}</li>' for question in _app_questions(lab))
     body = (
         f'<div class="mlsys-predicted"><p><em>Predict.</em> {html.escape(lab.prediction.text)}</p>'
         f"{_listed(lab.prediction)}</div>"
         f'<figure style="margin:1em 0"><div class="mlsys-stack">{picture}</div></figure>'
-        f"<p><em>Check.</em></p><ol>{asked}</ol>"
+        f"<p><em>Check.</em></p><ol>{items}</ol>"
         f"{''.join(_task(design) for design in lab.designs.values())}"
     )
     if not in_book():
         return f'<div class="mlsys-lab-static"><p><strong>{INVITATION}</strong></p>{body}</div>'
     data = {
         "prediction": _marks(lab.prediction),
-        "questions": [_marks(question) for question in _asked(lab)],
+        "questions": [_marks(question) for question in _app_questions(lab)],
         "designs": [_scores(design) for design in lab.designs.values()],
         "frames": frames_of(type(lab)),
     }
@@ -73,7 +73,7 @@ def lab_page(lab: Lab) -> str:
 def lab_text(lab: Lab) -> str:
     """Return a lab as Markdown, for print."""
     lines = [f"*Predict.* {markdown_text(lab.prediction.text)}", *_bullets(lab.prediction), "*Check.*"]
-    for index, question in enumerate(_asked(lab), start=1):
+    for index, question in enumerate(_app_questions(lab), start=1):
         lines += [f"{index}. {markdown_text(question.text)}", *_bullets(question, indent="   ")]
     for design in lab.designs.values():
         knobs = "\n".join(f"- {markdown_text(_knob_text(knob))}" for knob in design.knobs)
@@ -83,14 +83,14 @@ def lab_text(lab: Lab) -> str:
 
 def question_page(question: Question) -> tuple[str, str]:
     """Return a question as HTML and as Markdown."""
-    asked = f'<div class="mlsys-asked">{_question(question)}</div>'
+    body = f'<div class="mlsys-asked">{_question(question)}</div>'
     if in_book():
         markup = (
             f'<div class="mlsys-lab-static" data-mlsys-question="{question.id}">'
-            f"{asked}{_packed(_marks(question))}</div>{_SCRIPT}"
+            f"{body}{_packed(_marks(question))}</div>{_SCRIPT}"
         )
     else:
-        markup = f'<div class="mlsys-lab-static">{asked}<p><strong>{TO_ANSWER}</strong></p></div>'
+        markup = f'<div class="mlsys-lab-static">{body}<p><strong>{TO_ANSWER}</strong></p></div>'
     return markup, "\n\n".join([markdown_text(question.text), *_bullets(question)])
 
 
@@ -168,7 +168,7 @@ def _marks(question: Question) -> dict[str, Any]:
     return marks
 
 
-def _asked(lab: Lab) -> list[Question]:
+def _app_questions(lab: Lab) -> list[Question]:
     return [question for question in lab.questions.values() if question.in_app]
 
 

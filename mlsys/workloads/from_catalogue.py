@@ -156,14 +156,14 @@ def _drawn(entry: Entry, sizes: dict[str, int], precision: str, phase: Phase | N
         decoder=entry.model,
         sizes=FrozenDict(sizes),
         recipe=f"{entry.source}; defined layer by layer, with its graph",
-        left_out=drawing.alike,
+        left_out=drawing.omitted_layers,
         _again=partial(_changed, _reference(entry), sizes, precision, phase, abridged=abridged),
         _stored=partial(_in_format, _reference(entry), sizes, phase),
         _apart=partial(_one_by_one, _reference(entry), {**given, "phase": phase}),
     )
-    if abridged or not drawing.alike:
+    if abridged or not drawing.omitted_layers:
         return short
-    whole = replace(short.with_layers(), views=short.views + drawing.alike * drawing.looks)
+    whole = replace(short.with_layers(), views=short.views + drawing.omitted_layers * drawing.views_per_layer)
     return replace(whole, _abridged=short, _wired=partial(_edges, entry, given))
 
 

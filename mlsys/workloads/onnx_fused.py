@@ -114,14 +114,14 @@ def _heads(given: _Given, outputs: _Made, attributes: _Attributes) -> Call | Non
     if query is None or key is None or value is None or len(query.shape) != 3:
         return None
     count = attributes["num_heads"]
-    apart = []
+    split = []
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if len(tensor.shape) == 3:
             batch, tokens, width = tensor.shape
             tensor = tensor._replace(shape=(batch, count, tokens, width // count))
-        apart.append((name, tensor))
+        split.append((name, tensor))
     others = [(str(slot), tensor) for slot, tensor in enumerate(given[3:], 3) if tensor is not None]
-    return Call("scaled_dot_product_attention", "", (*apart, *others), outputs)
+    return Call("scaled_dot_product_attention", "", (*split, *others), outputs)
 
 
 def _grouped_heads(given: _Given, outputs: _Made, attributes: _Attributes) -> Call | None:

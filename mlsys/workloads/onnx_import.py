@@ -10,7 +10,7 @@ from mlsys.errors import ArgumentError, UnknownNameError, first_line
 from mlsys.workloads.onnx_faults import refuse_impossible_sizes, refuse_too_many_nodes, refuse_unsound
 from mlsys.workloads.onnx_file import read_model, without_weights
 from mlsys.workloads.onnx_shapes import GraphShapes
-from mlsys.workloads.onnx_sizes import fix_sizes, sizes_asked, sizes_of_inputs
+from mlsys.workloads.onnx_sizes import fix_sizes, requested_sizes, sizes_of_inputs
 from mlsys.workloads.onnx_tensors import call_tensor
 from mlsys.workloads.onnx_topology import sort_nodes
 
@@ -94,7 +94,7 @@ def wanted_sizes(model: object, given: Mapping[str, int], sizes: Mapping[str, in
     ArgumentError
         If the model has no such size, or fixes it at another value.
     """
-    return sizes_asked(_loaded(_onnx(), model).graph, given, sizes, option)
+    return requested_sizes(_loaded(_onnx(), model).graph, given, sizes, option)
 
 
 def _built(onnx: Any, proto: Any, sizes: dict[str, int], name: str | None) -> Workload:

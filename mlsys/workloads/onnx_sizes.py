@@ -105,7 +105,7 @@ def _image_side(graph: Any) -> int | None:
     return sides.pop() if len(sides) == 1 else None
 
 
-def sizes_asked(graph: Any, given: Mapping[str, int], sizes: Mapping[str, int], option: str) -> dict[str, int]:
+def requested_sizes(graph: Any, given: Mapping[str, int], sizes: Mapping[str, int], option: str) -> dict[str, int]:
     """Return values of open sizes: from ``sizes``, from the batch and the sequence in ``given``, or defaults.
 
     Raises
@@ -116,22 +116,22 @@ def sizes_asked(graph: Any, given: Mapping[str, int], sizes: Mapping[str, int], 
     wanted = dict(sizes)
     sequence = sequence_in_graph(graph) or _fixed_sequence(graph)
     for label, name, usual in (("batch", batch_in_graph(graph), 1), ("sequence", sequence, 128)):
-        asked = given.get(label)
+        value = given.get(label)
         if isinstance(name, str):
-            if asked is not None and wanted.get(name, asked) != asked:
+            if value is not None and wanted.get(name, value) != value:
                 raise ArgumentError(
-                    f"{option.format(label)} {asked} and {name}={wanted[name]} are the same size: give one"
+                    f"{option.format(label)} {value} and {name}={wanted[name]} are the same size: give one"
                 )
-            wanted.setdefault(name, usual if asked is None else asked)
-        elif asked is not None and name is None:
+            wanted.setdefault(name, usual if value is None else value)
+        elif value is not None and name is None:
             known = ", ".join(open_names(graph))
             by_name = f", or give an open size by its name: {known}" if known else ""
             raise ArgumentError(
-                f"{option.format(label)} {asked}: the model's inputs have no {label} axis. Omit it{by_name}"
+                f"{option.format(label)} {value}: the model's inputs have no {label} axis. Omit it{by_name}"
             )
-        elif asked not in (None, name):
+        elif value not in (None, name):
             raise ArgumentError(
-                f"{option.format(label)} {asked}: the model's inputs fix it at {name}. Export the model with an open "
+                f"{option.format(label)} {value}: the model's inputs fix it at {name}. Export the model with an open "
                 f"{label}, or omit the option"
             )
     missing = [name for name in open_names(graph) if name not in wanted]

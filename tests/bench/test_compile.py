@@ -162,7 +162,7 @@ def test_no_memory_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
         compile_bench(Huge().eval(), torch.ones(1), rates=RATES)
 
 
-def test_what_is_asked_wrongly() -> None:
+def test_wrong_arguments_are_refused() -> None:
     module, inputs = mlp()
     with pytest.raises(ArgumentError, match=r"`model` is in training mode.* Write model.eval\(\)"):
         compile_bench(mlp()[0].train(), inputs, rates=RATES)

@@ -98,7 +98,7 @@ def test_every_sample_is_waited_for_and_long_calls_are_not_made_twenty_at_a_time
     _rows()
     assert quick.calls / quick.waits == pytest.approx(20, rel=0.2)
     slow = gpu(1e-4, 1.5)
-    assert 1 <= len(_rows()) < ten.planned("cuda"), "three minutes are up"
+    assert 1 <= len(_rows()) < ten.count_measurements("cuda"), "three minutes are up"
     assert slow.calls / slow.waits == pytest.approx(1, rel=0.01)
     assert slow.now < 180
 
@@ -106,7 +106,7 @@ def test_every_sample_is_waited_for_and_long_calls_are_not_made_twenty_at_a_time
 def test_what_does_not_fit_the_memory_is_left_out(gpu: Callable[..., Gpu]) -> None:
     gpu(fits=lambda name: name not in ("vgg11", str(1 << 27)))
     rows = _rows()
-    assert len(rows) == ten.planned("cuda") - 2 and "vgg11" not in {row["model"] for row in rows}
+    assert len(rows) == ten.count_measurements("cuda") - 2 and "vgg11" not in {row["model"] for row in rows}
     gpu(fits=lambda name: False)
     with pytest.raises(MeasureError, match="none of the measurements fits"):
         _rows()
@@ -147,5 +147,5 @@ def test_another_gpu_than_the_one_named_is_told(
     assert result.exit_code == 0, result.output
     assert ("is --device right?" in result.output) == doubted
     rows = read_rows(out)
-    assert len(rows) == ten.planned("cuda") and {row.device for row in rows} == {Hardware[device].id}
+    assert len(rows) == ten.count_measurements("cuda") and {row.device for row in rows} == {Hardware[device].id}
     assert all(re.search(r"after \d+ warm-up calls", row.note) for row in rows)

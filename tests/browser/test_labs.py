@@ -87,7 +87,7 @@ def jupyter(folder: Path) -> Iterator[str]:
         yield address
     finally:
         for process in [*psutil.Process(server.pid).children(recursive=True), server]:
-            process.kill()  # nothing of theirs is wanted, and a server asked to end waits for each kernel
+            process.kill()  # nothing of theirs is wanted, and a server that is to end waits for each kernel
         server.wait()
 
 
@@ -259,8 +259,8 @@ def test_keys_alone_lead_through_a_lab_which_survives_its_kernel(lab: Page) -> N
     lab.keyboard.press("Control+A")
     lab.keyboard.type("7")
     lab.keyboard.press("Enter")  # checks the answer, once, and the focus stays
-    asked = lab.locator(".mlsys-check", has=lab.locator("input[type=text]")).first
-    expect(asked.locator("[role=status]").first).to_contain_text("7 is too small", timeout=PATIENCE)
+    check = lab.locator(".mlsys-check", has=lab.locator("input[type=text]")).first
+    expect(check.locator("[role=status]").first).to_contain_text("7 is too small", timeout=PATIENCE)
     assert lab.evaluate("() => document.activeElement.matches('.mlsys-check input[type=text]')")
 
     comes_back_after_a_restart(lab)

@@ -78,7 +78,7 @@ def test_a_lab_works_without_a_kernel(address: str, context: BrowserContext, nam
     shown = page.locator("article").inner_text()
     assert INVITATION not in shown and TO_ANSWER not in shown, "its outputs were not made for the book: `make book`"
     lab, box = lab_of(page), page.locator("[data-mlsys-lab]")
-    asked = [question for question in lab.questions.values() if question.in_app]
+    questions = [question for question in lab.questions.values() if question.in_app]
 
     give(box.locator(".mlsys-predicted"), lab.prediction)
     box.locator(".mlsys-lock").click()
@@ -97,7 +97,7 @@ def test_a_lab_works_without_a_kernel(address: str, context: BrowserContext, nam
     expect(layer).not_to_have_attribute("src", before or "")
 
     first = box.locator(".mlsys-asked").first
-    give(first, asked[0])
+    give(first, questions[0])
     first.get_by_role("button", name="Check my answer").click()
     expect(first.locator("[role=status]").first).to_contain_text("Right.")
     page.close()

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from mlsys.calibration.advice import PARTS, SCATTER, advised, likely_errors, most_telling, parts_of
+from mlsys.calibration.advice import PARTS, SCATTER, likely_errors, most_informative, most_telling, parts_of
 from mlsys.calibration.case import Case
 from mlsys.models.estimate.library import plain_of
 from mlsys_evidence.fit.refit import held_out_predictions
@@ -61,7 +61,7 @@ def test_every_part_has_its_share() -> None:
 
 
 def _rows() -> tuple[list[Case], list[float], np.ndarray]:
-    """Return what could be asked of a Raspberry Pi 4."""
+    """Return the measurements that a Raspberry Pi 4 could make."""
     result = held_out_predictions("device", ["Raspberry Pi 4 (Cortex-A72, 4 cores)"])
     rows = [each for each in result if each.case is not None]
     cases = [each.case for each in rows if each.case is not None]
@@ -70,18 +70,18 @@ def _rows() -> tuple[list[Case], list[float], np.ndarray]:
 
 def test_no_measured_value_is_read_and_no_row_is_taken_twice() -> None:
     cases, seconds, base = _rows()
-    taken = advised(cases, seconds, base)
+    taken = most_informative(cases, seconds, base)
     other = [replace(case, seconds=1.0, row=replace(case.row, value=1.0)) for case in cases]
-    assert advised(other, seconds, base) == taken
+    assert most_informative(other, seconds, base) == taken
     assert len(set(taken)) == 10
     assert sorted(parts_of(cases, seconds)[taken].tolist()) == sorted([*range(PARTS)] * 2)
-    assert advised(cases[:4], seconds[:4], base[:4]) == [0, 1, 2, 3]
+    assert most_informative(cases[:4], seconds[:4], base[:4]) == [0, 1, 2, 3]
 
 
 def test_a_row_that_says_the_same_is_not_taken_again() -> None:
     """A list with every row thrice: ten different ones are named all the same."""
     cases, seconds, base = _rows()
-    taken = advised([*cases] * 3, [*seconds] * 3, np.tile(base, (3, 1)))
+    taken = most_informative([*cases] * 3, [*seconds] * 3, np.tile(base, (3, 1)))
     assert len({index % len(cases) for index in taken}) == 10
 
 
@@ -89,10 +89,10 @@ def test_errors_are_likely_alike_within_a_software() -> None:
     cases, _, base = _rows()
     covariances = likely_errors(cases, base)
     assert np.linalg.eigvalsh(covariances).min() > -1e-9, "covariances of something"
-    alike = covariances / np.sqrt(np.outer(np.diagonal(covariances), np.diagonal(covariances)))
+    correlations = covariances / np.sqrt(np.outer(np.diagonal(covariances), np.diagonal(covariances)))
     settings = np.array([case.setting for case in cases])
     own = settings[:, None] == settings
-    assert alike[own].mean() > alike[~own].mean()
+    assert correlations[own].mean() > correlations[~own].mean()
 
 
 @pytest.mark.parametrize("seed", range(20))

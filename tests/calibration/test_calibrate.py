@@ -249,7 +249,7 @@ def test_versions_that_are_none_are_refused(versions: str, tmp_path: Path, monke
 
 @pytest.fixture
 def briefly(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    """Two small networks, timed a few times on one thread: how well it times is asked in tests/bench."""
+    """Two small networks, timed a few times on one thread: how well it times is tested in tests/bench."""
     torch = pytest.importorskip("torch")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # threads that wait for cores which others hold take many times as long
@@ -349,10 +349,10 @@ def test_a_neighbour_that_comes_for_a_round_is_not_learned(tmp_path: Path, monke
         ("cuda", "A100_80GB", "datacenter GPU", {"eager network on GPU"}),
     ],
 )
-def test_all_that_is_measured_can_be_asked_of_the_machine(
+def test_each_measured_network_can_be_estimated_on_the_machine(
     monkeypatch: pytest.MonkeyPatch, on: Processor, device: str, group: str, settings: set[str]
 ) -> None:
-    """What no estimate can be asked in teaches nobody: each network is one of a setting that `analyze` knows."""
+    """Measurements without an estimate teach nothing: each network is one of a setting that `analyze` knows."""
     torch = pytest.importorskip("torch")
 
     def unmade(name: str, batch: int) -> tuple[Any, Any, str]:
@@ -371,11 +371,11 @@ def test_all_that_is_measured_can_be_asked_of_the_machine(
     rows = [Row(**(result | cells | numbers)) for (cells, _, _), numbers in zip(runs, sizes, strict=True)]
     assert {interpret(row).setting for row in rows} == settings <= set(fitted())
     assert len({(row.model, row.batch) for row in rows}) == len(rows) == len(ten._NETWORKS[on])
-    assert ten.planned("cpu") == 10 or on == "cpu"
+    assert ten.count_measurements("cpu") == 10 or on == "cpu"
 
 
-def test_what_was_measured_is_what_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Networks that PyTorch ran twice as slowly: it is what that machine is asked in unless another is named."""
+def test_measured_software_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks that PyTorch ran twice as slowly: it is the default of that machine."""
     rows: list[tuple[str, ...]] = []
     for words in network_rows({"": 1.0}):
         result = ("Core_i7_12700H", "CPU", *words[2:8], "PyTorch 2.9.1 eager", *words[9:])
@@ -385,10 +385,10 @@ def test_what_was_measured_is_what_is_asked(tmp_path: Path, monkeypatch: pytest.
     twice = [(*row[:6], f"{2 * value:.6g}", *row[7:]) for row, value in zip(rows, usual_values, strict=True)]
     data, out = written(tmp_path / "mine.csv", twice, NETWORK_HEADS), tmp_path / "own.yaml"
     calibrate_file(data, out)
-    asked = ["analyze", "vgg16", "--device", "Core_i7_12700H", "--precision", "fp32", "--json"]
+    command = ["analyze", "vgg16", "--device", "Core_i7_12700H", "--precision", "fp32", "--json"]
 
     def answer(*more: str) -> dict[str, Any]:
-        result = CliRunner().invoke(main, [*asked, *more])
+        result = CliRunner().invoke(main, [*command, *more])
         assert result.exit_code == 0, result.output
         return dict(json.loads(result.stdout))
 
@@ -398,8 +398,8 @@ def test_what_was_measured_is_what_is_asked(tmp_path: Path, monkeypatch: pytest.
     assert mine["setting"] == usual["setting"] == "eager network on CPU" != other["setting"]
     assert mine["estimate_seconds"] == pytest.approx(2 * usual["estimate_seconds"], rel=0.15)
     monkeypatch.setenv("MLSYS_CALIBRATION", str(out))
-    asked = ["compare", "vgg16", "--devices", "Core_i7_12700H", "--precision", "fp32", "--json"]
-    (beside,) = json.loads(CliRunner().invoke(main, asked).stdout)
+    command = ["compare", "vgg16", "--devices", "Core_i7_12700H", "--precision", "fp32", "--json"]
+    (beside,) = json.loads(CliRunner().invoke(main, command).stdout)
     python = analyze(Hardware["Core_i7_12700H"], as_kernels(load("vgg16")), precision="fp32")
     columns = sweep(
         SweepSpec(models=["vgg16"], devices=["Core_i7_12700H"], precisions=["fp32"]), tmp_path / "s"

@@ -72,11 +72,11 @@ def test_the_spread_of_further_rows_is_told_whatever_their_number(rows: int) -> 
 
 def test_a_range_of_ones_own_lies_between_what_others_and_what_ones_own_rows_tell() -> None:
     usual = Range(0.5, 2.0, "of others")
-    alike = np.log(2) / 1.2816
-    assert (after_ten(usual, alike).low, after_ten(usual, alike).high) == pytest.approx((0.5, 2.0))
-    reaches = [after_ten(usual, spread).high for spread in (0.01, 0.1, alike, 1.0)]
+    spread_of_two = np.log(2) / 1.2816
+    assert (after_ten(usual, spread_of_two).low, after_ten(usual, spread_of_two).high) == pytest.approx((0.5, 2.0))
+    reaches = [after_ten(usual, spread).high for spread in (0.01, 0.1, spread_of_two, 1.0)]
     assert reaches == sorted(reaches) and reaches[1] > np.exp(1.2816 * 0.1) and reaches[3] < np.exp(1.2816)
-    lopsided = after_ten(Range(0.8, 3.2, "of others"), alike)
+    lopsided = after_ten(Range(0.8, 3.2, "of others"), spread_of_two)
     assert lopsided.low * lopsided.high == pytest.approx(1.0), "which side is the machine's habit, and learned"
 
 

@@ -41,13 +41,13 @@ def written(path: Path, rows: list[list[str]], heads: tuple[str, ...] = HEADS) -
     return path
 
 
-def asked(*words: object) -> Result:
+def calibrate(*words: object) -> Result:
     return CliRunner().invoke(main, ["calibrate", *map(str, words)])
 
 
 def test_ten_of_every_software_and_size_are_written_to_be_filled_in(tmp_path: Path) -> None:
     data, out = written(tmp_path / "wanted.csv", LIST), tmp_path / "ten.csv"
-    result = asked(data, "--plan", out)
+    result = calibrate(data, "--plan", out)
     assert result.exit_code == 0, result.output
     with out.open(newline="", encoding="utf-8") as stream:
         lines = list(csv.DictReader(stream))
@@ -59,7 +59,7 @@ def test_ten_of_every_software_and_size_are_written_to_be_filled_in(tmp_path: Pa
     for line in lines:  # filled in, they are measurements
         line["value"] = "10"
     filled = written(tmp_path / "mine.csv", [list(line.values()) for line in lines], tuple(lines[0]))
-    assert asked(filled, "--out", tmp_path / "own.yaml").exit_code == 0
+    assert calibrate(filled, "--out", tmp_path / "own.yaml").exit_code == 0
 
 
 def test_values_are_not_read_and_rows_that_stand_twice_count_once(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ WRONG = {
 def test_lists_that_plan_nothing_are_refused_in_one_line(name: str, tmp_path: Path) -> None:
     rows, heads, wanted = WRONG[name]
     out = tmp_path / "ten.csv"
-    result = asked(written(tmp_path / "wanted.csv", rows, heads), "--plan", out)
+    result = calibrate(written(tmp_path / "wanted.csv", rows, heads), "--plan", out)
     assert result.exit_code == 1 and not out.exists()
     assert wanted in result.output and len(result.output.strip().splitlines()) == 1
 
@@ -104,8 +104,8 @@ def test_lists_that_plan_nothing_are_refused_in_one_line(name: str, tmp_path: Pa
 def test_a_plan_keeps_its_list_and_learns_nothing(tmp_path: Path) -> None:
     data = written(tmp_path / "wanted.csv", LIST)
     before = data.read_text()
-    result = asked(data, "--plan", data)
+    result = calibrate(data, "--plan", data)
     assert result.exit_code == 2 and "is an input of this command" in result.output and data.read_text() == before
-    both = asked(data, "--plan", tmp_path / "ten.csv", "--out", tmp_path / "own.yaml")
+    both = calibrate(data, "--plan", tmp_path / "ten.csv", "--out", tmp_path / "own.yaml")
     assert both.exit_code == 2 and "omit --out" in both.output
     assert sorted(path.name for path in tmp_path.iterdir()) == ["wanted.csv"]

@@ -34,7 +34,7 @@ def test_what_a_page_leans_on_is_among_its_facts(page: Path) -> None:
     missing = {
         claim["name"]: sorted(set(claim["facts"]) - facts) for claim in shown if not facts.issuperset(claim["facts"])
     }
-    assert missing == {}, f"{page.stem}: is start_chapter() the first line, before any model is asked?"
+    assert missing == {}, f"{page.stem}: is start_chapter() the first line, before any model is called?"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -70,7 +70,7 @@ def test_a_name_that_an_expression_binds_itself_is_not_the_pages(tmp_path: Path,
     assert made.facts == ()
 
 
-def test_devices_of_a_loop_are_asked_for_their_facts(tmp_path: Path) -> None:
+def test_facts_of_devices_in_a_loop_are_found(tmp_path: Path) -> None:
     cell = "rates = [card.memory_bw.m_as('GB/s') for card in (a100, v100)]\nclaim(spread=max(rates) / min(rates))"
     made = claimed(tmp_path, cell)["spread"]
     assert set(made.facts) == {"A100_80GB/memory/HBM/bandwidth", "V100/memory/HBM/bandwidth"}

@@ -139,7 +139,7 @@ def test_options_reach_the_network() -> None:
     assert eager["calibration"] == "eager network on GPU"
 
 
-def test_an_onnx_file_is_counted_in_the_precision_asked_for(tmp_path: Path) -> None:
+def test_an_onnx_file_is_counted_in_the_requested_precision(tmp_path: Path) -> None:
     weights = helper.make_tensor("w", TensorProto.FLOAT, [64, 32], [0.0] * 2048)
     graph = helper.make_graph(
         [helper.make_node("MatMul", ["x", "w"], ["y"])],

@@ -1,4 +1,4 @@
-"""``mlsys compile-bench`` with a measurer that takes no time: what is asked, what is printed, how it ends."""
+"""``mlsys compile-bench`` with a measurer that takes no time: its options, what is printed, how it ends."""
 
 import json
 from pathlib import Path
@@ -19,8 +19,8 @@ def run(*arguments: str) -> Result:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Answer with stored results, and remember what was asked."""
+def requested(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Answer with stored results, and remember the options."""
     given: dict[str, Any] = {}
 
     def answer(module: Any, inputs: Any, **options: Any) -> CompileResult:
@@ -37,23 +37,23 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return given
 
 
-def test_the_report_is_the_results_own(asked: dict[str, Any]) -> None:
+def test_the_report_is_the_results_own(requested: dict[str, Any]) -> None:
     done = run("mlp", "--batch", "4", "--repeats", "7", "--warmup", "2", "--threads", "2", "--freeze")
     assert done.exit_code == 0, done.output
     assert done.stdout.strip() == stored_compile_results()[0].explain()
-    assert asked["shape"] == (4, 128)
-    assert not asked["training"]
-    chosen = {name: asked[name] for name in ("name", "batch", "repeats", "warmup", "threads", "freeze")}
+    assert requested["shape"] == (4, 128)
+    assert not requested["training"]
+    chosen = {name: requested[name] for name in ("name", "batch", "repeats", "warmup", "threads", "freeze")}
     assert chosen == {"name": "mlp", "batch": 4, "repeats": 7, "warmup": 2, "threads": 2, "freeze": True}
 
 
-def test_json_on_standard_output_is_the_whole_record(asked: dict[str, Any]) -> None:
+def test_json_on_standard_output_is_the_whole_record(requested: dict[str, Any]) -> None:
     done = run("small_cnn", "--json")
     assert CompileResult.from_record(json.loads(done.stdout)) == stored_compile_results()[0]
-    assert asked["name"] == "small-cnn"
+    assert requested["name"] == "small-cnn"
 
 
-def test_the_file_holds_the_same_and_nothing_half_written(asked: dict[str, Any], tmp_path: Path) -> None:
+def test_the_file_holds_the_same_and_nothing_half_written(requested: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "result.json"
     done = run("mlp", "--output", str(file))
     assert done.exit_code == 0, done.output
@@ -62,7 +62,7 @@ def test_the_file_holds_the_same_and_nothing_half_written(asked: dict[str, Any],
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
 
 
-def test_passes(asked: dict[str, Any]) -> None:
+def test_passes(requested: dict[str, Any]) -> None:
     done = run("mlp", "--passes")
     assert "normalisation folded" in done.stdout
     assert run("mlp", "--passes", "--freeze").exit_code == 2

@@ -22,9 +22,9 @@ def run(*arguments: object) -> tuple[int, str]:
 def test_rows_come_back_with_the_recorded_words() -> None:
     code, text = run("--rows", RECORDED, "--csv")
     assert code == 0
-    asked = list(csv.DictReader(RECORDED.open()))
+    recorded = list(csv.DictReader(RECORDED.open()))
     answers = list(csv.DictReader(io.StringIO(text)))
-    assert [row["best_words"] for row in answers] == [row["best_words"] for row in asked]
+    assert [row["best_words"] for row in answers] == [row["best_words"] for row in recorded]
     for row in answers:
         assert sum(int(row[part]) for part in ("A", "B", "C_reads", "C_writes")) == int(row["best_words"])
         assert int(row["lb_safe"]) == max(int(row["compulsory"]), -(-float(row["lb_smith"]) // 1))

@@ -14,12 +14,12 @@ from mlsys.cli import main
 from mlsys.models.serving.decoder_steps import SERVER_EFFICIENCY
 from mlsys.units import Q_
 
-ASKED = ["serve-sim", "llama-3-8b", "--on", "H100"]
+COMMAND = ["serve-sim", "llama-3-8b", "--on", "H100"]
 LOAD = ["--requests", "8/s", "--prompt", "300", "--output", "40", "--seconds", "10 s"]
 
 
 def ran(*words: str) -> Result:
-    return CliRunner().invoke(main, [*ASKED, *words])
+    return CliRunner().invoke(main, [*COMMAND, *words])
 
 
 def test_json_is_the_record_and_csv_the_rows() -> None:

@@ -75,7 +75,7 @@ LFM2 = {
     ],
 }  # fmt: skip
 
-# The cache of configurations that public reports asked about: bytes a token, tokens, bytes of one sequence.
+# The cache of configurations of public reports: bytes a token, tokens, bytes of one sequence.
 # huggingface/blog#2345, vllm#22291, gguf-parser-go#8, hf-mem#60, unsloth PR#4757, vllm PR#1164, gguf-parser-go#31.
 CACHES: dict[str, tuple[dict[str, Any], int, int, int]] = {
     "Llama 3.1 405B": (LLAMA_405B, 516_096, 131_072, 63 * 2**30),

@@ -90,7 +90,7 @@ def test_a_part_that_is_not_installed_is_named_with_the_command(tmp_path, hidden
 
 END = """
 import atexit, sys, threading
-atexit.register(print, "asked for at the end")
+atexit.register(print, "printed at the end")
 def later():
     threading.main_thread().join()
     print("a thread's last word")
@@ -125,7 +125,7 @@ def test_a_quick_end_leaves_nothing_undone(words: list[str], code: int, thread: 
     script = END.format(thread=thread, words=words)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == code and "Traceback" not in done.stderr, done.stderr
-    assert done.stdout.endswith("asked for at the end\n")
+    assert done.stdout.endswith("printed at the end\n")
     assert ("a thread's last word" in done.stdout) == thread
     assert ("cycles" in done.stdout) == (code == 0)  # what was said before was written, though into a pipe
 

@@ -54,7 +54,7 @@ def test_csv_and_json_hold_every_point(spec: Path) -> None:
     answer = json.loads(run("--show", "out", "--json")[1])
     assert tuple(lines[0]) == SweepRow._fields
     assert [row["id"] for row in answer["points"]] == [line["id"] for line in lines]
-    assert {"version", "date", "catalogue", "code", "specification", "asked"} == set(answer["provenance"])
+    assert {"version", "date", "catalogue", "code", "specification", "request"} == set(answer["provenance"])
     assert Path("out/results.csv").read_text() == run("--show", "out", "--csv")[1]
 
 

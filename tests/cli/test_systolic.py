@@ -41,16 +41,18 @@ def test_a_file_of_rows_comes_back_with_what_the_tool_recorded(tmp_path: Path) -
     """The answers are taken out of the recorded rows, and must come back."""
     with RECORDED.open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if float(row["total_cycles"]) < 100_000]
-    asked = "kind,name,dims,M,N,K,array_rows,array_cols,dataflow,ifmap_sram_kb,filter_sram_kb,ofmap_sram_kb,word_bytes"
+    columns = (
+        "kind,name,dims,M,N,K,array_rows,array_cols,dataflow,ifmap_sram_kb,filter_sram_kb,ofmap_sram_kb,word_bytes"
+    )
     path = tmp_path / "rows.csv"
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, asked.split(","), extrasaction="ignore")
+        writer = csv.DictWriter(file, columns.split(","), extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
     code, text = run("--rows", path, "--convention", "scalesim", "--csv")
     listed = list(csv.DictReader(text.splitlines()))
     assert code == 0 and len(listed) == len(rows) > 40
-    added = [name for name in listed[0] if name not in asked]
+    added = [name for name in listed[0] if name not in columns]
     assert len(added) == 10
     for ours, theirs in zip(listed, rows, strict=True):
         assert ours["name"] == theirs["name"]

@@ -46,8 +46,10 @@ def test_the_guide_is_right_on_any_rows_and_limits() -> None:
         for index in range(int(draw.integers(1, 6))):
             values = [None if draw.random() < 0.15 else float(draw.integers(1, 9)) for _ in names]
             rows.append(Platform(f"p{index}", *values))
-        asked = draw.choice(names, int(draw.integers(1, 4)), replace=False)
-        wanted = Requirement(**{str(name): float(draw.integers(1, 9)) + float(draw.choice([0, 0.5])) for name in asked})
+        limited = draw.choice(names, int(draw.integers(1, 4)), replace=False)
+        wanted = Requirement(
+            **{str(name): float(draw.integers(1, 9)) + float(draw.choice([0, 0.5])) for name in limited}
+        )
         advice = guide(rows, wanted)
         meets = [
             row for row in rows

@@ -36,23 +36,23 @@ def elf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def measured(elf: Path):
     """Measure by the whole protocol, and ask the board a few things more while it runs."""
-    asked = {}
+    replies = {}
     with simulated(elf) as port:
         board = SerialDevice(port)
         log = measure_backend(board, subject_of(NET, "int8"))
         board.setup(subject_of(NET, "int8"), 1)
-        asked["infer"] = board.command("infer 2 1")
-        asked["print"] = board.command("db print")
+        replies["infer"] = board.command("infer 2 1")
+        replies["print"] = board.command("db print")
         ticks = samples_of(board.command("trace 2 0"), board._profile.clock)[0][1].counters["since_start"]
-        asked["wrapped"] = board.command(f"trace 6 0 {2**32 - int(2.5 * ticks)}")
+        replies["wrapped"] = board.command(f"trace 6 0 {2**32 - int(2.5 * ticks)}")
         for name, words in (("bogus", "Unknown command"), ("infer 0", "above 0"), ("db load 3", "has 128 bytes")):
             with pytest.raises(BackendMissingError, match=words) as result:
                 board.command(name)
-            asked[name] = str(result.value)
+            replies[name] = str(result.value)
         with pytest.raises(BackendMissingError, match="the board runs 'tiny-cnn', but 'ds-cnn' was requested"):
             board.close()
             SerialDevice(port, wait=5).setup(subject_of("ds-cnn", "int8"), 1)
-    return log, asked
+    return log, replies
 
 
 def test_a_hundred_runs_three_times_with_every_layer(measured) -> None:

@@ -126,9 +126,13 @@ def test_every_variant_is_the_question_that_a_student_would_get_and_none_comes_t
 
 
 def test_plain_text_keeps_answers_apart_from_questions() -> None:
-    whole, asked = plain_text(VARIANTS), plain_text(VARIANTS, answers=False)
-    assert whole.startswith(asked.rstrip("\n")) and "\nAnswers\n" in whole and "\nAnswers\n" not in asked
-    assert len(re.findall(r"^\d+\. \d\d-", asked, re.MULTILINE)) == len(VARIANTS)
+    whole, without_answers = plain_text(VARIANTS), plain_text(VARIANTS, answers=False)
+    assert (
+        whole.startswith(without_answers.rstrip("\n"))
+        and "\nAnswers\n" in whole
+        and "\nAnswers\n" not in without_answers
+    )
+    assert len(re.findall(r"^\d+\. \d\d-", without_answers, re.MULTILINE)) == len(VARIANTS)
 
 
 def test_the_command_writes_each_format_and_refuses_what_does_not_fit(tmp_path) -> None:  # type: ignore[no-untyped-def]

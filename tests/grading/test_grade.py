@@ -90,7 +90,7 @@ def test_what_students_share_is_listed_and_named_no_more_than_that(tmp_path: Pat
     for name, record in (("a", ada), ("b", bob), ("c", {**cem, "seed": ada["seed"]})):
         put(tmp_path, f"{name}.json", signed(record))
     put(tmp_path, "a again.json", signed({**ada, "student": "ada"}))
-    found = {(each.what, each.students) for each in grade(tmp_path).alike}
+    found = {(each.what, each.students) for each in grade(tmp_path).shared}
     assert found == {("seed", ("ada", "Cem")), ("text", ("ada", "Bob"))} or found == {
         ("seed", ("Ada", "Cem")),
         ("text", ("Ada", "Bob")),

@@ -1,4 +1,4 @@
-"""A twin says what it is asked, refuses what it lacks, and cannot be changed."""
+"""A twin returns what is requested, refuses what it lacks, and cannot be changed."""
 
 import copy
 import dataclasses
@@ -59,15 +59,15 @@ def test_peaks_are_told_apart(toy: Device) -> None:
         ("FP32", None, "vector"): 2,
         (None, None, None): 10,
     }
-    for asked, rate in wanted.items():
-        assert_quantity_close(toy.peak(*asked), Q_(rate, "TFLOP/s"))
+    for arguments, rate in wanted.items():
+        assert_quantity_close(toy.peak(*arguments), Q_(rate, "TFLOP/s"))
     assert toy.precisions == ("fp16", "fp32")
     assert_quantity_close(toy.peak_flops, Q_(10, "TFLOP/s"))
     assert_quantity_close(toy.peak_flops_fp32, Q_(2, "TFLOP/s"))
 
 
 @pytest.mark.parametrize(
-    ("asked", "result"),
+    ("arguments", "result"),
     [
         (("fp8",), "Sparse toy has no fp8 peak. It has: fp16, fp32"),
         (("fp61",), "unknown precision 'fp61'"),
@@ -77,9 +77,9 @@ def test_peaks_are_told_apart(toy: Device) -> None:
         (("fp16", None, "tensor"), "has no tensor dense peak for fp16. It has: vector dense"),
     ],
 )
-def test_a_missing_peak_is_an_error_that_lists_what_exists(toy: Device, asked: tuple, result: str) -> None:
+def test_a_missing_peak_is_an_error_that_lists_what_exists(toy: Device, arguments: tuple, result: str) -> None:
     with pytest.raises(UnknownNameError) as caught:
-        toy.peak(*asked)
+        toy.peak(*arguments)
     assert result in str(caught.value)
 
 
@@ -105,7 +105,7 @@ def test_the_flat_view_is_the_twin(a100: Device) -> None:
 # --- memory and links ------------------------------------------------------------------
 
 
-def test_levels_links_and_chip_facts_are_asked_for_by_name(a100: Device) -> None:
+def test_levels_links_and_chip_facts_are_found_by_name(a100: Device) -> None:
     assert next(iter(a100.memory)) == a100.main_memory == "HBM"
     for ask, result in [
         (lambda: a100.level("HMB"), "has no memory level 'HMB'. It has: HBM, L2, L1, Registers. Did you mean 'HBM'?"),

@@ -76,7 +76,7 @@ def test_a_view_agrees_with_the_quantities_of_every_twin():
         assert [level.name for level in (*machine.outer, *machine.levels)] == list(device.memory)
 
 
-def test_only_what_is_asked_for_is_read():
+def test_only_what_is_requested_is_read():
     machine = view(Hardware.Cloud.A100)
     with recording() as seen:
         assert machine.has("tdp") and machine.main.has("latency") and machine.has_rate("int8", "matrix")

@@ -32,7 +32,7 @@ def lab(request):
 def drawn(lab, student=""):
     """Return the draw of a student, after everything of the lab was drawn."""
     draw, content = Draw(lab, student), labs.lab_content(lab)
-    content.prediction(draw), content.scenario(draw), content.asked(draw), content.designs(draw)
+    content.prediction(draw), content.scenario(draw), content.questions(draw), content.designs(draw)
     return draw
 
 
@@ -77,8 +77,8 @@ def test_every_student_can_be_marked(lab):
 
 
 def test_neighbours_differ(lab):
-    asked = [tuple(question.text + str(question.expected) for question in labs.questions(lab, s)) for s in CLASS]
-    assert all(one != other for one, other in itertools.pairwise(asked)) and len(set(asked)) > len(CLASS) // 2
+    texts = [tuple(question.text + str(question.expected) for question in labs.questions(lab, s)) for s in CLASS]
+    assert all(one != other for one, other in itertools.pairwise(texts)) and len(set(texts)) > len(CLASS) // 2
     assert labs.questions(lab, CLASS[0].upper()) == labs.questions(lab, CLASS[0])
 
 
@@ -108,6 +108,6 @@ def test_an_unknown_lab_is_refused_with_the_known_ones():
 )
 def test_expected_answers_follow_from_the_numbers_of_the_text(lab, question, law):
     for student in CLASS:
-        asked = next(each for each in labs.questions(lab, student) if each.id == question)
-        given = [float(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?:\.\d+)?", asked.text)]
-        assert asked.expected == pytest.approx(law(*given))
+        drawn = next(each for each in labs.questions(lab, student) if each.id == question)
+        given = [float(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?:\.\d+)?", drawn.text)]
+        assert drawn.expected == pytest.approx(law(*given))

@@ -59,11 +59,11 @@ def test_the_right_value_follows_from_the_words(name):
 def test_a_class_meets_every_slip_and_each_claim_both_ways():
     made, right = set(), set()
     for student in CLASS:
-        asked = labs.questions(LAB, student)
-        assert sum(not each.slip for each in asked) == RIGHT and len(asked) == 20
-        made |= {each.slip for each in asked if each.slip}
-        right |= {each.id for each in asked if not each.slip}
-    assert made == set(KINDS) and right == {each.id for each in asked}
+        drawn = labs.questions(LAB, student)
+        assert sum(not each.slip for each in drawn) == RIGHT and len(drawn) == 20
+        made |= {each.slip for each in drawn if each.slip}
+        right |= {each.id for each in drawn if not each.slip}
+    assert made == set(KINDS) and right == {each.id for each in drawn}
 
 
 def test_a_part_of_the_answer_earns_a_part_of_the_score():

@@ -26,7 +26,7 @@ def network(name: str, precision: str, phase: Phase | None, batch: int, sequence
     return as_kernels(load(name, precision=precision, batch=batch, phase=phase, **sizes))
 
 
-def asked(
+def analysis(
     name: str, device: str, precision: str, phase: Phase | None = None, batch: int = 1, sequence: int | None = None
 ) -> Analysis:
     kernels = network(name, precision, phase, batch, sequence)
@@ -37,7 +37,7 @@ def asked(
 
 
 def seconds(*question: Any, **sizes: Any) -> float:
-    return float(asked(*question, **sizes).estimate.m_as("s"))
+    return float(analysis(*question, **sizes).estimate.m_as("s"))
 
 
 def floats(device: str) -> str:
@@ -121,6 +121,6 @@ def test_what_succeeds_a_machine_in_every_rate_is_not_slower(family: tuple[str, 
      ("STM32H7A3", "mobilenet-v2", "int8")],
 )  # fmt: skip
 def test_energy_is_what_the_machine_draws_at_rest_and_more(device: str, name: str, precision: str) -> None:
-    energy = asked(name, device, precision).energy
+    energy = analysis(name, device, precision).energy
     assert energy is not None and energy.static.m_as("J") > 0
     assert energy.static < energy.energy and energy.range[0] <= energy.energy <= energy.range[1]

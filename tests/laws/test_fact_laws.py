@@ -123,7 +123,7 @@ def test_a_fact_moves_a_time_by_no_more_than_in_proportion(model: str) -> None:
                     try:
                         again = MODELS[model](device, batch, name)
                     except (ArgumentError, UnknownNameError):
-                        continue  # a room too small for the tile that was asked for
+                        continue  # a room too small for the requested tile
                     spare = spare_power(device)
                 changed = again.time.m_as("s")
                 most = 2.0 * ROOM

@@ -60,8 +60,8 @@ def test_a_factory_and_its_onnx_file_at_every_batch_and_length(network: RandomNe
     with tempfile.TemporaryDirectory() as folder:
         fixed = load(network.exported(Path(folder, "fixed.onnx"), batch, length, free=False))
         assert counted(fixed) == exact | {"data": exact["data"] + sum(more.values())}, more
-        asked = {name: size for name, size in sizes.items() if name != "image"}
-        free = load(network.exported(Path(folder, "free.onnx"), 2, length, free=True), **asked)
+        given = {name: size for name, size in sizes.items() if name != "image"}
+        free = load(network.exported(Path(folder, "free.onnx"), 2, length, free=True), **given)
         merged = network.merged_when_free(batch)
         assert counted(free) == counted(fixed) | {"data": counted(fixed)["data"] - merged}
         assert {name: free.sizes[name] for name in sizes} == sizes

@@ -1,4 +1,4 @@
-"""One network, one answer: the estimate of a network does not depend on the way it was asked for."""
+"""One network, one answer: the estimate of a network does not depend on how it was loaded."""
 
 from collections import Counter
 from functools import lru_cache

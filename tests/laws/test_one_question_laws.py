@@ -5,7 +5,7 @@ import pytest
 
 from mlsys import Hardware
 from mlsys.calibration.case import Case
-from mlsys.calibration.estimates import estimated, tuned
+from mlsys.calibration.estimates import case_parameters, estimated
 from mlsys.calibration.rows import Row
 from mlsys.mapping.fusion import as_run
 from mlsys.models.analysis import analyze
@@ -45,8 +45,8 @@ QUESTIONS = [
 IN_TF32 = [question for question in QUESTIONS if "TensorFlow" in question[0] and question[1] == "fp32"]
 
 
-def asked(setting: str, precision: str, name: str, batch: int, note: str = "TF32 off") -> Case:
-    """Return the question as somebody's table would have it."""
+def case_of(setting: str, precision: str, name: str, batch: int, note: str = "TF32 off") -> Case:
+    """Return the case of a row with the question in a published table."""
     software, device, _ = SOFTWARE[setting]
     image = zoo.entry(name).image
     shape = f"{image[-1]}x{image[-1]} image" if image else "seq 128"
@@ -64,13 +64,13 @@ def above_its_bound(case: Case) -> float:
     work = case.work
     left = 2 * work["m"] * work["n"] * work["k"] * work["batch"]  # of a convolution by Winograd's algorithms
     flops = np.where(work["kind"] == MATMUL, np.minimum(work["flops"], left), work["flops"])
-    times = kernel_times(stack, tuned([case], stack)).at_least(
+    times = kernel_times(stack, case_parameters([case], stack)).at_least(
         flops, work["moved"], case.engine.matmul, case.engine.bandwidth
     )
     return float(times.seconds @ work["count"])
 
 
-def told_alike(case: Case, precision: str, name: str, batch: int) -> None:
+def check_same_estimate(case: Case, precision: str, name: str, batch: int) -> None:
     sizes = {} if zoo.entry(name).image else {"sequence": 128}
     network = as_run(load(name, batch=batch, precision=precision, **sizes), run_as(case.setting))
     result = analyze(Hardware[case.twin], network, precision=precision, software=case.setting, samples=batch)
@@ -82,11 +82,11 @@ def told_alike(case: Case, precision: str, name: str, batch: int) -> None:
 
 @pytest.mark.parametrize(("setting", "precision", "name", "batch"), drawn(QUESTIONS, 24, "questions"))
 def test_a_reader_is_told_what_a_row_is_told(setting: str, precision: str, name: str, batch: int) -> None:
-    told_alike(asked(setting, precision, name, batch), precision, name, batch)
+    check_same_estimate(case_of(setting, precision, name, batch), precision, name, batch)
 
 
 @pytest.mark.parametrize(("setting", "precision", "name", "batch"), drawn(IN_TF32, 6, "in TF32"))
 def test_a_row_in_fp32_by_default_is_what_a_reader_asks_in_tf32(
     setting: str, precision: str, name: str, batch: int
 ) -> None:
-    told_alike(asked(setting, precision, name, batch, note=""), "tf32", name, batch)
+    check_same_estimate(case_of(setting, precision, name, batch, note=""), "tf32", name, batch)

@@ -90,7 +90,7 @@ def test_a_product_in_half_precision_stays_below_its_smallest_dimension(m: int, 
 
 
 @given(st.permutations([0, 1, 2]), st.tuples(sizes, sizes, sizes))
-def test_all_three_dimensions_are_alike(order: list[int], shape: tuple[int, int, int]) -> None:
+def test_all_three_dimensions_are_equivalent(order: list[int], shape: tuple[int, int, int]) -> None:
     turned = [shape[i] for i in order]
     assert formulas.gemm_intensity.bare(*turned, 2) == pytest.approx(formulas.gemm_intensity.bare(*shape, 2), rel=1e-12)
     assert formulas.gemm_macs.bare(*turned) == formulas.gemm_macs.bare(*shape)

@@ -167,7 +167,9 @@ def test_bytes_in_flight_and_bandwidth_are_inverse(bandwidth: float, latency: fl
 
 
 @given(st.integers(0, 200), st.sampled_from([1, 2, 4, 8, 16]), st.integers(1, 64), st.integers(0, 40))
-def test_sectors_lie_between_what_is_asked_and_one_a_lane(stride: int, width: int, lanes: int, offset: int) -> None:
+def test_sectors_lie_between_the_requested_bytes_and_one_a_lane(
+    stride: int, width: int, lanes: int, offset: int
+) -> None:
     load = strided_access(stride, Q_(width, "byte"), lanes, offset=offset)
     useful = (lanes if stride else 1) * width
     assert -(-useful // 32) <= load.sectors <= lanes

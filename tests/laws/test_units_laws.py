@@ -80,10 +80,10 @@ def test_what_is_printed_can_be_typed(unit: str) -> None:
 
 
 @given(st.floats(1e-9, 1e9), pairs_within)
-def test_a_number_prints_alike_in_whatever_unit_it_was_kept(value: float, pair: tuple[str, str]) -> None:
-    kept, asked = Q_(value, pair[0]), pair[1]
-    shown = float(fmt(kept.to(asked).to(pair[0]), asked, precision=12, allow_zero=True, commas=False))
-    direct = float(fmt(kept, asked, precision=12, allow_zero=True, commas=False))
+def test_a_number_prints_the_same_in_whatever_unit_it_was_stored(value: float, pair: tuple[str, str]) -> None:
+    kept, target = Q_(value, pair[0]), pair[1]
+    shown = float(fmt(kept.to(target).to(pair[0]), target, precision=12, allow_zero=True, commas=False))
+    direct = float(fmt(kept, target, precision=12, allow_zero=True, commas=False))
     assert shown == pytest.approx(direct, rel=1e-12, abs=2e-12)
 
 

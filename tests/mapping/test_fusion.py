@@ -394,7 +394,7 @@ def test_a_pattern_of_ones_own() -> None:
     assert fused(lambda n, x: n(x).tanh(), T, layers=(nn.LayerNorm(8),)).removed == 0
 
 
-def test_only_the_patterns_that_are_asked_for() -> None:
+def test_only_the_requested_patterns() -> None:
     network = workload("resnet50")
     assert fuse(network, []).data == network.data
     assert fuse(network, ["conv-bn"]).kernels == 174 - 53

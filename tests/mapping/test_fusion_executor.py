@@ -81,7 +81,7 @@ class Machine:
             local[node] = made
             own |= {tensor.untyped_storage().data_ptr() for tensor in tensors(made)}
         for node, made in local.items():
-            if self.is_asked_for(node, inside):
+            if self.is_needed(node, inside):
                 self.memory[node] = made
                 for tensor in tensors(made):
                     written.add(tensor)
@@ -98,11 +98,11 @@ class Machine:
         args = fx.node.map_arg(node.args, lambda node_given: self.fetch(node_given, local))
         return node.target(*args, **node.kwargs)
 
-    def is_asked_for(self, node: fx.Node, inside: set[str]) -> bool:
+    def is_needed(self, node: fx.Node, inside: set[str]) -> bool:
         for user in node.users:
             if user.op == "output" or (user.name in self.operators and user.name not in inside):
                 return True
-            if user.name not in self.operators and self.is_asked_for(user, inside):
+            if user.name not in self.operators and self.is_needed(user, inside):
                 return True
         return False
 
@@ -249,7 +249,7 @@ def test_the_machine_notices_what_was_not_written() -> None:
     fused = fuse(Workload.from_torch(module.eval(), given))
     kernels = [[member.name for member in kernel.members] for kernel in fused]
     machine = Machine(module, given, kernels)
-    machine.is_asked_for = lambda node, inside: False
+    machine.is_needed = lambda node, inside: False
     with pytest.raises(AssertionError, match="is needed and was never written"):
         machine.run()
 

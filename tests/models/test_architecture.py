@@ -24,7 +24,7 @@ from mlsys.models.architecture import (
     architecture,
     strategy_for,
 )
-from mlsys.models.architecture.blocks import cube_edge, cubes, fewest_words, footprint, reread
+from mlsys.models.architecture.blocks import cube_edge, cubes, fewest_words, footprint, words_reread
 from mlsys.models.architecture.demand import Product, demand_of
 from mlsys.models.energy import Energies
 from mlsys.models.systolic import simulate_fast
@@ -129,7 +129,7 @@ class TestBlocks:
         for m, n, k, bm, bn, bk in rng.integers(1, 14, (300, 6)).tolist():
             bm, bn, bk = min(bm, m), min(bn, n), min(bk, k)
             for order in ("mnk", "nmk"):
-                again = reread(product_of(m, n, k), bm, bn, bk, order)
+                again = words_reread(product_of(m, n, k), bm, bn, bk, order)
                 words = m * k + k * n + m * n + again
                 assert words == executed_words(m, n, k, bm, bn, bk, order)
                 assert words == gemm_traffic(m, n, k, (bm, bn, bk), order).words
@@ -186,10 +186,10 @@ class TestBlocks:
         assert product is not None
         assert product.left == 64 * 56 * 56 < product.m * product.k
         assert product.halo == 2 * 56 * 64  # two rows of all channels
-        one_row_each = reread(product, 56, 64, product.k, "mnk")
+        one_row_each = words_reread(product, 56, 64, product.k, "mnk")
         assert one_row_each == 55 * product.halo
         # No pass reads more than the matrix.
-        assert reread(product, 1, 64, product.k, "mnk") == product.m * product.k - product.left
+        assert words_reread(product, 1, 64, product.k, "mnk") == product.m * product.k - product.left
 
 
 def gpu_seconds(strategy: GpuTiling, operator: Operator, tm: int, tn: int, split: int) -> float:

@@ -39,10 +39,10 @@ class SlowCache:
         self.line, self.ways, self.below = cache.line_bytes, cache.lines // cache.sets, below
         self.sets: list[OrderedDict[int, bool]] = [OrderedDict() for _ in range(cache.sets)]
         self.misses: dict[int, int] = {}
-        self.asked = self.backs = 0
+        self.accesses = self.backs = 0
 
     def access(self, address: int, kind: int, first: bool = True) -> None:
-        self.asked += 1
+        self.accesses += 1
         line = address // self.line
         lines = self.sets[line % len(self.sets)]
         if line in lines:
@@ -109,8 +109,8 @@ def same(trace: Trace, *caches: Cache) -> None:
         for index, name in enumerate(trace.names):
             assert level.read_misses[name] == slow.misses.get(2 * index, 0)
             assert level.write_misses[name] == slow.misses.get(2 * index + 1, 0)
-        assert (level.accesses, level.write_backs) == (slow.asked, slow.backs)
-        assert level.hits == slow.asked - sum(slow.misses.values())
+        assert (level.accesses, level.write_backs) == (slow.accesses, slow.backs)
+        assert level.hits == slow.accesses - sum(slow.misses.values())
 
 
 @pytest.mark.parametrize("ways", [1, 2, 3, 8, None])
@@ -438,9 +438,9 @@ def test_the_limit_is_the_limit() -> None:
         gemm_trace(1, 1, MOST_ACCESSES // 4 + 1, WORD)
 
 
-@pytest.mark.parametrize(("asked", "hint"), [(6, 4), (2, 4), (11, 8)])
-def test_a_capacity_that_is_no_whole_number_of_lines_is_answered_with_one_that_is(asked: int, hint: int) -> None:
+@pytest.mark.parametrize(("capacity", "hint"), [(6, 4), (2, 4), (11, 8)])
+def test_a_capacity_that_is_no_whole_number_of_lines_is_answered_with_one_that_is(capacity: int, hint: int) -> None:
     curve = miss_curve(trace_of([0], WORD), WORD)
     with pytest.raises(ArgumentError, match=rf'capacity=Q_\({hint}, "byte"\)'):
-        curve.at(Q_(asked, "byte"))
+        curve.at(Q_(capacity, "byte"))
     assert curve.at(Q_(hint, "byte")) == 1

@@ -148,10 +148,10 @@ def test_a_generation_takes_its_calls_once_for_each_token_and_several_gpus_take_
     first = next(
         row for row in shipped_rows() if "FasterTransformer C++" in row.software and "input" in row.seq_or_shape
     )
-    asked: dict[str, Any] = {"software": HUGGING_FACE, "model": "Llama-2-7B", "note": "", "batch": "2"}
+    common: dict[str, Any] = {"software": HUGGING_FACE, "model": "Llama-2-7B", "note": "", "batch": "2"}
     cases = []
     for number, tokens in ((1, 8), (1, 32), (4, 32)):
-        row = replace(first, n_devices=number, seq_or_shape=f"input 128, output {tokens}", **asked)
+        row = replace(first, n_devices=number, seq_or_shape=f"input 128, output {tokens}", **common)
         cases.append(interpret(row))
     few, many, split = estimated(
         cases, CaseBatch.of([(case.engine, case.work, case.cached) for case in cases])
@@ -160,7 +160,7 @@ def test_a_generation_takes_its_calls_once_for_each_token_and_several_gpus_take_
     assert split == many
 
 
-def test_python_asks_every_expert_and_a_shape_without_any_is_not_asked() -> None:
+def test_python_calls_every_expert_and_a_shape_without_any_calls_none() -> None:
     """Mixtral's loop over its eight experts, a token's two of which compute, against the same block of one expert."""
     mixtral = zoo.language_model("mixtral-8x7b")
     dense = replace(mixtral, experts=0, active_experts=0)

@@ -37,7 +37,7 @@ SIDE = 8192
 
 
 def _engine(device: str, precision: str = "fp16", **changes: float) -> Snapshot:
-    return snapshot(view(Hardware[device], precision)).settled().changed(**changes).settled()
+    return snapshot(view(Hardware[device], precision)).as_numbers().changed(**changes).as_numbers()
 
 
 def _stack(engine: Snapshot, bits: float, rows: int = 1) -> CaseBatch:
@@ -98,9 +98,9 @@ def test_stacks_are_read_slower_by_products_than_by_copies() -> None:
 @pytest.mark.parametrize("device", ["Apple_M1Max_32core", "RaspberryPi5", "EPYC_7742"])
 def test_units_that_multiply_narrow_weights_as_they_are_do_not_unpack(device: str) -> None:
     engine = _engine(device)
-    faster = engine.changed(vector=1e18, matmul=1e18).settled()
+    faster = engine.changed(vector=1e18, matmul=1e18).as_numbers()
     assert _seconds(_stack(engine, 4.5)) >= _seconds(_stack(faster, 4.5))
-    quicker = engine.changed(vector=engine.vector * 2).settled()
+    quicker = engine.changed(vector=engine.vector * 2).as_numbers()
     assert _seconds(_stack(quicker, 4.5)) == _seconds(_stack(engine, 4.5))
 
 
@@ -108,7 +108,7 @@ def test_unpacking_is_told_to_come_from_the_vector_units_and_never_beats_the_bou
     engine = _engine("A100_80GB")
     for bits in (2.0, 4.5, 8.5, 16.0):
         stack = _stack(engine, bits)
-        quicker = _stack(engine.changed(vector=engine.vector * 2).settled(), bits)
+        quicker = _stack(engine.changed(vector=engine.vector * 2).as_numbers(), bits)
         assert (_seconds(quicker) < _seconds(stack)) == (bits < 16)
         assert _seconds(stack) >= max(float(limit[0]) for limit in bound(stack))
 

@@ -21,7 +21,7 @@ from mlsys.models.estimate.lowering import Format, kernels_of
 from mlsys.models.estimate.reductions import norm_reads
 from mlsys.models.estimate.work import ATTENTION, MATMUL, VECTOR, Work
 from mlsys.workloads import load, zoo
-from mlsys_evidence.evaluate.blind_evaluation import examination_rows
+from mlsys_evidence.evaluate.blind_evaluation import blind_evaluation_rows
 from mlsys_evidence.fit.fitting import fit, predicted
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
@@ -238,8 +238,8 @@ def test_what_torch_compile_makes_is_started_from_python() -> None:
     """ResNet-50 of one picture takes 3.8 ms on a V100 (transformers' docs), told by large batches of other cards."""
     compiled = (row for row in shipped_rows() if "torch.compile" in row.software and "RTX" in row.device)
     hidden = [case for case in map(interpret, compiled) if case.setting == "torch.compile network on GPU"][:8]
-    asked = (row for row in examination_rows(3) if row.model == "ResNet-50" and "torch.compile" in row.software)
-    alone = next(interpret(row) for row in asked if "V100" in row.device and row.batch == "1")
+    compiled = (row for row in blind_evaluation_rows(3) if row.model == "ResNet-50" and "torch.compile" in row.software)
+    alone = next(interpret(row) for row in compiled if "V100" in row.device and row.batch == "1")
     assert len(hidden) == 8
     assert 0.5 < predicted([alone], fit(hidden))[0] / alone.seconds < 2
 

@@ -61,7 +61,7 @@ H100_BANDWIDTH = "H100_SXM/memory/HBM/bandwidth"
 
 @pytest.mark.parametrize("first", [0.5, 1.0, 2.0])
 def test_a_model_answers_under_the_what_ifs_of_each_call(first: float) -> None:
-    """The opinion is ``mlsys.analyze``, asked anew; a step of so few sequences takes what its bytes do."""
+    """The opinion is ``mlsys.analyze``, called anew; a step of so few sequences takes what its bytes do."""
     chip, model = Hardware.Cloud.H100, language_model("llama-3-8b")
     step, kept = model.decode(4, 1500, "fp16"), inference("llama-3-8b", Layout())
     least = {}

@@ -43,10 +43,10 @@ WIDE = {"cache_bandwidth": 1e15, "bandwidth": 1e15}
 
 def _unit(device: str, precision: str, **changes: float) -> Snapshot:
     """Return one unit of a machine, with memories that nobody waits for."""
-    whole = snapshot(view(Hardware[device], precision)).settled()
+    whole = snapshot(view(Hardware[device], precision)).as_numbers()
     return whole.changed(
         **WIDE | {"units": 1.0, "matmul": whole.matmul / whole.units, "vector": whole.vector / whole.units} | changes
-    ).settled()
+    ).as_numbers()
 
 
 def _times(engine: Snapshot, work: Work) -> KernelTimes:
@@ -206,7 +206,7 @@ def test_products_of_scaled_blocks_are_other_kernels_on_blackwell() -> None:
 def test_a_product_takes_as_long_among_hundreds_as_alone() -> None:
     rng = random.Random(5)
     works = [_product(*(rng.randrange(1, 5000) for _ in "mnk")) for _ in range(600)]
-    engine = snapshot(view(Hardware["H100"], "fp16")).settled()
+    engine = snapshot(view(Hardware["H100"], "fp16")).as_numbers()
     together = kernel_times(CaseBatch.of([(engine, work, True) for work in works]), QUIET.vectorised())
     for at in (0, 255, 256, 300, 511, 512, 599):
         alone = _times(engine, works[at])
@@ -217,7 +217,7 @@ def test_a_product_takes_as_long_among_hundreds_as_alone() -> None:
 def test_equal_products_are_told_once_and_all_the_same(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(6)
     works = [_product(*(rng.choice((1, 3, 64, 100, 1000)) for _ in "mnk")) for _ in range(300)]
-    engine = snapshot(view(Hardware[device], "bf16" if device == "TPUv5e" else "fp16")).settled()
+    engine = snapshot(view(Hardware[device], "bf16" if device == "TPUv5e" else "fp16")).as_numbers()
     together = kernel_times(CaseBatch.of([(engine, work, True) for work in works]), QUIET.vectorised())
     assert together.seconds.tolist() == [float(_times(engine, work).seconds[0]) for work in works]
     # Different products whose bits add up alike are still told apart.
@@ -243,7 +243,7 @@ def test_some_cases_of_a_stack_are_the_stack_of_those_cases() -> None:
     )
     assert some.total(some.main).tolist() == pytest.approx(own.total(own.main).tolist())
     assert some.total(some.near).tolist() == pytest.approx(own.total(own.near).tolist())
-    # Twice the traffic is told of anew: what of it the cache holds is asked again.
+    # Twice the traffic is a new key: what of it the cache holds is computed again.
     twice = whole.doing(moved=2 * whole.kernels["moved"])
     works = [case.work.changed(moved=2 * case.work["moved"]) for case in cases]
     anew = CaseBatch.of([(case.engine, work, case.cached) for case, work in zip(cases, works, strict=True)])
@@ -314,7 +314,7 @@ def test_a_kernel_that_splits_no_sum_takes_time_in_proportion_to_depth() -> None
     assert single == pytest.approx(six, rel=0.05)
     fitted = parameters_of("TensorRT-LLM fp4 gemm on GPU")[0]
     assert fitted.splits < 2, "blocks idle beside one that sums"
-    engine = snapshot(view(Hardware["B200"], "fp4")).changed(**WIDE).settled()
+    engine = snapshot(view(Hardware["B200"], "fp4")).changed(**WIDE).as_numbers()
     works = [_product(8, 128, depth) for depth in (20_000, 40_000)]
 
     def working(depth: int, **own: float) -> float:

@@ -13,7 +13,7 @@ from mlsys.hardware import view
 from mlsys.models.analysis import analyze
 from mlsys.models.estimate import Parameters, snapshot
 from mlsys.models.estimate.library import parameters_of
-from mlsys.models.estimate.likeness import APART, ShapeEffects, likeness, shape_of_products
+from mlsys.models.estimate.likeness import LENGTH_SCALE, ShapeEffects, likeness, shape_of_products
 from mlsys.models.estimate.running import as_counted, kernels_run, usual_running
 from mlsys.models.estimate.user_calibration import CALIBRATION, save_calibration
 from mlsys.workloads.zoo import network
@@ -30,7 +30,7 @@ def test_shapes_tell_others_what_scikit_learn_says(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(learning, "shape_of_products", lambda work: work)
     cases = [type("Case", (), {"setting": "one", "work": shape})() for shape in shapes]
     result = learning._shape_effects(cases, {"one": root}, effects.tolist())["one"]
-    kernel = width**2 * gaussian.kernels.Matern(length_scale=APART, nu=0.5)
+    kernel = width**2 * gaussian.kernels.Matern(length_scale=LENGTH_SCALE, nu=0.5)
     process = gaussian.GaussianProcessRegressor(kernel, alpha=scatter**2 + learning.LITTLE * width**2, optimizer=None)
     assert result.of([tuple(row) for row in others.tolist()]) == pytest.approx(
         process.fit(np.array(shapes), y).predict(others)
@@ -44,9 +44,9 @@ def test_each_software_has_its_own() -> None:
 
 def test_likeness_falls_with_distance_and_is_a_correlation() -> None:
     shapes = [(float(rows), 6.0, 8.0) for rows in range(0, 20, 2)]
-    alike = likeness(shapes, shapes)
-    assert (np.diff(alike[0]) < 0).all() and alike == pytest.approx(alike.T)
-    assert np.linalg.eigvalsh(alike).min() > 0 and np.diag(alike) == pytest.approx(1)
+    matrix = likeness(shapes, shapes)
+    assert (np.diff(matrix[0]) < 0).all() and matrix == pytest.approx(matrix.T)
+    assert np.linalg.eigvalsh(matrix).min() > 0 and np.diag(matrix) == pytest.approx(1)
 
 
 def test_an_analysis_takes_what_is_told_of_its_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,8 +61,8 @@ def test_an_analysis_takes_what_is_told_of_its_shape(tmp_path: Path, monkeypatch
 
     def answer(file: str, name: str) -> float:
         monkeypatch.setenv(CALIBRATION, str(tmp_path / file))
-        asked = network(name, precision="fp32")
-        return float(analyze(twin, asked, software=setting, precision="fp32").estimate.m_as("s"))
+        counted = network(name, precision="fp32")
+        return float(analyze(twin, counted, software=setting, precision="fp32").estimate.m_as("s"))
 
     assert answer("one", "resnet50") == pytest.approx(1.5 * answer("none", "resnet50"), rel=5e-3)
     assert 1.02 < answer("one", "bert-base") / answer("none", "bert-base") < 1.48

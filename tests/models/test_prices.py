@@ -49,7 +49,7 @@ def test_a_price_without_a_date_is_refused() -> None:
 
 
 @pytest.mark.parametrize("device", sorted({each.subject for each in dated.rents()}))
-def test_a_rent_is_the_median_of_the_newest_year_not_after_the_one_asked_for(device: str) -> None:
+def test_a_rent_is_the_median_of_the_newest_year_not_after_the_requested_one(device: str) -> None:
     rows = [each for each in dated.rents() if each.subject == device and each.kind == "on-demand"]
     for year in range(2017, 2027):
         until = [each for each in rows if int(each.date[:4]) <= year]

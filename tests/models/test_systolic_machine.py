@@ -33,7 +33,7 @@ def buffers(rng: np.random.Generator, most: int) -> dict[str, int | None]:
 
 
 def misses_of_lru(trace: np.ndarray, words: int | None) -> int:
-    """Count, with a plain ordered dictionary, what half of a double buffer does not hold when it is asked for."""
+    """Count, with a plain ordered dictionary, what half of a double buffer does not hold when it is read."""
     held: OrderedDict[int, None] = OrderedDict()
     room, misses = len(trace) + 1 if words is None else words // 2, 0
     for address in trace[np.argsort(trace[:, 0], kind="stable"), 1].tolist():
@@ -92,9 +92,9 @@ def test_the_compiled_machine_is_the_readable_one() -> None:
         sizes = buffers(rng, 80)
         moved = dram_accesses(slow, *sizes.values())
         assert moved == dram_accesses(fast, *sizes.values()), (case, sizes)
-        asked = (slow.trace.ifmap, slow.trace.filter, slow.trace.ofmap)
+        traces = (slow.trace.ifmap, slow.trace.filter, slow.trace.ofmap)
         ifmap, weights, written = (
-            misses_of_lru(addresses, words) for addresses, words in zip(asked, sizes.values(), strict=True)
+            misses_of_lru(addresses, words) for addresses, words in zip(traces, sizes.values(), strict=True)
         )
         assert (moved.ifmap_reads, moved.filter_reads, moved.ofmap_writes) == (ifmap, weights, written), (case, sizes)
         assert_closed_forms(slow, case, moved, sizes)

@@ -141,9 +141,9 @@ def mutated(model: ModelProto, draw: Callable[..., Any]) -> None:
 @given(graphs(), st.integers(2, 9))
 def test_work_is_linear_in_an_open_batch(drawn: tuple[Graph, list[ModelProto]], batch: int) -> None:
     graph = drawn[0]
-    alike = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Relu", "Sigmoid",
-             "Tanh", "Exp", "BatchNormalization", "InstanceNormalization"}  # fmt: skip
-    kept = [node for node in graph.nodes if node.op_type in alike and node.input[0] in ("x", *made(graph, alike))]
+    linear = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Relu",
+              "Sigmoid", "Tanh", "Exp", "BatchNormalization", "InstanceNormalization"}  # fmt: skip
+    kept = [node for node in graph.nodes if node.op_type in linear and node.input[0] in ("x", *made(graph, linear))]
     if not kept:
         return
     graph.nodes[:] = kept
@@ -154,11 +154,11 @@ def test_work_is_linear_in_an_open_batch(drawn: tuple[Graph, list[ModelProto]], 
     assert (one.sizes["batch"], many.sizes["batch"]) == (1, batch)
 
 
-def made(graph: Graph, alike: set[str]) -> Iterator[str]:
-    """Yield the tensors that follow from the input through the operators of ``alike``."""
+def made(graph: Graph, linear: set[str]) -> Iterator[str]:
+    """Yield the tensors that follow from the input through the operators of ``linear``."""
     known = {"x"}
     for node in graph.nodes:
-        if node.op_type in alike and node.input[0] in known:
+        if node.op_type in linear and node.input[0] in known:
             known.add(node.output[0])
     yield from known
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from mlsys.cli import main
-from mlsys.edge.arena import ArenaEstimate, Recorded, arena, recorded
+from mlsys.edge.arena import ArenaEstimate, ArenaRecord, arena, recorded
 from mlsys.edge.npu import ethos_u55
 from mlsys.errors import ArgumentError
 from mlsys.workloads import load
@@ -19,7 +19,7 @@ HELD_OUT = ("resnet8_wide", "streaming_wake_word")  # nothing was fitted to them
 
 
 @pytest.fixture(scope="module")
-def networks() -> list[tuple[Recorded, Workload, ArenaEstimate]]:
+def networks() -> list[tuple[ArenaRecord, Workload, ArenaEstimate]]:
     planned = []
     for record in recorded():
         work = load(record.network)
@@ -32,7 +32,7 @@ def off(ours: float, theirs: float) -> float:
 
 
 def test_activations_are_those_of_the_runtime_to_the_byte(
-    networks: list[tuple[Recorded, Workload, ArenaEstimate]],
+    networks: list[tuple[ArenaRecord, Workload, ArenaEstimate]],
 ) -> None:
     """TFLM's head: inputs and activations as its greedy planner lays them out, on all six networks."""
     assert len(networks) == 6
@@ -42,7 +42,7 @@ def test_activations_are_those_of_the_runtime_to_the_byte(
 
 
 def test_a_better_plan_needs_a_quarter_less_for_visual_wake_words(
-    networks: list[tuple[Recorded, Workload, ArenaEstimate]],
+    networks: list[tuple[ArenaRecord, Workload, ArenaEstimate]],
 ) -> None:
     """The fullest step is the first pointwise layer: 48 × 48 × 8 in, 48 × 48 × 16 out; the greedy plan leaves gaps."""
     memory = next(memory for record, _, memory in networks if "vww" in record.network)
@@ -50,7 +50,7 @@ def test_a_better_plan_needs_a_quarter_less_for_visual_wake_words(
     assert memory.activations.m_as("byte") == 73_728
 
 
-def test_ram_and_flash_beside_the_records(networks: list[tuple[Recorded, Workload, ArenaEstimate]]) -> None:
+def test_ram_and_flash_beside_the_records(networks: list[tuple[ArenaRecord, Workload, ArenaEstimate]]) -> None:
     for record, _, memory in networks:
         assert off(memory.total.m_as("byte"), record.head + record.tail) < 0.04, record.network
         assert off(memory.persistent.m_as("byte"), record.tail) < 0.06, record.network
@@ -61,7 +61,7 @@ def test_ram_and_flash_beside_the_records(networks: list[tuple[Recorded, Workloa
 
 
 @pytest.mark.parametrize("macs", [128, 256])
-def test_cycles_and_sram_beside_vela(networks: list[tuple[Recorded, Workload, ArenaEstimate]], macs: int) -> None:
+def test_cycles_and_sram_beside_vela(networks: list[tuple[ArenaRecord, Workload, ArenaEstimate]], macs: int) -> None:
     cycles, sram = {}, {}
     for record, work, _ in networks:
         memory = ethos_u55(work, macs, weight_ratio=record.weight_ratio)

@@ -39,14 +39,14 @@ def test_offsets_are_torch_strides(shape: tuple[int, ...], layout: str, memory_f
         assert layout_strides(*shape[1:], layout) == tensor.stride()
 
 
-def test_torch_makes_nchw_unless_asked() -> None:
+def test_torch_makes_nchw_by_default() -> None:
     """PyTorch's default is NCHW on every device; channels_last is opt-in, and a convolution passes it on."""
     x, conv = torch.zeros(2, 4, 5, 6), torch.nn.Conv2d(4, 8, 3)
     assert x.stride() == layout_strides(4, 5, 6, "NCHW")
-    asked = x.to(memory_format=torch.channels_last)
-    assert asked.stride() == layout_strides(4, 5, 6, "NHWC")
-    assert torch.equal(asked, x), "the same values"
-    last = conv.to(memory_format=torch.channels_last)(asked)
+    channels_last = x.to(memory_format=torch.channels_last)
+    assert channels_last.stride() == layout_strides(4, 5, 6, "NHWC")
+    assert torch.equal(channels_last, x), "the same values"
+    last = conv.to(memory_format=torch.channels_last)(channels_last)
     assert last.stride() == layout_strides(8, 3, 4, "NHWC")
     assert x.permute(0, 2, 3, 1).contiguous().shape == (2, 5, 6, 4), "permute changes the shape, not the layout"
 

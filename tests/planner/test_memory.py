@@ -239,7 +239,7 @@ def test_in_place_needs_a_last_reader_of_the_same_shape_that_works_element_by_el
     assert not joined(view=3), "read through a transposed view"
 
 
-def test_what_the_network_writes_in_place_shares_memory_without_being_asked() -> None:
+def test_what_the_network_writes_in_place_shares_memory_by_default() -> None:
     class InPlace(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return torch.relu_(x + 1) * 2

@@ -23,14 +23,14 @@ def counted(name: str, batch: int) -> CountedKernels:
 @pytest.mark.parametrize(("name", "fewer"), [("resnet18", 3), ("gpt2", 6), ("bert-base", 6), ("unet", 3)])
 def test_every_batch_is_as_if_it_were_made(name: str, fewer: int) -> None:
     made = {batch: counted(name, batch) for batch in LADDER}
-    asked = []
-    across = AcrossBatches(lambda batch: asked.append(batch) or made[batch])
+    counted_batches = []
+    across = AcrossBatches(lambda batch: counted_batches.append(batch) or made[batch])
     for batch in LADDER:
         kernels = across.at(batch, LADDER)
         ours, theirs = kernels.distinct(), made[batch].distinct()
         assert ours.is_like(theirs) and np.array_equal(ours.columns, theirs.columns), batch
         assert np.array_equal(ours.times, theirs.times) and theirs.times.sum() == made[batch].columns.shape[1]
-    assert len(asked) == len(set(asked)) <= fewer
+    assert len(counted_batches) == len(set(counted_batches)) <= fewer
 
 
 def of_columns(batch: int, *numbers: float, names: tuple[str, ...] = ("only",)) -> CountedKernels:
@@ -61,14 +61,14 @@ def test_what_is_no_line_is_made_at_each_batch(made: object, batches: tuple[int,
 @pytest.mark.parametrize("name", ["resnet18", "vgg16"])
 def test_what_winograds_algorithm_leaves_is_on_a_line_too(name: str) -> None:
     made = {batch: CountedKernels.of(as_kernels(load(name, batch=batch)), Running(winograd=1.7)) for batch in LADDER}
-    asked = []
-    across = AcrossBatches(lambda batch: asked.append(batch) or made[batch])
+    counted_batches = []
+    across = AcrossBatches(lambda batch: counted_batches.append(batch) or made[batch])
     for batch in LADDER:
         ours, theirs = across.at(batch, LADDER), made[batch].distinct()
         for field in ("flops", "moved"):
             totals = [each.columns[Work.FIELDS.index(field)] @ each.columns[COUNT] for each in (ours, theirs)]
             assert totals[0] == pytest.approx(totals[1], rel=1e-11)
-    assert len(asked) == 3
+    assert len(counted_batches) == 3
 
 
 def test_a_batch_that_is_refused_is_refused_alone() -> None:

@@ -1,4 +1,4 @@
-"""Sweeps: what may be asked, and numbers that are those of ``analyze`` for every single point."""
+"""Sweeps: valid specifications, and numbers that are those of ``analyze`` for every single point."""
 
 import re
 from dataclasses import replace
@@ -26,7 +26,7 @@ def close(first: float, other: float) -> bool:
     return abs(first - other) <= 1e-12 * abs(other)
 
 
-# What may be asked
+# Valid specifications
 
 
 def test_every_fault_of_a_file_is_told_at_its_line(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def killer(victim: subprocess.Popen[str]) -> Callable[[int, int], None]:
 
 
 def test_dead_workers_and_a_dead_scheduler_lose_nothing_and_are_told(tmp_path: Path) -> None:
-    """The process is dead before the next answer is asked for: nothing here depends on which of two is quicker."""
+    """The process is dead before the next answer is requested: nothing here depends on which of two is quicker."""
     alone = sweep(SPEC, jobs=1)
     first, other = tmp_path / "one", tmp_path / "other"
     with running("scheduler") as (scheduler, address), running("worker", address) as (worker, _):

@@ -226,7 +226,7 @@ def test_a_second_sweep_in_the_folder_of_the_first_is_refused(tmp_path: Path) ->
     assert len(sweep(small, tmp_path / "out")) == 1
 
 
-def test_workers_end_with_the_process_that_asked(tmp_path: Path) -> None:
+def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
     workers = killed_after(tmp_path / "out", 1, jobs=2)
     assert len(workers) == 2
     while any(map(_lives, workers)):  # a hang here is the failure

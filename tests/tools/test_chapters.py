@@ -78,6 +78,6 @@ def test_prose_carries_and_code_supports(page: Page) -> None:
 
 
 def test_every_exercise_has_its_solution(page: Page) -> None:
-    asked = [exercise.options["label"] for exercise in exercises(page)]
+    labels = [exercise.options["label"] for exercise in exercises(page)]
     solved = [directive.argument for directive in page.directives if directive.name in ("solution", "solution-start")]
-    assert solved == asked, "in the same order"
+    assert solved == labels, "in the same order"

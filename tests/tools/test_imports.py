@@ -1,4 +1,4 @@
-"""Importing the package stays light; which way numbers flow is asked by `make lint`."""
+"""Importing the package stays light; `make lint` checks which way numbers flow."""
 
 import pkgutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Draws are repeated by their seed, differ between seeds, and leave nothing out when all is asked for."""
+"""Draws are repeated by their seed, differ between seeds, and leave nothing out when all is requested."""
 
 import pytest
 

@@ -22,13 +22,13 @@ def test_each_term_stands_once_and_is_taught_by_a_page_that_there_is() -> None:
     assert set(terms.EVERYDAY) <= {term.name for term in terms.terms()}
 
 
-def test_the_terms_that_readers_asked_for_are_no_everyday_words() -> None:
-    asked = {
+def test_the_terms_that_readers_requested_are_no_everyday_words() -> None:
+    requested = {
         "processing element", "operand", "warp", "lane", "sector", "coalesced access", "cache line", "bank conflict",
         "prefetch", "temporal reuse", "spatial reuse", "im2col", "blocking", "weak scaling", "strong scaling",
         "partial sum", "row stationary",
     }  # fmt: skip
-    assert asked <= {term.name for term in terms.terms()} - set(terms.EVERYDAY)
+    assert requested <= {term.name for term in terms.terms()} - set(terms.EVERYDAY)
 
 
 @pytest.mark.parametrize(

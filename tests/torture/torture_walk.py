@@ -74,8 +74,8 @@ def walked(grammar: dict[str, Any], pool: Any) -> Iterator[dict[str, Any]]:
         for option in base["options"]
     }
     for words, command in commands():
-        asked = grammar["walked"][" ".join(words)]
-        right, wrong, files = (*words, *asked["right"]), (*words, *asked["wrong"]), asked.get("files", {})
+        example = grammar["walked"][" ".join(words)]
+        right, wrong, files = (*words, *example["right"]), (*words, *example["wrong"]), example.get("files", {})
         yield {"words": (*right, "--no-such-option"), "files": files}
         for option in (param for param in command.params if isinstance(param, click.Option)):
             if option.is_flag:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from axesfaults import figure_faults
-from mlsys.provenance.shown import Shown, hear
+from mlsys.provenance.shown import PageExhibit, hear
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def honest_axes() -> Iterator[None]:
     """Look at the axes of every figure that is announced, in whichever test it is drawn."""
     found: list[str] = []
 
-    def look(shown: Shown) -> None:
+    def look(shown: PageExhibit) -> None:
         if shown.kind == "picture" and isinstance(shown.digest, functools.partial):
             found.extend(f"{shown.name}: {fault}" for fault in figure_faults(*shown.digest.args))
 

@@ -25,13 +25,14 @@ def words(ax):
 
 @pytest.mark.parametrize("width", [2, 4, 8])
 @pytest.mark.parametrize("stride", [1, 2, 3, 5, 8, 16])
-def test_the_sectors_that_move_are_those_that_hold_a_byte_asked_for(ax, stride, width):
+def test_the_sectors_that_move_are_those_that_hold_a_requested_byte(ax, stride, width):
     viz.warp_sectors(ax, (stride,), Q_(width, "byte"))
-    asked_for = {(lane * stride * width + byte) // 32 for lane in range(32) for byte in range(width)}
+    requested = {(lane * stride * width + byte) // 32 for lane in range(32) for byte in range(width)}
     drawn = roles(ax, "moved")
-    assert len(drawn) == len(asked_for) and len(roles(ax, "lane")) == 32
-    assert f"{len(asked_for)} sectors move" in words(ax)
-    for piece in roles(ax, "launched"):  # what a lane asks for lies inside a sector that moves
+    assert len(drawn) == len(requested) and len(roles(ax, "lane")) == 32
+    assert f"{len(requested)} sectors move" in words(ax)
+    assert len(roles(ax, "requested")) == 32
+    for piece in roles(ax, "requested"):  # lies inside a sector that moves
         inside = [s for s in drawn if s.get_x() - 1e-9 <= piece.get_x() and
                   piece.get_x() + piece.get_width() <= s.get_x() + s.get_width() + 1e-9]  # fmt: skip
         assert len(inside) == 1

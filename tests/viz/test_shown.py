@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib
 
 from mlsys import Hardware, viz
-from mlsys.provenance.shown import Shown, hear
+from mlsys.provenance.shown import PageExhibit, hear
 from sampled import over_all
 
 matplotlib.use("Agg")
@@ -51,7 +51,7 @@ def test_every_drawing_is_heard_of(name: str) -> None:
 def test_a_picture_from_its_own_module_names_its_facts() -> None:
     from mlsys.viz.memory import bandwidth_by_bytes_in_flight
 
-    heard: list[Shown] = []
+    heard: list[PageExhibit] = []
     stop = hear(heard.append)
     try:
         figure, ax, _, plt = viz.setup_plot()
@@ -69,7 +69,7 @@ def test_a_picture_made_of_pictures_is_announced_once() -> None:
     from mlsys.workloads import load
 
     analysis = analyze(Hardware.Cloud.A100, load("lenet5"))
-    heard: list[Shown] = []
+    heard: list[PageExhibit] = []
     stop = hear(heard.append)
     try:
         analysis_figure(analysis, Hardware.Cloud.A100)

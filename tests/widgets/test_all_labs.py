@@ -16,14 +16,14 @@ from mlsys.labs.questions import NOTHING, ChoiceQuestion, NumberQuestion
 from mlsys.viz.views.view import number
 from mlsys.widgets.frames import _mark as frames_mark
 from mlsys.widgets.frames import frames_of
-from mlsys.widgets.parts import GROUPS, offered
+from mlsys.widgets.parts import GROUPS, options_of
 from mlsys.widgets.static import lab_page, lab_text, question_page, wrap_up_pages
 
 KINDS = tuple(
     kind
     for kind in map(vars(widgets).get, widgets.__all__)
     if isinstance(kind, type) and kind.__bases__ == (widgets.Lab,)
-)  # every lab that the package names, so that a new one is asked too
+)  # every lab that the package names, so that a new one is tested too
 NUMBER = re.compile(r"(?<![A-Za-z\d])\d[\d,]*\.?\d*")
 
 
@@ -168,8 +168,8 @@ def test_the_book_keeps_answers_out_of_the_page_source(opened, monkeypatch):
     monkeypatch.setenv("MLSYS_BOOK", "html")
     monkeypatch.setattr("mlsys.widgets.static.frames_of", lambda kind: {"summaries": ["secret of the frames"]})
     opened.restore(opened.fresh)
-    asked = [question_page(question)[0] for question in opened.questions.values()]
-    source = html.unescape(" ".join([lab_page(opened), *asked, wrap_up_pages(opened)[0]]))
+    pages = [question_page(question)[0] for question in opened.questions.values()]
+    source = html.unescape(" ".join([lab_page(opened), *pages, wrap_up_pages(opened)[0]]))
     for question in (opened.prediction, *opened.questions.values()):
         assert question.solution not in source and '"right":' not in source
     assert "secret" not in source and "application/x-mlsys" in source
@@ -370,7 +370,7 @@ def test_the_solution_opens_after_two_different_answers(opened):
 def test_what_was_done_comes_back_whole(opened):
     for control in opened.controls.values():
         others = (
-            [value for value in offered(control.widget) if value != control.value]
+            [value for value in options_of(control.widget) if value != control.value]
             if hasattr(control.widget, "options")
             else [not control.value]
         )
@@ -428,5 +428,5 @@ def test_the_prediction_is_drawn_where_it_was_predicted(kind, lab):
         far = axes.x0 + axes.width * low if across == 0 else 1 - axes.y0 - axes.height * low
         assert web["places"][nearest] == [pytest.approx(far, abs=1e-3)]
     name = lab.predicts[0]
-    lab.controls[name].widget.value = next(v for v in offered(lab.controls[name].widget) if v != lab.value(name))
+    lab.controls[name].widget.value = next(v for v in options_of(lab.controls[name].widget) if v != lab.value(name))
     assert not guess.visible

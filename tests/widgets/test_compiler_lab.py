@@ -39,8 +39,8 @@ def result(model: str, batch: int, frozen: bool):  # type: ignore[no-untyped-def
     ],
 )
 def test_the_right_answers(lab: CompilerLab, name: str, right: str) -> None:
-    asked = question(lab, name)
-    assert next(choice.text for choice in asked.choices if choice.right) == right
+    choice_question = question(lab, name)
+    assert next(choice.text for choice in choice_question.choices if choice.right) == right
 
 
 def test_numbers_are_those_of_the_table(lab: CompilerLab) -> None:
@@ -141,7 +141,7 @@ def test_the_sentence_names_both_machines() -> None:
     assert "In the picture the same network runs" in words
 
 
-def test_the_gap_is_asked_drawn_tested_and_handed_in() -> None:
+def test_the_gap_is_a_question_with_figure_test_and_hand_in() -> None:
     lab = CompilerLab(student="Ada")
     lab.predict(lab.prediction.listed()[2])
     assert not lab.gap.view.children and not lab._scene.here.visible

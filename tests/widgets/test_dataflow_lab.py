@@ -28,8 +28,8 @@ def question(lab: DataflowLab, name: str):  # type: ignore[no-untyped-def]
     ],
 )
 def test_the_right_answers(lab: DataflowLab, name: str, right: str) -> None:
-    asked = question(lab, name)
-    assert next(choice.text for choice in asked.choices if choice.right) == right
+    choice_question = question(lab, name)
+    assert next(choice.text for choice in choice_question.choices if choice.right) == right
 
 
 def test_answers_name_the_counted_words(lab: DataflowLab) -> None:

@@ -119,9 +119,9 @@ def test_int8_takes_arithmetic_off_and_adds_more_than_that() -> None:
 
 
 def test_the_penalties_of_the_text_are_more_than_its_cycles(lab: ExplainLab) -> None:
-    asked = question(lab, "penalties")
+    penalties = question(lab, "penalties")
     near, _, far, _, cycles, branches = (
-        int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?= misses| at| cycles)", asked.text)
+        int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?= misses| at| cycles)", penalties.text)
     )
     total = 10 * near + 100 * far + branches
-    assert total > cycles and f"{total:,}" in asked.solution
+    assert total > cycles and f"{total:,}" in penalties.solution

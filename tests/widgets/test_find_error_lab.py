@@ -51,7 +51,7 @@ def test_claims_are_turned_and_their_state_is_listed(lab: FindErrorLab) -> None:
     assert lab._claim.children[0] is shown
 
 
-def test_the_value_is_closed_where_nothing_is_wrong_and_asked_where_something_is(lab: FindErrorLab) -> None:
+def test_the_value_is_closed_where_nothing_is_wrong_and_open_where_something_is(lab: FindErrorLab) -> None:
     box = next(box for box in lab.boxes.values() if box.question.slip)
     box.field.value = (NOTHING, "")
     assert box.field.text.disabled

@@ -14,7 +14,7 @@ pytest.importorskip("ipywidgets")
 from mlsys.labs.questions import Choice, ChoiceQuestion, NumberQuestion
 from mlsys.widgets import AmdahlLab, LabStateError, RooflineLab
 from mlsys.widgets.box import QuestionBox
-from mlsys.widgets.parts import offered
+from mlsys.widgets.parts import options_of
 from mlsys.widgets.state import VERSION, read_state
 from mlsys.widgets.static import INVITATION
 
@@ -55,7 +55,7 @@ def reported(widget):
 def other_value(control):
     if not hasattr(control.widget, "options"):
         return not control.value
-    return next(value for value in offered(control.widget) if value != control.value)
+    return next(value for value in options_of(control.widget) if value != control.value)
 
 
 # --- stages ---------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def test_only_formats_that_the_machine_has_are_offered():
     for name, device in lab.machines.items():
         lab.controls["device"].widget.value = name
         assert lab.value("precision") in device.precisions, name
-        assert set(offered(lab.controls["precision"].widget)) <= set(device.precisions)
+        assert set(options_of(lab.controls["precision"].widget)) <= set(device.precisions)
         assert "No picture" not in lab.picture.value, name
 
 
@@ -221,8 +221,8 @@ PEAKS = {"V100": 125e12 / 900e9, "H100": 989.4e12 / 3350e9, "H200": 989.4e12 / 4
 
 
 def test_a_number_to_find_by_hand():
-    asked = made_once("roofline").questions["layernorm"]
-    assert asked.answer == pytest.approx(100 * 2 / PEAKS[asked.setting["device"]], rel=1e-3)
+    layernorm = made_once("roofline").questions["layernorm"]
+    assert layernorm.answer == pytest.approx(100 * 2 / PEAKS[layernorm.setting["device"]], rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -235,8 +235,8 @@ def test_a_number_to_find_by_hand():
     ],
 )
 def test_explanations_hold_the_audited_numbers(name, question, expected):
-    asked = made_once(name).questions[question]
-    right, why = asked.judge(answer_right(asked))
+    item = made_once(name).questions[question]
+    right, why = item.judge(answer_right(item))
     assert right and all(text in why for text in expected), why
 
 

@@ -52,8 +52,8 @@ def test_the_plan_shown_is_the_best_of_all(link, memory, npu):
 
 def test_a_stage_that_no_longer_fits_sends_others_back(lab):
     for student in ("", "ada", "bob", "cy", "dee"):
-        asked, drawn = PlacementLab(student).prediction, PlacementLab(student).scenario
-        low, high = (float(end.removesuffix(" ms")) for end in asked.right_answer().split(" to "))
+        prediction, drawn = PlacementLab(student).prediction, PlacementLab(student).scenario
+        low, high = (float(end.removesuffix(" ms")) for end in prediction.right_answer().split(" to "))
         assert low <= brute_force(drawn["link"], drawn["memory"], drawn["npu"], "time") < high
     assert [stage.choice.device for stage in pipeline_of(memory=1800).best.stages] == [
         "gpu", "gpu", "npu", "gpu", "npu", "gpu", "gpu"

@@ -62,10 +62,10 @@ def test_cost_and_emissions_are_those_of_a_calculation_by_hand():
     ],
 )
 def test_each_limit_is_named_when_it_breaks(changed, words):
-    asked = {"model": "llama-3-70b", "system": "DGX_H100", "tp": 4, "replicas": 4, "batch": 32, "rate": 9, **changed}
-    service = service_of(**asked)
+    options = {"model": "llama-3-70b", "system": "DGX_H100", "tp": 4, "replicas": 4, "batch": 32, "rate": 9, **changed}
+    service = service_of(**options)
     assert words in service.fault if words else not service.fault
-    assert (service.fault in ServiceScene().update(**asked).summary) and (service.ttft is None) == (service.load >= 1)
+    assert (service.fault in ServiceScene().update(**options).summary) and (service.ttft is None) == (service.load >= 1)
 
 
 def test_every_task_has_several_good_designs_and_a_copy_less_breaks_the_best():
@@ -90,12 +90,12 @@ def test_every_task_has_several_good_designs_and_a_copy_less_breaks_the_best():
 
 
 def test_the_answers_follow_from_the_numbers_of_the_text(lab):
-    asked = lab.questions
-    copies = asked["copies"]
+    questions = lab.questions
+    copies = questions["copies"]
     setting = dict(copies.setting)
     capacity = sized(*(setting[name] for name in ("model", "system", "tp", "batch"))).record()["layouts"][0]
     assert copies.answer == math.ceil(setting["rate"] / (0.85 * capacity["tokens_per_second"] / OUTPUT))
-    weights = mlsys.size("llama-3-70b").record()["weight_bytes"] / asked["weights"].setting["tp"]
-    assert asked["weights"].answer == pytest.approx(weights / 1e9, rel=0.01)
-    assert asked["grams"].answer < asked["grams"].slips[0][0]
-    assert Q_(asked["money"].answer, "USD") > Q_(asked["money"].slips[0][0], "USD")
+    weights = mlsys.size("llama-3-70b").record()["weight_bytes"] / questions["weights"].setting["tp"]
+    assert questions["weights"].answer == pytest.approx(weights / 1e9, rel=0.01)
+    assert questions["grams"].answer < questions["grams"].slips[0][0]
+    assert Q_(questions["money"].answer, "USD") > Q_(questions["money"].slips[0][0], "USD")

@@ -30,21 +30,21 @@ def lab() -> ShrinkLab:
     ],
 )
 def test_the_right_answers(lab: ShrinkLab, name: str, right: str) -> None:
-    asked = lab.questions[name]
-    assert isinstance(asked, ChoiceQuestion)
-    assert asked.right_answer() == right
+    item = lab.questions[name]
+    assert isinstance(item, ChoiceQuestion)
+    assert item.right_answer() == right
 
 
 def test_operations_that_are_left(lab: ShrinkLab) -> None:
     """Channels of 16 and 32 in the two convolutions, of which a share is kept."""
-    asked = lab.questions["operations"]
-    assert isinstance(asked, NumberQuestion)
-    kept = 1 - int(asked.setting["cut"].split()[0]) / 100
+    item = lab.questions["operations"]
+    assert isinstance(item, NumberQuestion)
+    kept = 1 - int(item.setting["cut"].split()[0]) / 100
     left = kept * 16 * 9 * 784 + kept * 32 * kept * 16 * 9 * 196 + kept * 1568 * 10
     whole = 16 * 9 * 784 + 32 * 16 * 9 * 196 + 1568 * 10
-    assert asked.judge(100 * left / whole)[0]
-    assert "112,896" in asked.text
-    assert not asked.judge(100 * kept)[0]
+    assert item.judge(100 * left / whole)[0]
+    assert "112,896" in item.text
+    assert not item.judge(100 * kept)[0]
 
 
 def _student(number: int) -> Draw:

@@ -10,7 +10,7 @@ pytest.importorskip("ipywidgets")
 from mlsys.labs.questions import ChoiceQuestion
 from mlsys.models.systolic import count_systolic
 from mlsys.widgets import SystolicLab
-from mlsys.widgets.parts import offered
+from mlsys.widgets.parts import options_of
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_every_control_changes_the_picture(opened: SystolicLab) -> None:
     for name, control in opened.controls.items():
         opened._set(start)
         before = opened.png
-        control.widget.value = next(value for value in offered(control.widget) if value != control.value)
+        control.widget.value = next(value for value in options_of(control.widget) if value != control.value)
         assert opened.png != before, name
         assert opened.view.summary in html.unescape(opened.picture.value)
 
@@ -91,7 +91,7 @@ def test_answers_are_what_the_model_says(opened: SystolicLab) -> None:
     }
 
 
-def test_errors_found_in_print_are_asked_on_the_page(opened: SystolicLab) -> None:
+def test_errors_found_in_print_are_claims_of_the_page(opened: SystolicLab) -> None:
     on_page = [name for name, question in opened.questions.items() if not question.in_app]
     assert on_page == ["column", "cores", "saving", "multiples"]
     for name, number in {"cores": "68.8 TFLOP/s", "saving": "3.73"}.items():

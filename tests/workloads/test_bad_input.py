@@ -204,7 +204,7 @@ def test_every_command_refuses_it_in_one_line(command: list[str], tmp_path: Path
 
 
 @pytest.mark.parametrize("command", ["analyze", "compare"])
-def test_a_fixed_batch_is_no_fault_where_none_is_asked_for(command: str, tmp_path: Path) -> None:
+def test_a_fixed_batch_is_no_fault_where_none_is_requested(command: str, tmp_path: Path) -> None:
     onnx.save(convolution(), tmp_path / "fixed_batch.onnx")
     devices = ["--device", "A100"] if command == "analyze" else ["--devices", "A100,T4"]
     result = CliRunner().invoke(main, [command, str(tmp_path / "fixed_batch.onnx"), *devices])

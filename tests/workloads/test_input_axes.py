@@ -315,15 +315,15 @@ def test_a_command_says_the_rate_of_the_batch(monkeypatch: pytest.MonkeyPatch) -
 
     answers = {}
     for batch in (1, 32):
-        asked = ["analyze", "nets_with_axes:pixels", "--device", "A100", "--batch", str(batch), "--json"]
-        answer = json.loads(CliRunner().invoke(main, asked).output)
+        command = ["analyze", "nets_with_axes:pixels", "--device", "A100", "--batch", str(batch), "--json"]
+        answer = json.loads(CliRunner().invoke(main, command).output)
         assert answer["batch"] == batch
         assert answer["samples_per_second"] * answer["estimate_seconds"] == pytest.approx(batch)
         answers[batch] = answer
         both = ["compare", "nets_with_axes:pixels", "--devices", "A100,T4", "--batch", str(batch), "--json"]
         for line in json.loads(CliRunner().invoke(main, both).output):
             assert line["samples_per_second"] * line["estimate_seconds"] == pytest.approx(batch)
-        layers = json.loads(CliRunner().invoke(main, ["edge", "layers", *asked[1:2], *asked[4:]]).output)
+        layers = json.loads(CliRunner().invoke(main, ["edge", "layers", *command[1:2], *command[4:]]).output)
         assert layers["totals"]["macs"] == batch * layers["totals_per_sample"]["macs"] == answer["product_flops"] / 2
     assert answers[32]["product_flops"] == 32 * answers[1]["product_flops"]
     none = json.loads(CliRunner().invoke(main, ["flops", "nets_with_axes:row", "--json"]).output)

@@ -131,7 +131,7 @@ def test_copies_are_counted_where_they_copy(function: object, shape: tuple[int, 
     assert network.coverage == 1
 
 
-def test_an_embedding_reads_the_rows_it_is_asked_for() -> None:
+def test_an_embedding_reads_the_requested_rows() -> None:
     table = Workload.from_torch(nn.Embedding(1000, 16), torch.zeros(3, 5, dtype=torch.long))
     assert table.read == Q_(15 * 16 * 4 + 15 * 8, "byte")
     assert only(table).parameters == 16_000

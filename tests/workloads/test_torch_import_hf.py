@@ -33,7 +33,7 @@ SMALL = {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "vocab_s
 @pytest.fixture(autouse=True)
 def offline(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("a connection was asked for")
+        raise AssertionError("a connection was opened")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
 
@@ -69,7 +69,7 @@ def test_detr_is_ours_but_for_the_number_of_classes() -> None:
     assert network.parameters + Q_(53_120, "param") == load("detr-r50").parameters
 
 
-def test_experts_are_counted_as_often_as_they_are_asked() -> None:
+def test_experts_are_counted_as_often_as_they_are_called() -> None:
     """Mixtral: each token visits 2 of 8 experts, so the work is that of 2 and the weights are those of 8."""
     config = {"model_type": "mixtral", "num_hidden_layers": 1, "hidden_size": 64, "intermediate_size": 128,
               "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100}  # fmt: skip

@@ -12,7 +12,7 @@ from torch import nn
 from mlsys.errors import ArgumentError
 from mlsys.workloads import Workload
 from mlsys.workloads.torch_import import capture
-from mlsys.workloads.torch_import.recorded import Unlisted
+from mlsys.workloads.torch_import.recorded import UnrecordedOperation
 from mlsys.workloads.torch_models import RECIPES
 from sampled import drawn
 
@@ -70,7 +70,7 @@ def both(module: nn.Module, inputs: Any, monkeypatch: pytest.MonkeyPatch) -> tup
     """Return what we record and what torch.export gives."""
 
     def refused(*_: Any) -> None:
-        raise Unlisted
+        raise UnrecordedOperation
 
     recorded = Workload.from_torch(module, inputs)
     with monkeypatch.context() as patch:

@@ -156,8 +156,8 @@ def test_laws_of_every_network(name: str) -> None:
     assert (rows.data > rows.weights).all()
     # work is proportional to the batch, save on distances, which are those of all; weights are read once, except by
     # experts and look-ups
-    alike = sum(each.flops.magnitude for each in single if each.name == "distances")
-    assert np.isclose(more.flops @ more.repeats - alike, 7 * (rows.flops @ rows.repeats - alike), rtol=1e-12)
+    distances = sum(each.flops.magnitude for each in single if each.name == "distances")
+    assert np.isclose(more.flops @ more.repeats - distances, 7 * (rows.flops @ rows.repeats - distances), rtol=1e-12)
     model = zoo.entry(name).model
     fixed = rows.kind != KINDS.index("embedding")
     if model is None or not model.experts:

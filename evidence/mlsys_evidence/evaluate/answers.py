@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mlsys.provenance import remembered, traced
 from mlsys.tables import Table, tabled
-from mlsys_evidence.evaluate.blind_evaluation import first_answers, held_examinations
+from mlsys_evidence.evaluate.blind_evaluation import completed_blind_evaluations, first_answers
 from mlsys_evidence.evaluate.report import Prediction, Score, score, validate
 from mlsys_evidence.evaluate.ten_sample_study import ten_back
 from mlsys_evidence.fit.refit import held_out_predictions
@@ -37,7 +37,9 @@ def blind_predictions() -> tuple[Prediction, ...]:
     >>> len(blind_predictions()) > 900
     True
     """
-    return tuple(each for number in held_examinations() if number >= _BY_THIS_LAW for each in first_answers(number))
+    return tuple(
+        each for number in completed_blind_evaluations() if number >= _BY_THIS_LAW for each in first_answers(number)
+    )
 
 
 _PARTS: tuple[Callable[[], Iterable[Prediction]], ...] = (_fitted, _sweep, _device, blind_predictions)

@@ -101,7 +101,7 @@ def _checks(settings: tuple[str, ...]) -> tuple[ArchitectureCheck, ...]:
 def _modelled(
     device: str, name: str, precision: str, batch: int, shape: tuple[tuple[str, int], ...]
 ) -> ArchitectureResult:
-    """Return a network on a machine: under a what-if only those machines are asked again that read the changed fact."""
+    """Return a network on a machine: under a what-if only machines that read the changed fact are predicted again."""
     network = zoo.network(name, precision=precision, batch=batch, **dict(shape))  # type: ignore[arg-type]
     return architecture(Hardware[device], network)
 

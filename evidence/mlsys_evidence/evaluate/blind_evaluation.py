@@ -1,4 +1,4 @@
-"""Examinations: measurements of sources that the fit never saw, as they were answered at first and as they are now.
+"""Blind evaluations: measurements from sources that the fit never saw, with their first and present predictions.
 
 Errors with a sweep or a machine left out still flatter: laws and settings were chosen with all shipped rows in sight.
 The rows here are of other repositories. Each set was frozen before any of it was predicted; what the models of that
@@ -23,73 +23,74 @@ from mlsys_evidence.evaluate.report import Prediction, range_of_case, validate
 from mlsys_evidence.questions import kind_of
 from mlsys_evidence.rows import DATA, cited
 
-# Files of each examination: its rows, its sources, and what was first answered.
-EXAMINATIONS = FrozenDict({1: "examination"} | {number: f"examination_{number}" for number in (2, 3, 4, 5, 6)})
+# Files of each blind evaluation: its rows, its sources, and its first predictions.
+BLIND_EVALUATIONS = FrozenDict({number: f"blind_evaluation_{number}" for number in range(1, 7)})
 
 
 def _file(number: int, ending: str) -> str:
-    if number not in EXAMINATIONS:
-        known = ", ".join(str(each) for each in EXAMINATIONS)
-        raise ValueError(f"`number` must be that of an examination: {known}; got {number!r}")
-    return f"{EXAMINATIONS[number]}{ending}"
+    if number not in BLIND_EVALUATIONS:
+        known = ", ".join(str(each) for each in BLIND_EVALUATIONS)
+        raise ValueError(f"`number` must be that of a blind evaluation: {known}; got {number!r}")
+    return f"{BLIND_EVALUATIONS[number]}{ending}"
 
 
-def held_examinations() -> tuple[int, ...]:
-    """Return the numbers of the examinations that were answered; one that was not stays blind.
+def completed_blind_evaluations() -> tuple[int, ...]:
+    """Return the numbers of the blind evaluations that were run.
 
     Examples
     --------
-    >>> held_examinations()[0]
+    >>> completed_blind_evaluations()[0]
     1
     """
-    return tuple(number for number in EXAMINATIONS if (DATA / _file(number, "_first.csv.gz")).exists())
+    return tuple(number for number in BLIND_EVALUATIONS if (DATA / _file(number, "_first.csv.gz")).exists())
 
 
-@lru_cache(maxsize=len(EXAMINATIONS))
-def examination_rows(number: int = 1) -> tuple[Row, ...]:
-    """Return the measurements of an examination; of the first, unless another is named.
+@lru_cache(maxsize=len(BLIND_EVALUATIONS))
+def blind_evaluation_rows(number: int = 1) -> tuple[Row, ...]:
+    """Return the measurements of a blind evaluation; of the first, unless another is named.
 
     Examples
     --------
-    >>> rows = examination_rows(1)
-    >>> all(row.source in examination_sources(1) for row in rows)
+    >>> rows = blind_evaluation_rows(1)
+    >>> all(row.source in blind_evaluation_sources(1) for row in rows)
     True
     """
     return tuple(cited(_file(number, ".csv.gz")))
 
 
-@lru_cache(maxsize=len(EXAMINATIONS))
-def examination_sources(number: int) -> FrozenDict[str, FrozenDict[str, str]]:
-    """Return title, version, licence and method of each source of an examination."""
+@lru_cache(maxsize=len(BLIND_EVALUATIONS))
+def blind_evaluation_sources(number: int) -> FrozenDict[str, FrozenDict[str, str]]:
+    """Return title, version, licence and method of each source of a blind evaluation."""
     read = yaml_of(read_text(DATA / _file(number, ".yaml")))
     return FrozenDict({key: FrozenDict(entry) for key, entry in read.items()})
 
 
-@lru_cache(maxsize=len(EXAMINATIONS))
+@lru_cache(maxsize=len(BLIND_EVALUATIONS))
 def first_answers(number: int) -> tuple[Prediction, ...]:
     """Return what the models first said of each row: the value, and the ends of its range, where they said any."""
     (_, heads), *lines = csv_records(DATA / _file(number, "_first.csv.gz"))
     records = {line[0]: dict(zip(heads, line, strict=True)) for _, line in lines}
     answers = []
-    for row in examination_rows(number):
+    for row in blind_evaluation_rows(number):
         record = records.get(row.id, {})
         value, low, high = (float(record.get(name) or "nan") for name in ("predicted", "low", "high"))
         answers.append(Prediction(row, kind_of(row), value=value, low=low, high=high))
     return tuple(answers)
 
 
-def hold(number: int) -> int:
-    """Answer an examination for the first and only time, and write the answers beside its rows; return their number.
+def run_blind_evaluation(number: int) -> int:
+    """Predict the rows of a blind evaluation for the only time, store the predictions, and return their number.
 
     Raises
     ------
     ValueError
-        If it was held: what was answered at first is not answered again.
+        If it was run before: first predictions are not replaced.
     """
-    if number in held_examinations():
-        raise ValueError(f"examination {number} was held: its first answers stand in {_file(number, '_first.csv.gz')}")
+    if number in completed_blind_evaluations():
+        stored = _file(number, "_first.csv.gz")
+        raise ValueError(f"blind evaluation {number} was run before: {stored} holds its first predictions")
     kept = ("id", "predicted", "low", "high")
-    result = [{name: record[name] for name in kept} for record in validate(examination_rows(number)).records()]
+    result = [{name: record[name] for name in kept} for record in validate(blind_evaluation_rows(number)).records()]
     text = csv_text(result).encode("utf-8")
     write_bytes(DATA / _file(number, "_first.csv.gz"), gzip.compress(text, mtime=0))
     first_answers.cache_clear()
@@ -99,12 +100,12 @@ def hold(number: int) -> int:
 @remembered
 @traced
 def reached_again(number: int) -> tuple[Prediction, ...]:
-    """Return the first answers to an examination with the ranges that today's model gives such rows.
+    """Return the first answers to a blind evaluation with the ranges that today's model gives such rows.
 
     Parameters
     ----------
     number
-        Of the examination.
+        Of the blind evaluation.
 
     Examples
     --------
@@ -113,7 +114,7 @@ def reached_again(number: int) -> tuple[Prediction, ...]:
     (True, True)
     """
     answers = []
-    for first, now in zip(first_answers(number), validate(examination_rows(number)).predictions, strict=True):
+    for first, now in zip(first_answers(number), validate(blind_evaluation_rows(number)).predictions, strict=True):
         case = now.case
         if case is None or not first.answered:
             answers.append(first)
@@ -126,7 +127,7 @@ def reached_again(number: int) -> tuple[Prediction, ...]:
 
 
 def unseen_shares_outside(numbers: Sequence[int]) -> tuple[float, float]:
-    """Return which part of the first answers to some examinations lies below today's ranges, and which above, in time.
+    """Return the shares of first predictions that lie below today's ranges, and above them, in time.
 
     Each source counts as the root of its rows: a hundred rows of it are no hundred opinions, nor one.
 

@@ -17,7 +17,7 @@ LARGE = 1e6
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCollective:
     """One measured collective and its prediction, s.
 
     Attributes
@@ -52,7 +52,7 @@ class Measured:
         return self.source.partition("@")[0], self.system, self.operation, self.chips
 
 
-def rows() -> Iterator[Measured]:
+def rows() -> Iterator[MeasuredCollective]:
     """Yield the measured collectives with their predictions.
 
     Examples
@@ -68,7 +68,7 @@ def rows() -> Iterator[Measured]:
             system = system.with_nodes(chips // system.chips_per_node)
         operation = cast(Collective, row["operation"])
         best = collective_candidates(system, operation, size, chips)[0]
-        yield Measured(
+        yield MeasuredCollective(
             operation, row["system"], chips, size, float(row["microseconds"]) * 1e-6, best.seconds,
             row["source"], row["licence"], row["note"],
         )  # fmt: skip
@@ -86,7 +86,7 @@ class Errors:
     median_factor: float
 
 
-def errors(measured: Iterable[Measured]) -> Errors:
+def errors(measured: Iterable[MeasuredCollective]) -> Errors:
     """Return the errors of measurements, large and small messages apart.
 
     Examples

@@ -16,7 +16,7 @@ FEWEST_SWEEPS, FEWEST_IN_CLASS = 3, 50
 
 
 @dataclass(frozen=True)
-class Parted:
+class ErrorDecomposition:
     """The error of one class of machine and kind of work, with and without the scale of its sweeps.
 
     Attributes
@@ -38,7 +38,7 @@ class Parted:
     known: float
 
 
-def without_scale(apart: NDArray[np.float64]) -> NDArray[np.float64]:
+def without_scale(residuals: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the logarithms of one sweep, each less the median of the others.
 
     Examples
@@ -46,17 +46,17 @@ def without_scale(apart: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> without_scale(np.array([1.0, 1.0, 1.0, 3.0])).tolist()
     [0.0, 0.0, 0.0, 2.0]
     """
-    others = [float(np.median(np.delete(apart, row))) for row in range(len(apart))]
-    return np.asarray(apart - np.array(others), dtype=np.float64)
+    others = [float(np.median(np.delete(residuals, row))) for row in range(len(residuals))]
+    return np.asarray(residuals - np.array(others), dtype=np.float64)
 
 
-def _error(each: Prediction, apart: float) -> float:
-    """Return the error of the published value, for a predicted time off by ``apart`` in logarithm."""
+def _error(each: Prediction, residual: float) -> float:
+    """Return the error of the published value, for a predicted time off by ``residual`` in logarithm."""
     inverse = each.case is not None and each.case.inverse
-    return abs(float(np.expm1(-apart if inverse else apart)))
+    return abs(float(np.expm1(-residual if inverse else residual)))
 
 
-def _parted(group: str, chosen: Sequence[Prediction]) -> Parted | None:
+def _decomposition(group: str, chosen: Sequence[Prediction]) -> ErrorDecomposition | None:
     sweeps: dict[str, list[Prediction]] = {}
     for each in chosen:
         sweeps.setdefault(each.row.group or each.row.device, []).append(each)
@@ -65,24 +65,24 @@ def _parted(group: str, chosen: Sequence[Prediction]) -> Parted | None:
     if len(whole) < FEWEST_SWEEPS or len(rows) < FEWEST_IN_CLASS:
         return None
     plain = [np.log([each.ratio for each in sweep]) for sweep in whole]
-    shapes = np.concatenate([without_scale(apart) for apart in plain])
-    errors = [_error(each, apart) for each, apart in zip(rows, np.concatenate(plain).tolist(), strict=True)]
-    known = [_error(each, apart) for each, apart in zip(rows, shapes.tolist(), strict=True)]
-    return Parted(group, len(rows), len(whole), float(np.median(errors)), float(np.median(known)))
+    shapes = np.concatenate([without_scale(residuals) for residuals in plain])
+    errors = [_error(each, residual) for each, residual in zip(rows, np.concatenate(plain).tolist(), strict=True)]
+    known = [_error(each, residual) for each, residual in zip(rows, shapes.tolist(), strict=True)]
+    return ErrorDecomposition(group, len(rows), len(whole), float(np.median(errors)), float(np.median(known)))
 
 
 @remembered
 @traced
-def parted() -> tuple[Parted, ...]:
+def error_decompositions() -> tuple[ErrorDecomposition, ...]:
     """Return every class of machine and kind of work with rows enough to part its error.
 
     Examples
     --------
-    >>> all(group.sweeps >= 3 and 0 < group.known < 1 for group in parted())
+    >>> all(group.sweeps >= 3 and 0 < group.known < 1 for group in error_decompositions())
     True
     """
     groups: dict[str, list[Prediction]] = {}
     for each in held_out_predictions("sweep"):
         groups.setdefault(f"{each.row.device_class}: {each.kind}", []).append(each)
-    groups_parted = (_parted(name, groups[name]) for name in sorted(groups))
-    return tuple(group for group in groups_parted if group is not None)
+    parts = (_decomposition(name, groups[name]) for name in sorted(groups))
+    return tuple(group for group in parts if group is not None)

@@ -15,7 +15,7 @@ import numpy as np
 
 from mlsys.models.estimate.ranges import ALL_SOURCES, range_of, speed_range
 from mlsys.provenance import remembered, traced
-from mlsys_evidence.evaluate.blind_evaluation import EXAMINATIONS, examination_rows
+from mlsys_evidence.evaluate.blind_evaluation import BLIND_EVALUATIONS, blind_evaluation_rows
 from mlsys_evidence.evaluate.report import Prediction, validate
 from mlsys_evidence.fit.refit import held_out_predictions
 
@@ -24,7 +24,7 @@ FEWEST = 40
 
 
 @dataclass(frozen=True)
-class Compared:
+class RankingAccuracy:
     """Accuracy of the ranking in one group; the n pairs of two devices of one source and setting weigh √n together.
 
     Attributes
@@ -97,8 +97,8 @@ def left_out_pairs() -> list[_Pair]:
 def unseen_source_pairs() -> list[_Pair]:
     """Return the pairs among the rows of all blind evaluations, with ranges for sources in general."""
     estimates = []
-    for number in EXAMINATIONS:
-        for each in validate(examination_rows(number)).predictions:
+    for number in BLIND_EVALUATIONS:
+        for each in validate(blind_evaluation_rows(number)).predictions:
             if each.case is not None and each.answered:
                 case = each.case
                 reach = range_of(
@@ -108,7 +108,7 @@ def unseen_source_pairs() -> list[_Pair]:
     return pairs_of(estimates)
 
 
-def compared(pairs: Sequence[_Pair]) -> Compared:
+def compared(pairs: Sequence[_Pair]) -> RankingAccuracy:
     """Return the accuracy of the ranking over some pairs."""
     names = [(first.each.row.measured_by, *(_setting(each) for each in (first, other))) for first, other in pairs]
     counts = Counter(names)
@@ -126,7 +126,7 @@ def compared(pairs: Sequence[_Pair]) -> Compared:
     def part(which: np.ndarray) -> float:
         return 100 * float(weights @ which)
 
-    return Compared(
+    return RankingAccuracy(
         len(pairs),
         len(counts),
         float(weights @ errors.prod(axis=1) / (weights @ (errors**2).mean(axis=1))),
@@ -146,7 +146,7 @@ def _setting(estimate: _Estimate) -> tuple[str, str]:
 
 @remembered
 @traced
-def pairs_compared() -> dict[str, Compared]:
+def pairs_compared() -> dict[str, RankingAccuracy]:
     """Return the accuracy of the ranking of held-out devices by class and kind of work, and for unseen sources.
 
     Examples

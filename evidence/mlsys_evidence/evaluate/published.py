@@ -16,7 +16,7 @@ _DATA = Path(__file__).parents[1] / "data" / "predictors.csv.gz"
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedTime:
     """One time, as measured and as others predict it.
 
     Attributes
@@ -38,7 +38,7 @@ class Published:
 
 
 @lru_cache(maxsize=1)
-def published_predictions() -> tuple[Published, ...]:
+def published_predictions() -> tuple[PublishedTime, ...]:
     """Return all of them.
 
     Examples
@@ -49,7 +49,7 @@ def published_predictions() -> tuple[Published, ...]:
     """
     lines = [cells for _, cells in csv_records(_DATA)[1:]]
     return tuple(
-        Published(
+        PublishedTime(
             name,
             new,
             float(measured),

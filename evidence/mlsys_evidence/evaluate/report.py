@@ -245,9 +245,9 @@ def _excuse(case: Case, arithmetic: float, traffic: float) -> str:
 def validate(rows: Sequence[Row]) -> Validation:
     """Return every row beside its bound and its prediction; nothing is fitted.
 
-    Predictions are kept by machine: under a what-if only those machines are asked again that read the changed fact.
+    Predictions are kept by machine: under a what-if only machines that read the changed fact are predicted again.
     Facts are not recorded: an error over thousands of rows depends on a thousand facts, none of which moves it.
-    That each of them moves an estimate is asked machine by machine (`evidence/tests/test_facts_felt.py`).
+    Whether each of them moves an estimate is tested machine by machine (`evidence/tests/test_facts_felt.py`).
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def questioned(predictions: Sequence[Prediction], where: str) -> list[str]:
         if doubt:
             result.append(f"{where}: line {each.row.line}: {each.row.value:g} {each.row.unit} {doubt}")
     if len(result) > len(done) / 2:
-        more = f" (and {len(result) - 1} more of {len(done)} rows alike)" if len(result) > 1 else ""
+        more = f" (and {len(result) - 1} more such rows of {len(done)})" if len(result) > 1 else ""
         raise ValueError(result[0] + more)
     seen: Seen = {}
     for each in done:

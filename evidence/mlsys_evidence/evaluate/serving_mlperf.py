@@ -77,7 +77,7 @@ def _server(model: str, system: str, wider: int) -> tuple[int, ServerSettings, T
 
 
 def _lengths(mean: float, most: int, number: int, seed: int) -> npt.NDArray[np.int64]:
-    """Return exponential lengths, cut at ``most``, with the mean asked for."""
+    """Return exponential lengths, cut at ``most``, with the requested mean."""
     drawn = np.random.default_rng(seed).exponential(1.0, number)
     low, high = 0.1 * mean, 50.0 * mean
     for _ in range(50):

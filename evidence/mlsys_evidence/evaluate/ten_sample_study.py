@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsys.calibration.advice import TEN, advised
+from mlsys.calibration.advice import TEN, most_informative
 from mlsys.calibration.case import Case
-from mlsys.calibration.learning import Learned, learn, sensitivities
+from mlsys.calibration.learning import LearnedEffects, learn, sensitivities
 from mlsys.calibration.times import case_times
 from mlsys.files import Drafts
 from mlsys.frozen import IdentityKey
@@ -100,7 +100,9 @@ def _handed_back(
     """Return which rows to measure of those that can be, as advised and at random."""
     drawn = np.random.default_rng([draw, len(cases)])
     there = np.sort(drawn.choice(len(cases), max(TEN, round((1 - ABSENT) * len(cases))), replace=False)).tolist()
-    result = advised([cases[index] for index in there], before[there].tolist(), base[there], follows=follows[there])
+    result = most_informative(
+        [cases[index] for index in there], before[there].tolist(), base[there], follows=follows[there]
+    )
     return sorted(there[index] for index in result), sorted(drawn.choice(there, TEN, replace=False).tolist())
 
 
@@ -117,7 +119,7 @@ class _Machine:
 @remembered
 def _machine(own: IdentityKey, _fit: Hashable) -> _Machine:
     cases = [each.case for each in own if each.case is not None]
-    engines = {id(case.engine): case.engine.settled() for case in cases}  # read once, not in every draw
+    engines = {id(case.engine): case.engine.as_numbers() for case in cases}  # read once, not in every draw
     cases = [replace(case, engine=engines[id(case.engine)]) for case in cases]
     base = np.array([plain_of(case.setting)[0].vectorised() for case in cases])
     return _Machine(cases, base, case_times(cases, base), sensitivities(cases, base))
@@ -128,7 +130,7 @@ def _learned(own: Sequence[Prediction], draw: int, machine: _Machine) -> _Graded
     before = np.array([each.seconds for each in own])
     measured, inverse = np.log([case.seconds for case in cases]), np.array([case.inverse for case in cases])
 
-    def after(back: list[int]) -> tuple[list[int], Array, Learned]:
+    def after(back: list[int]) -> tuple[list[int], Array, LearnedEffects]:
         rest = sorted(set(range(len(cases))) - set(back))
         learned = learn([cases[index] for index in back], before[back], base[back])
         result = learned.seconds([cases[index] for index in rest], before[rest], base[rest], machine.plain[rest])
@@ -154,7 +156,7 @@ def _learned(own: Sequence[Prediction], draw: int, machine: _Machine) -> _Graded
     )
 
 
-def _reach(each: Prediction, learned: Learned) -> tuple[float, float]:
+def _reach(each: Prediction, learned: LearnedEffects) -> tuple[float, float]:
     """Return the ends of a row's interval after the ten, as factors of time; of software not among them as before."""
     case = each.case
     assert case is not None
@@ -165,21 +167,21 @@ def _reach(each: Prediction, learned: Learned) -> tuple[float, float]:
     return after_ten(usual, learned.spread).of_value()
 
 
-def _shapes(cases: Sequence[Case], apart: Array) -> Array:
+def _shapes(cases: Sequence[Case], residuals: Array) -> Array:
     """Return logarithms of measured over predicted time, each less the median of the others of its sweep."""
     sweeps: dict[str, list[int]] = {}
     for index, case in enumerate(cases):
         sweeps.setdefault(case.row.group or case.row.device, []).append(index)
-    shapes = apart.copy()
+    shapes = residuals.copy()
     for places in sweeps.values():
         if len(places) >= FEWEST_IN_SWEEP:
-            shapes[places] = without_scale(apart[places])
+            shapes[places] = without_scale(residuals[places])
     return shapes
 
 
-def _errors(apart: Array, inverse: NDArray[np.bool_]) -> Array:
+def _errors(residuals: Array, inverse: NDArray[np.bool_]) -> Array:
     """Return errors of the published values, from logarithms of measured over predicted time."""
-    return np.asarray(np.abs(np.expm1(np.where(inverse, apart, -apart))), dtype=np.float64)
+    return np.asarray(np.abs(np.expm1(np.where(inverse, residuals, -residuals))), dtype=np.float64)
 
 
 def ten_back() -> tuple[TenBack, ...]:
@@ -260,12 +262,12 @@ def _whole(name: str, machines: int, graded: Sequence[_Graded]) -> TenBack:
         for part in ("before", "after", "scale", "shape")
     )
     reach = np.concatenate([machine.reach for machine in graded])
-    apart = np.concatenate([machine.after for machine in graded])
-    inside = (reach[:, 0] <= apart) & (apart <= reach[:, 1])
+    residuals = np.concatenate([machine.after for machine in graded])
+    inside = (reach[:, 0] <= residuals) & (residuals <= reach[:, 1])
     return TenBack(
         name,
         machines,
-        len(apart),
+        len(residuals),
         float(np.median(before)),
         float(np.median(after)),
         float(np.quantile(after, 0.9)),

@@ -3,7 +3,7 @@
 Two kinds of rows. Cards that read their own power while they served language models (ML.ENERGY); and whole
 servers at the wall in MLPerf's power runs, whose cards were held below their design power ("MaxQ") by limits that
 the submitter's configurations state for most. The first are fitted. Of the second, a card is predicted with its limit
-in the place of the design power; what the server draws over that is asked once, as one factor, and judged with each
+in the place of the design power; what the server draws over that is estimated once, as one factor, and judged with each
 machine left out. Servers whose limit was not seen say nothing of either.
 
 The last digits of a fit depend on the CPU that it runs on, so ``mlsys validate --refit`` stores the law of all cards
@@ -238,8 +238,8 @@ def fit_cards(laws: Laws) -> dict[str, Any]:
         As :func:`fit_laws` returns them.
     """
     cards = [run for run in card_runs() if not run.wall]
-    apart = [run.watts / predicted for run, predicted in _left_out(laws).values()]
-    low, high = (float(np.quantile(apart, part)) for part in _INNER)
+    ratios = [run.watts / predicted for run, predicted in _left_out(laws).values()]
+    low, high = (float(np.quantile(ratios, part)) for part in _INNER)
     return {
         **dict(zip(_PARTS, laws[""], strict=True)),
         "low": min(1.0, low),

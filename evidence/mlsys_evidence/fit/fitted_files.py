@@ -16,7 +16,7 @@ ESTIMATE, ENERGY = (Path(str(package.__file__)).parent for package in (estimate,
 
 
 def save_parameters(
-    parameters: dict[str, Parameters], own: dict[str, dict[str, float]], files: Drafts, folder: Path = ESTIMATE
+    parameters: dict[str, Parameters], factors: dict[str, dict[str, float]], files: Drafts, folder: Path = ESTIMATE
 ) -> None:
     """Draft the files of fitted parameters and machine factors, with three significant digits.
 
@@ -35,8 +35,8 @@ def save_parameters(
         "# How many times as long as its setting each measured machine takes, drawn towards 1; fitted, not edited by",
         "# hand. 1: no more apart than the noise, or told by effects.",
     ]
-    for setting in sorted(own):
-        pairs = ", ".join(f"{twin}: {factor:.3g}" for twin, factor in sorted(own[setting].items()))
+    for setting in sorted(factors):
+        pairs = ", ".join(f"{twin}: {factor:.3g}" for twin, factor in sorted(factors[setting].items()))
         lines.append(f"{setting}: {{{pairs}}}")
     files.text(folder / "machines.yaml", "\n".join(lines) + "\n")
 

@@ -47,7 +47,7 @@ DEPTHWISE = Prior(0.1, 2.0, 0.005, 1.05, "PyTorch's depthwise convolutions and t
 # It runs for minutes, so hot as MLPerf's networks do, whose fits say 1.5e-12; calls of microseconds say 1.2e-12.
 TRAINING_ENERGY = Prior(1.5e-12, 1.25, 1e-13, 1e-11, "A100: 400 W at about 250 TFLOP/s, for minutes")
 # Large batches hide what it takes to start an operator from Python, and most rows have them. Python starts what
-# torch.compile makes, too, kernel by kernel, unless it is asked for CUDA graphs (pytorch.org/docs, torch.compile: mode
+# torch.compile makes, too, kernel by kernel, unless CUDA graphs are requested (pytorch.org/docs, torch.compile: mode
 # "reduce-overhead"), and so it starts attention that is written out.
 HOST_LAUNCH = Prior(2.5e-5, 2.0, 1e-8, 5e-3, "one call of PyTorch takes 26 to 38 microseconds on A100, T4 and V100")
 _FROM_PYTHON = r"(eager attention|torch\.compile network|torchgpipe training) on GPU"
@@ -93,18 +93,18 @@ UNSPLIT = {"splits": Prior(1.0, 1.01, 1.0, 32.0, "TensorRT-LLM's kernel of Smoot
 def _priors(setting: str) -> list[Prior]:
     """Return the priors of a setting, in the order of the parameters."""
     trains = {"launch": TRAINING_LAUNCH, "energy": TRAINING_ENERGY}
-    own = PRIORS | (trains if setting.endswith(" training on GPU") and not one_by_one(setting) else {})
-    own |= {"launch": HOST_LAUNCH} if one_by_one(setting) or re.match(_FROM_PYTHON, setting) else {}
-    own |= {"vector": DEPTHWISE, "energy": TRAINING_ENERGY} if re.match(_TRAINED_ONE_BY_ONE, setting) else {}
-    own |= {} if re.match(r"(SGLang|TensorRT-LLM|vLLM) .*gemm", setting) else WHOLE
-    own |= ALONE if setting.startswith("eager small units") else {}
-    own |= ENERGY_IN_FP32 if re.match(r"eager (small units|(batched )?gemm)", setting) else {}
-    own |= LANES if setting.startswith("NeuronX") else {}
-    own |= UNSPLIT if "w8a8" in setting else {}
-    own |= MULTIPLY_ADDS if setting.startswith("multiply-adds") else {}
-    own |= DECODE if re.search(r" llm (decode|generation) on GPU$|^HPU graphs", setting) else {}
-    own |= {"hop": STEP} if " llm generation on GPU" in setting else {}
-    return [own[name] for name in Parameters.names()]
+    priors = PRIORS | (trains if setting.endswith(" training on GPU") and not one_by_one(setting) else {})
+    priors |= {"launch": HOST_LAUNCH} if one_by_one(setting) or re.match(_FROM_PYTHON, setting) else {}
+    priors |= {"vector": DEPTHWISE, "energy": TRAINING_ENERGY} if re.match(_TRAINED_ONE_BY_ONE, setting) else {}
+    priors |= {} if re.match(r"(SGLang|TensorRT-LLM|vLLM) .*gemm", setting) else WHOLE
+    priors |= ALONE if setting.startswith("eager small units") else {}
+    priors |= ENERGY_IN_FP32 if re.match(r"eager (small units|(batched )?gemm)", setting) else {}
+    priors |= LANES if setting.startswith("NeuronX") else {}
+    priors |= UNSPLIT if "w8a8" in setting else {}
+    priors |= MULTIPLY_ADDS if setting.startswith("multiply-adds") else {}
+    priors |= DECODE if re.search(r" llm (decode|generation) on GPU$|^HPU graphs", setting) else {}
+    priors |= {"hop": STEP} if " llm generation on GPU" in setting else {}
+    return [priors[name] for name in Parameters.names()]
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,8 @@ def _distinct(stack: CaseBatch) -> tuple[CaseBatch, NDArray[np.intp]]:
     engines = {name: values[first] for name, values in stack.engines.items()}
     kernels = Work(stack.kernels.columns[:, first])
     case = np.zeros(len(first), dtype=np.intp)
-    own = (stack.copies[first], stack.main[first], stack.near[first])
-    return CaseBatch(case, kernels, engines, *own, 1), which
+    traffic = (stack.copies[first], stack.main[first], stack.near[first])
+    return CaseBatch(case, kernels, engines, *traffic, 1), which
 
 
 def _thinned(cases: Sequence[Case]) -> list[Case]:
@@ -190,33 +190,33 @@ def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Paramete
         times: Array = np.log(with_latency(chosen, stack.total(seconds)))
         return times
 
-    # What no case of the setting feels keeps its prior.
+    # Parameters that no case of the setting is sensitive to keep their priors.
     at_first = logarithms(first)
-    felt = np.array(
+    sensitive = np.array(
         [
             np.abs(logarithms(first - 0.7 * np.eye(len(names))[index]) - at_first).max() > 1e-3
             for index in range(len(names))
         ]
     )
-    felt &= [name not in WHOLE or priors[index] is not WHOLE[name] for index, name in enumerate(names)]
+    sensitive &= [name not in WHOLE or priors[index] is not WHOLE[name] for index, name in enumerate(names)]
 
     def whole(part: Array) -> Array:
         point = first.copy()
-        point[felt] = part
+        point[sensitive] = part
         return point
 
     def residuals(part: Array) -> Array:
         point = whole(part)
-        return np.concatenate([(logarithms(point) - measured) * weight / 0.1, ((point - centres) / spreads)[felt]])
+        return np.concatenate([(logarithms(point) - measured) * weight / 0.1, ((point - centres) / spreads)[sensitive]])
 
     solution = least_squares(
         residuals,
-        first[felt],
-        bounds=(low[felt], high[felt]),
+        first[sensitive],
+        bounds=(low[sensitive], high[sensitive]),
         loss="soft_l1",
         diff_step=1e-2,
         max_nfev=4 if start is not None and centre is None else 15,
-        x_scale=spreads[felt],
+        x_scale=spreads[sensitive],
     )
     point = whole(solution.x)
     if centre is None and pool_of(chosen[0].setting) not in ALL_KEPT:
@@ -252,9 +252,9 @@ def machines_of(cases: Sequence[Case], parameters: Parameters) -> dict[str, floa
     if tells_machines(cases[0].setting):
         return {case.twin: 1.0 for case in cases}
     plain = predicted(cases, Fit(parameters))
-    apart = np.log([case.seconds for case in cases]) - np.log(plain)
+    residuals = np.log([case.seconds for case in cases]) - np.log(plain)
     sweeps: dict[str, dict[str, list[float]]] = {}
-    for case, rest in zip(cases, apart.tolist(), strict=True):
+    for case, rest in zip(cases, residuals.tolist(), strict=True):
         sweeps.setdefault(case.twin, {}).setdefault(case.row.group, []).append(rest)
     drawn = {
         twin: sum(float(np.median(rest)) for rest in own.values()) / (len(own) + DRAWN) for twin, own in sweeps.items()

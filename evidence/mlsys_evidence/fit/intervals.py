@@ -61,7 +61,7 @@ class Left:
         return self.case.kind, self.case.row.device_class
 
 
-def quantiles(apart: Array) -> tuple[float, float]:
+def quantiles(residuals: Array) -> tuple[float, float]:
     """Return the interval that holds the wanted part of what a sample is drawn from, zero inside.
 
     The next draw falls with equal chance between any two neighbours of a sorted sample, or beyond its ends (Weibull
@@ -74,7 +74,7 @@ def quantiles(apart: Array) -> tuple[float, float]:
     (-0.82, 0.82)
     """
     tail = (1 - COVERAGE) / 2
-    low, high = (float(np.quantile(apart, part, method="weibull")) for part in (tail, 1 - tail))
+    low, high = (float(np.quantile(residuals, part, method="weibull")) for part in (tail, 1 - tail))
     return min(low, -NARROWEST), max(high, NARROWEST)
 
 

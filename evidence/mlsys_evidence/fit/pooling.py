@@ -37,7 +37,7 @@ TWICE = ("machine and network", "network and software")
 
 
 @dataclass(frozen=True)
-class Pooled:
+class PooledEffects:
     """The effects of one pool, and what they make of rows left out.
 
     Attributes
@@ -108,7 +108,7 @@ def _blocks(cases: Sequence[Case], pool: Pool, measures: Mapping[str, Array]) ->
 
 
 @dataclass(frozen=True)
-class _Solved:
+class _Solution:
     """Variances, the covariance of the effects, and the weights of the rows."""
 
     variances: dict[str, float]
@@ -121,7 +121,7 @@ class _Solved:
         return posterior
 
 
-def _solved(blocks: _Blocks, y: Array, fixed: _Solved | None = None) -> _Solved:
+def _solved(blocks: _Blocks, y: Array, fixed: _Solution | None = None) -> _Solution:
     """Return the fit of ``y``; with the variances of another fit, only its weights and covariance."""
     z = blocks.columns
     variances = dict(fixed.variances) if fixed else dict.fromkeys(blocks.names, 0.02)
@@ -130,24 +130,24 @@ def _solved(blocks: _Blocks, y: Array, fixed: _Solved | None = None) -> _Solved:
     for _ in range(4 if fixed else TIMES):
         covariance = _covariance(blocks, variances, rest, weights)
         u = covariance @ (z.T @ (weights * y / rest))
-        apart = y - z @ u
+        residuals = y - z @ u
         if not fixed:
-            heard = 0.0
+            degrees = 0.0
             for name in blocks.names:
                 own = blocks.of(name)
                 count = own.stop - own.start
                 result = max(count - float(np.diag(covariance)[own].sum()) / variances[name], 1e-3)
-                heard += result
+                degrees += result
                 square = float(u[own] @ u[own]) + PRIOR_LEVELS * PRIOR_VARIANCE
                 variances[name] = float(np.clip(square / (result + PRIOR_LEVELS), 1e-6, 2.0))
-            rest = max(1e-4, float((weights * apart**2).sum()) / max(len(y) - heard, 1.0))
-        weights = _weights(apart, rest)
-    return _Solved(variances, rest, weights, _covariance(blocks, variances, rest, weights))
+            rest = max(1e-4, float((weights * residuals**2).sum()) / max(len(y) - degrees, 1.0))
+        weights = _weights(residuals, rest)
+    return _Solution(variances, rest, weights, _covariance(blocks, variances, rest, weights))
 
 
-def _weights(apart: Array, rest: float) -> Array:
+def _weights(residuals: Array, rest: float) -> Array:
     """Return how much each row counts, the less the further it is off."""
-    return np.asarray((TAILS + 1) / (TAILS + apart**2 / rest), dtype=np.float64)
+    return np.asarray((TAILS + 1) / (TAILS + residuals**2 / rest), dtype=np.float64)
 
 
 def _covariance(blocks: _Blocks, variances: dict[str, float], rest: float, weights: Array) -> Array:
@@ -160,12 +160,12 @@ def _covariance(blocks: _Blocks, variances: dict[str, float], rest: float, weigh
 
 
 def _without(
-    blocks: _Blocks, solved: _Solved, y: Array, parts: Sequence[str], least: float = 0.0, groups: Sequence[str] = ()
+    blocks: _Blocks, solved: _Solution, y: Array, parts: Sequence[str], least: float = 0.0, groups: Sequence[str] = ()
 ) -> Array:
     """Return what the effects say of each row when its part is left out of the fit, small ones of groups dropped."""
     z = blocks.columns
     u = solved.effects(z, y)
-    apart = y - z @ u
+    residuals = y - z @ u
     bars = np.repeat([least if name in groups else 0.0 for name in blocks.names], np.diff(blocks.ends))
     reach = z @ solved.covariance
     predictions = np.zeros(len(y))
@@ -173,7 +173,7 @@ def _without(
     for part in dict.fromkeys(parts):
         own = np.flatnonzero(names == part)
         leverage = reach[own] @ z[own].T * (solved.weights[own] / solved.rest)[None, :]
-        pulled = np.linalg.solve(np.eye(len(own)) - leverage, apart[own])
+        pulled = np.linalg.solve(np.eye(len(own)) - leverage, residuals[own])
         without = u - reach[own].T @ (solved.weights[own] / solved.rest * pulled)
         predictions[own] = z[own] @ np.where(np.abs(without) >= bars, without, 0.0)
     limit = np.log(MOST)
@@ -194,7 +194,7 @@ def _counts(cases: Sequence[Case], blocks: _Blocks) -> dict[str, dict[str, dict[
 
 def fit_pool(
     pool: Pool, cases: Sequence[Case], measures: Mapping[str, Array], whole: Array, sweep_out: Array
-) -> Pooled:
+) -> PooledEffects:
     """Return the effects of one pool.
 
     Parameters
@@ -235,7 +235,7 @@ def fit_pool(
     rest = float(f"{fitted.rest + fitted.variances['sweep']:.4g}")
     spreads = np.array([_spreads(case, counts, groups, rest) for case in cases]).reshape(-1, 2)
     effects = {"rest": rest, "groups": groups, "curves": curves}
-    return Pooled(effects, by_device, by_sweep, spreads[:, 0], spreads[:, 1])
+    return PooledEffects(effects, by_device, by_sweep, spreads[:, 0], spreads[:, 1])
 
 
 def _kept(effect: float, sweeps: int, least: float) -> Any:

@@ -116,11 +116,11 @@ def fit_powers(of_cards: Laws | None = None) -> dict[str, dict[str, Any]]:
     laws: dict[str, dict[str, Any]] = {}
     for kind in LAWS:
         factors = _factors(kind)
-        apart = [own / _without(factors, name) for name, own in factors.items()]
+        ratios = [own / _without(factors, name) for name, own in factors.items()]
         laws[kind] = {
             "factor": median(factors.values()),
-            "low": min(1.0, *apart),
-            "high": max(1.0, *apart),
+            "low": min(1.0, *ratios),
+            "high": max(1.0, *ratios),
             "static": _static_share(kind),
             "machines": len(factors),
         }

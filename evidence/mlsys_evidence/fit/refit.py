@@ -132,23 +132,23 @@ def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, P
     order = sorted(jobs.items(), key=lambda job: -sum(case.work.columns.shape[1] for case in job[1]))
     anew = {name for name in chosen if fitted_with(name) in jobs}
     parameters = {name: kept for name, kept in fitted().items() if name in chosen and name not in anew}
-    own = {name: dict(kept) for name, kept in machines().items() if name in chosen and name not in anew}
+    factors = {name: dict(kept) for name, kept in machines().items() if name in chosen and name not in anew}
     lines = parameters_alone() if only else {}
     with multiprocessing.Pool(processes) as pool:
         answers = pool.imap_unordered(_fitted, order)
         with progress([name for name, _ in order]) as names:
             for _ in names:
                 answer = next(answers)
-                alike = [name for name in chosen if fitted_with(name) == answer.name]
-                for name in alike:
+                same_fit = [name for name in chosen if fitted_with(name) == answer.name]
+                for name in same_fit:
                     parameters[name] = answer.fit.parameters
-                    alone = len(alike) == 1
-                    own[name] = answer.fit.machines if alone else machines_of(chosen[name], answer.fit.parameters)
+                    alone = len(same_fit) == 1
+                    factors[name] = answer.fit.machines if alone else machines_of(chosen[name], answer.fit.parameters)
                 for case, without in zip(jobs[answer.name], answer.without.tolist(), strict=True):
                     lines[case.row.id] = tuple(without)
     with together() as files:
-        save_parameters(parameters, own, files)
-        pooled(chosen, lines, parameters, own, files)
+        save_parameters(parameters, factors, files)
+        pooled(chosen, lines, parameters, factors, files)
     for kept in (fitted, machines, fitted_ranges, fitted_effects):
         kept.cache_clear()
     return parameters
@@ -158,7 +158,7 @@ def pooled(
     chosen: dict[str, list[Case]],
     lines: dict[str, tuple[float, ...]],
     parameters: dict[str, Parameters],
-    own: dict[str, dict[str, float]],
+    factors: dict[str, dict[str, float]],
     files: Drafts,
 ) -> None:
     """Fit the effects and the intervals on top of the parameters, and draft them.
@@ -169,7 +169,7 @@ def pooled(
         As :func:`settings` returns them.
     lines
         By id of a row, seconds as the parameters alone have it without its machine, and without its sweep.
-    parameters, own
+    parameters, factors
         Of each setting, and the factors of its machines.
     files
         Where the files are drafted.
@@ -183,21 +183,22 @@ def pooled(
     for name, cases in sorted(pools.items()):
         measured = np.log([case.seconds for case in cases])
         without = np.array([lines.get(case.row.id, (np.nan,) * 2) for case in cases])
-        apart = measured[:, None] - np.log(without)
+        residuals = measured[:, None] - np.log(without)
         added, spreads = np.zeros((len(cases), 2)), np.full((len(cases), 2), USUAL)
         if name:
             rows = [
-                scaled(parameters[case.setting], own[case.setting].get(case.twin, 1.0)).vectorised() for case in cases
+                scaled(parameters[case.setting], factors[case.setting].get(case.twin, 1.0)).vectorised()
+                for case in cases
             ]
             stack = stack_of(cases)
             times = kernel_times(stack, np.array(rows))
             plain = with_latency(cases, stack.total(times.seconds))
             measures = features(stack, times)
-            pool = fit_pool(POOLS[name], cases, measures, measured - np.log(plain), apart[:, 1])
+            pool = fit_pool(POOLS[name], cases, measures, measured - np.log(plain), residuals[:, 1])
             effects[name] = pool.effects
             added = np.column_stack([pool.without_device, pool.without_sweep])
             spreads = np.column_stack([pool.spread_device, pool.spread_sweep])
-        scores = (apart - added) / spreads
+        scores = (residuals - added) / spreads
         left += [Left(case, sweep, device) for case, (device, sweep) in zip(cases, scores.tolist(), strict=True)]
         both = np.hstack([without * np.exp(added), without, spreads])
         text += [(case.row.id, *values) for case, values in zip(cases, both.tolist(), strict=True)]

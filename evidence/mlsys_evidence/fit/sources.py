@@ -17,7 +17,7 @@ import numpy as np
 from mlsys.files import Drafts
 from mlsys.models.estimate.range_keys import work_on
 from mlsys.models.estimate.ranges import ALL_KINDS, COVERAGE, ENOUGH_SOURCES, range_without_time
-from mlsys_evidence.evaluate.blind_evaluation import examination_rows, first_answers, held_examinations
+from mlsys_evidence.evaluate.blind_evaluation import blind_evaluation_rows, completed_blind_evaluations, first_answers
 from mlsys_evidence.evaluate.report import Prediction, validate
 from mlsys_evidence.fit.fitted_files import save_sources
 
@@ -66,8 +66,8 @@ def wanted_factor(sources: Iterable[Sequence[float]]) -> float:
 def blind_scores(numbers: Sequence[int] = ()) -> list[BlindScore]:
     """Return the first answers to the blind evaluations, scored by the ranges of today without their factors."""
     scores = []
-    for number in numbers or held_examinations():
-        now = validate(examination_rows(number)).predictions
+    for number in numbers or completed_blind_evaluations():
+        now = validate(blind_evaluation_rows(number)).predictions
         for first, today in zip(first_answers(number), now, strict=True):
             if today.case is not None and first.answered:
                 scores.append(_blind_score(first, today))

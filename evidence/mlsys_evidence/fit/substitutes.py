@@ -17,8 +17,8 @@ from mlsys.models.estimate.library import fallback_stack
 from mlsys.models.estimate.ranges import COVERAGE
 
 Array = NDArray[np.float64]
-# Measurements of a setting that are asked, and settings that what is known of all kinds of work counts for.
-MOST_ASKED, PRIOR_SETTINGS = 60, 2.0
+# Measurements of a setting that are compared, and settings that what is known of all kinds of work counts for.
+MOST_SAMPLED, PRIOR_SETTINGS = 60, 2.0
 # Parts of a setting's measurements that stand for all of them, so that each setting counts the same.
 _PARTS = np.linspace(0.025, 0.975, 20)
 
@@ -38,19 +38,19 @@ def stand_ins(chosen: Mapping[str, Sequence[Case]], parameters: Mapping[str, Par
     dict
         By kind of work; a kind of few settings is drawn towards all.
     """
-    apart: dict[str, list[Array]] = {}
+    errors_by_kind: dict[str, list[Array]] = {}
     for name, cases in chosen.items():
         other = fallback_stack(name, [known for known in parameters if known != name])
         if other:
-            asked = cases[:: -(-len(cases) // MOST_ASKED)]
-            result = case_times(asked, np.array([parameters[other].vectorised()] * len(asked)))
-            errors = np.abs(np.log([case.seconds for case in asked]) - np.log(result))
-            apart.setdefault(cases[0].kind, []).append(np.quantile(errors, _PARTS))
-    every = float(np.quantile(np.concatenate([errors for own in apart.values() for errors in own]), COVERAGE))
+            sample = cases[:: -(-len(cases) // MOST_SAMPLED)]
+            result = case_times(sample, np.array([parameters[other].vectorised()] * len(sample)))
+            errors = np.abs(np.log([case.seconds for case in sample]) - np.log(result))
+            errors_by_kind.setdefault(cases[0].kind, []).append(np.quantile(errors, _PARTS))
+    every = float(np.quantile(np.concatenate([errors for own in errors_by_kind.values() for errors in own]), COVERAGE))
     return {
         kind: math.sqrt(
             (PRIOR_SETTINGS * every**2 + len(own) * float(np.quantile(np.concatenate(own), COVERAGE)) ** 2)
             / (PRIOR_SETTINGS + len(own))
         )
-        for kind, own in apart.items()
+        for kind, own in errors_by_kind.items()
     }

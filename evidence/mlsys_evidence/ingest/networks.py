@@ -80,7 +80,7 @@ PAIRS_AT_A_TIME = (("H200 SXM|GH200|H100 SXM", 600_000), ("H100 PCIe", 51_200), 
 PAIRS = 270
 
 
-def settled(row: Row) -> str:
+def software_kind(row: Row) -> str:
     """Return the kind of software a row ran on."""
     kind = network_software(row.software)
     if "Vulkan" in row.workload:
@@ -230,7 +230,7 @@ def _windows(draft: Draft, high: int, wide: int) -> None:
 def program(draft: Draft) -> None:
     """Fill in the software, and what it does between and beside products."""
     row = draft.row
-    draft.set(software=settled(row), network=usual_name(row.model), tf32=multiplied_in(row))
+    draft.set(software=software_kind(row), network=usual_name(row.model), tf32=multiplied_in(row))
     if unrolls(row.software):
         draft.set(algorithm="unrolled")
     elif not saves_multiplications(row.software):

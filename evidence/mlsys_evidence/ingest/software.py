@@ -28,7 +28,7 @@ _NETWORKS = (
     (r"tensorflow.*xla", "TensorFlow XLA"),
     (r"^tensorflow [\d(]", "TensorFlow"),
     (r"torch\.compile|nvfuser", "torch.compile"),
-    # On a GPU their graphs are asked of cuDNN layer by layer, as Caffe's and Torch7's; NVIDIA's containers are GPUs'.
+    # On a GPU their graphs call cuDNN layer by layer, as Caffe's and Torch7's; NVIDIA's containers are GPUs'.
     (r"^(mxnet|opencv).*(cudnn|\bngc\b)", "eager"),
     (r"mxnet|openvino|opencv|onnx ?runtime|^tf v", "processor runtime"),
     (r"tensorrt|fastertransformer|flax|tf-nightly|xla|jax|neuronx|neuron", "compiled"),

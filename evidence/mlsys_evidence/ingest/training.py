@@ -7,7 +7,7 @@ from mlsys.calibration.case import Inexpressible
 from mlsys.calibration.rows import Row
 from mlsys_evidence.ingest import language
 from mlsys_evidence.ingest.draft import Draft
-from mlsys_evidence.ingest.networks import program, settled, shape
+from mlsys_evidence.ingest.networks import program, shape, software_kind
 from mlsys_evidence.ingest.reading import batch_of
 from mlsys_evidence.questions.shapes import usual_name
 
@@ -51,19 +51,19 @@ PACKED = {128: 65536 / 54784, 512: 16384 / 9600}
 def training(draft: Draft) -> None:
     """Fill in one training step of one device among as many as the row has."""
     citation = draft.row
-    fed = _fed(draft)
+    network = _fill_inputs(draft)
     _sequences_of_a_sample(draft)
     draft.in_format()
     draft.on()
-    plain = as_fed(citation)
+    plain = with_run_settings(citation)
     plain = replace(plain, model=re.sub(r" (phase|Ph)\s*\d.*| pre-training.*| training.*", "", plain.model))
-    tokens = not fed and ("tokens" in citation.unit or citation.unit == "TFLOP/s")
+    tokens = not network and ("tokens" in citation.unit or citation.unit == "TFLOP/s")
     draft.row = plain
-    if not fed:
+    if not network:
         shape(draft)
     program(draft)
-    if fed:
-        draft.set(network=fed)
+    if network:
+        draft.set(network=network)
     if tokens:
         language.network(draft)
     elif draft.columns["network"] != usual_name(citation.model):
@@ -77,7 +77,7 @@ def training(draft: Draft) -> None:
     draft.mark("weights frozen", _FROZEN, citation.workload)
     draft.mark("scores of training written out", _WRITING_SCORES, citation.software)
     draft.mark("attention of cuDNN", _OF_CUDNN, citation.software)
-    software = settled(plain)
+    software = software_kind(plain)
     if "Megatron" in plain.software or (software == "eager" and re.search(_JOINED, plain.software)):
         draft.set(software="Megatron")
     draft.mark("encoder and decoder", "^Switch", plain.model)
@@ -117,7 +117,7 @@ def _ways(draft: Draft, row: Row) -> None:
         draft.features.add("micro-batch of all devices")
 
 
-def _fed(draft: Draft) -> str:
+def _fill_inputs(draft: Draft) -> str:
     """Fill in what a step was fed by its code, and return its network; an empty string where the row says so itself.
 
     Raises
@@ -157,7 +157,7 @@ def _transformer_xl(draft: Draft) -> str:
     return f"transformer_xl_{size[0]}"
 
 
-def as_fed(row: Row) -> Row:
+def with_run_settings(row: Row) -> Row:
     """Return a row with what its source shows of how it ran: compiler, batch, and the length of what it was fed.
 
     Examples
@@ -165,7 +165,7 @@ def as_fed(row: Row) -> Row:
     >>> from mlsys_evidence.rows import shipped_rows
     >>> row = replace(shipped_rows()[0], workload="BERT pre-training", software="PyTorch NGC (LAMB)",
     ...               source="NVIDIA/DeepLearningExamples", seq_or_shape="seq 512")
-    >>> as_fed(row).seq_or_shape, as_fed(replace(row, seq_or_shape="seq 128")).seq_or_shape
+    >>> with_run_settings(row).seq_or_shape, with_run_settings(replace(row, seq_or_shape="seq 128")).seq_or_shape
     ('seq 278', 'seq 128')
     """
     if _EXAMPLES not in row.source or "BERT pre-training" not in row.workload or not re.search(_BINNED, row.software):

@@ -23,7 +23,7 @@ import numpy as np
 
 from mlsys.models.estimate import COLLECTIVE, MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.estimate.eager import GELU_KERNELS, SCORE_KERNELS
-from mlsys.models.estimate.lowering import Format, joined
+from mlsys.models.estimate.lowering import Format, concatenated
 from mlsys.models.estimate.work import QUEUED
 from mlsys.workloads.zoo.language import LanguageModel
 from mlsys_evidence.typed_rows import TypedRow
@@ -42,7 +42,7 @@ RMS_NORM, ROTATION, CACHE = 8, 10, 2
 # Of any code: the products that make and leave attention and its kernel, and the two additions of a block; and outside
 # the blocks: positions, look-up, last normalisation, logits, and the choice of the next token.
 ATTENTION, ADDITIONS, OUTSIDE = 3, 2, 20
-# Its experts (models/mixtral/modeling_mixtral.py): nine operators choose, each expert is asked which tokens it has, and
+# Its experts (models/mixtral/modeling_mixtral.py): nine operators choose, the tokens of each expert are looked up, and
 # those that have some take them out, weight what they make of them and add it.
 ROUTING, OF_AN_EXPERT = 9, 4
 # What a product takes beyond one operator by bitsandbytes: in 8 bits, and of weights of 4 bits, whose kernel a function
@@ -115,7 +115,7 @@ def called(
     calls = passes * calls_of(row, model, written_out)
     small = max(0.0, calls - float(work["count"][work["kind"] != COLLECTIVE].sum()))
     seconds = calls * A_CALL / (DESKTOP if row.row.device_class == "consumer GPU" else 1.0)
-    return joined(queued_up(work), Work.of([Kernel(VECTOR, 0.0, 0.0, count=small, ranks=QUEUED)])), seconds
+    return concatenated(queued_up(work), Work.of([Kernel(VECTOR, 0.0, 0.0, count=small, ranks=QUEUED)])), seconds
 
 
 def queued_up(work: Work) -> Work:
@@ -200,4 +200,4 @@ def dequantised(row: TypedRow, work: Work, fmt: Format) -> Work:
     by_tree = row.has("bitsandbytes")
     making[row_of("flops")] = OF_A_TREE * by_tree * (wide / fmt.value)[here]
     making[row_of("count")] = work["count"][here]
-    return joined(Work(columns), Work(making))
+    return concatenated(Work(columns), Work(making))

@@ -5,7 +5,7 @@ import numpy as np
 from mlsys.calibration.case import Case
 from mlsys.calibration.values import seconds_each
 from mlsys.models.estimate import MATMUL, Work
-from mlsys.models.estimate.lowering import joined, messages, side_by_side
+from mlsys.models.estimate.lowering import concatenated, messages, side_by_side
 from mlsys_evidence.questions.network_lookup import batched, built
 from mlsys_evidence.questions.networks import between_products, engine_of, shape_of
 from mlsys_evidence.questions.scores import scores_apart
@@ -34,7 +34,7 @@ def encoder(row: TypedRow) -> Case:
     loops = between_products(row, f"{software} network on {kind}") if software.startswith("TensorFlow") else ""
     work = batched(row.network, fmt, piece, shape=shape, run_as=loops)
     if not loops and row.has("scores apart"):
-        work = joined(work, scores_apart(built(row.network, **padded), row, fmt, piece))
+        work = concatenated(work, scores_apart(built(row.network, **padded), row, fmt, piece))
     if row.has("wide results"):
         work = _wide_results(work)
     if stages > 1:
@@ -43,7 +43,7 @@ def encoder(row: TypedRow) -> Case:
         blocks, hidden = row.number("layers"), row.number("hidden")
         rows = batch * shape.get("sequence", 1)
         engine = side_by_side(engine, tensor)
-        work = joined(work, messages(rows * hidden * fmt.value, tensor, 2 * blocks))
+        work = concatenated(work, messages(rows * hidden * fmt.value, tensor, 2 * blocks))
     seconds, inverse = seconds_each(row.row, batch * max(1, row.row.n_devices // (tensor * stages)))
     return Case(row.row, "transformer", f"{software} transformer on {kind}", twin, engine, work, seconds, inverse)
 

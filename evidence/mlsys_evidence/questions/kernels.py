@@ -52,12 +52,12 @@ def vector(
 ABOUT_A_FUNCTION, ABOUT_A_NORM = 0.25, 0.85
 
 
-def cleared(row: TypedRow) -> bool:
+def clears_caches(row: TypedRow) -> bool:
     """Return whether calls queue and the caches are cleared between them: `triton.testing.do_bench`."""
     return row.launch_mode == "cache cleared"
 
 
-def queued(row: TypedRow) -> bool:
+def is_queued(row: TypedRow) -> bool:
     """Return whether calls from Python queue: one call is repeated, and only the last is waited for.
 
     `torch.utils.benchmark.Timer` and `torch.profiler` do so.
@@ -81,7 +81,7 @@ def _called(row: TypedRow, kind: str, kernel: Kernel) -> tuple[str, Work]:
         return software, Work.of([kernel])
     if row.launch_mode == "timed by host":
         return software, Work.of([kernel])
-    if queued(row):
+    if is_queued(row):
         return software, Work.of([replace(kernel, ranks=QUEUED)])
     if software == "compiled":
         return software, Work.of([kernel])
@@ -118,8 +118,8 @@ def _setting(software: str, kind: str, twin: Device, engine: Snapshot) -> str:
         software = f"{first} ROCm {rest}".rstrip()
     if kind in CALLS and twin.kind == "GPU" and not software.endswith("library"):
         # a loop over memory each, called alike; but what ROCm compiles, and its softmax, run at rates of their own
-        alike = software != "compiled ROCm" and (software, kind) != ("eager ROCm", "softmax")
-        return f"{software} {'call' if alike else kind} on {twin.kind}"
+        one_rate = software != "compiled ROCm" and (software, kind) != ("eager ROCm", "softmax")
+        return f"{software} {'call' if one_rate else kind} on {twin.kind}"
     # FP16 of GeForce cards is twice as fast as FP32 by their matrix units, and a P100's by its vector units.
     by_matrix = engine.over_vector > MATRIX_UNITS and twin.has_peak(engine.computes_in, unit="matrix")
     units = "matrix units" if by_matrix else "vector units"
@@ -172,7 +172,7 @@ def reduction(row: TypedRow) -> Case:
     if kind == "layer norm" and software == "eager":
         waits = max(waits, few_rows(row.machine, rows, elements * (reads + 1) * fmt.value))
     # Read once and written once is all that must be: what its program reads again is no part of the bound.
-    return replace(case, cached=not cleared(row), compulsory=2 / (1 + reads), at_least=waits)
+    return replace(case, cached=not clears_caches(row), compulsory=2 / (1 + reads), at_least=waits)
 
 
 # PyTorch's softmax keeps a row in registers up to so many elements, and in shared memory since 2.1, where a unit
@@ -211,7 +211,7 @@ def element_wise(row: TypedRow) -> Case:
     kind, operations = ELEMENT_WISE[row.operation]
     software, work = _called(row, kind, vector(elements, operations, fmt))
     case = case_of(row, kind, software, work, fmt, elements)
-    return replace(case, cached=not cleared(row), at_least=calling(row))
+    return replace(case, cached=not clears_caches(row), at_least=calling(row))
 
 
 # Instructions that multiply values stored in FP16 and widened one by one, as on a P100, over those of values stored in

@@ -13,7 +13,7 @@ from mlsys.hardware import view
 from mlsys.models.estimate import ALL_REDUCE, COLLECTIVE, MATMUL, RING_REDUCE, Snapshot, Work
 from mlsys.models.estimate.blocks import in_blocks
 from mlsys.models.estimate.eager import eager_kernels
-from mlsys.models.estimate.lowering import Format, expert_by_expert, joined, kernels_of, messages, side_by_side
+from mlsys.models.estimate.lowering import Format, concatenated, expert_by_expert, kernels_of, messages, side_by_side
 from mlsys.models.estimate.reductions import rows_read_again
 from mlsys_evidence.questions.decoding import (
     cut_graphs,
@@ -128,14 +128,14 @@ def _pass(
     """Return one pass over ``tokens`` new tokens of each sequence, run so many times."""
     step = _step(model, fmt, tokens, batch, context, causal).times(runs)
     size = batch * tokens * model.hidden * fmt.value
-    return joined(step, messages(size, tensor, 2 * model.layers * runs, pattern))
+    return concatenated(step, messages(size, tensor, 2 * model.layers * runs, pattern))
 
 
 def _case(row: TypedRow, kind: str, works: list[Work], seconds: float, inverse: bool, fmt: Format, tensor: int) -> Case:
     twin, group, engine = _engine(row, fmt)
     engine = side_by_side(engine, tensor)
     name = prompt_program(row, engine, fmt) if kind == "llm prefill" else token_program(row, engine)
-    return Case(row.row, kind, f"{name} {kind} on {group}", twin, engine, joined(*works), seconds, inverse)
+    return Case(row.row, kind, f"{name} {kind} on {group}", twin, engine, concatenated(*works), seconds, inverse)
 
 
 def _on_neuron(row: TypedRow, kind: str, fmt: Format, batch: int, tokens: int, context: int) -> Case:
@@ -148,7 +148,7 @@ def _on_neuron(row: TypedRow, kind: str, fmt: Format, batch: int, tokens: int, c
     one_kernel = in_one_kernel(row, batch, queries)
     products = _pass(graph, fmt, queries, batch, positions, tensor, 1, causal=one_kernel)
     work = widened_weights(products, fmt, model.vocabulary)
-    work = joined(work, beside_products(graph, batch, queries, positions, cores, fmt, one_kernel))
+    work = concatenated(work, beside_products(graph, batch, queries, positions, cores, fmt, one_kernel))
     seconds, inverse = seconds_each(row.row, batch * tokens)
     case = _case(row, kind, [work], seconds, inverse, fmt, tensor)
     needed = _pass(model, fmt, tokens, batch, context, tensor, 1)
@@ -181,7 +181,7 @@ def prefill(row: TypedRow) -> Case:
         if written and fmt.vector_unit:
             machine = row.machine
             work = in_blocks(rows_read_again(work, machine, fmt.value), machine, fmt.computes)
-        work = joined(work, partial_sums(row, work), small_steps(row, model, batch * prompt, fmt))
+        work = concatenated(work, partial_sums(row, work), small_steps(row, model, batch * prompt, fmt))
     narrow = work.weights
     if dequantises(row, fmt, batch * prompt):
         work = dequantised(row, work, fmt)
@@ -219,7 +219,10 @@ def decode(row: TypedRow) -> Case:
     if dequantises(row, fmt, batch):
         step = dequantised(row, step, fmt)
     step = graph_captured(
-        row, joined(step, partial_sums(row, step), copied_cache(row, model, batch, context, fmt, _engine(row, fmt)[2]))
+        row,
+        concatenated(
+            step, partial_sums(row, step), copied_cache(row, model, batch, context, fmt, _engine(row, fmt)[2])
+        ),
     )
     step, calling = called(row, model, step, written_out=attention_of(row) == "written out")
     case = _case(row, "llm decode", [step, *beside], seconds, inverse, fmt, tensor)
@@ -256,7 +259,7 @@ def generation(row: TypedRow) -> Case:
         copies = copied_cache(row, model, batch, middle, fmt, _engine(row, fmt)[2]).times(output - 1)
         works += [graph_captured(row, whole_passes(1, middle, output - 1)), copies]
     seconds, inverse = seconds_each(row.row)
-    work, calling = called(row, model, joined(*works), output, attention_of(row) == "written out")
+    work, calling = called(row, model, concatenated(*works), output, attention_of(row) == "written out")
     case = _case(row, "llm generation", [work], seconds, inverse, fmt, tensor)
     token = _pass(model, fmt, 1, batch, middle, tensor, 1)
     return replace(case, at_least=calling + in_steps_of_a_server(row, token, case.engine, output))

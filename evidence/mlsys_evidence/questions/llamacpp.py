@@ -7,7 +7,7 @@
   from then on.
 - The same, pull request 6017 (2024-03-12): a prompt goes in blocks of 512 tokens (``n_ubatch``), and where layers are
   shared out among cards, a card takes the next block while the one behind it works on the last.
-- Without ``-fa``, which was off unless asked for until 2025, scores are written out in FP32, read and written by
+- Without ``-fa``, which was off by default until 2025, scores are written out in FP32, read and written by
   softmax, and converted to FP16 for the product with the values (``llm_build_kqv``; the formats are recalled).
 """
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mlsys.models.estimate import ATTENTION, MATMUL, VECTOR, Kernel, Work
-from mlsys.models.estimate.lowering import Format, joined
+from mlsys.models.estimate.lowering import Format, concatenated
 from mlsys_evidence.questions.decoding import HALF, multiplies_integers
 from mlsys_evidence.typed_rows import TypedRow
 
@@ -68,7 +68,7 @@ def whole_block(row: TypedRow, model: LanguageModel, work: Work, fmt: Format, ba
     if row.dated < WITH_FLASH and not row.has("attention kernel flash"):
         rest = Work(work.columns[:, work["kind"] != ATTENTION])
         kernels += _scores(model, batch, tokens, layers)
-    return joined(rest, Work.of(kernels))
+    return concatenated(rest, Work.of(kernels))
 
 
 def _scores(model: LanguageModel, batch: int, tokens: int, layers: float) -> list[Kernel]:
@@ -79,11 +79,11 @@ def _scores(model: LanguageModel, batch: int, tokens: int, layers: float) -> lis
     kept = HALF * model.kv_heads * batch * seen * model.head_dim
     queries = heads * block * model.head_dim
     flops = 2.0 * scores * model.head_dim
-    asked, met = HALF * queries + kept + SINGLE * scores, HALF * scores + kept + SINGLE * queries
+    score_bytes, value_bytes = HALF * queries + kept + SINGLE * scores, HALF * scores + kept + SINGLE * queries
     width = model.head_dim
     return [
-        Kernel(MATMUL, flops, asked, m=block, n=seen, k=width, batch=heads, count=layers),
+        Kernel(MATMUL, flops, score_bytes, m=block, n=seen, k=width, batch=heads, count=layers),
         Kernel(VECTOR, 0.0, 2 * SINGLE * scores, count=layers),
         Kernel(VECTOR, 0.0, (SINGLE + HALF) * scores, count=layers),
-        Kernel(MATMUL, flops, met, m=block, n=width, k=seen, batch=heads, count=layers),
+        Kernel(MATMUL, flops, value_bytes, m=block, n=width, k=seen, batch=heads, count=layers),
     ]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from mlsys.calibration.case import Case
 from mlsys.hardware import Hardware
 from mlsys.models.estimate import VECTOR, Kernel, Work
-from mlsys.models.estimate.lowering import joined
+from mlsys.models.estimate.lowering import concatenated
 from mlsys.provenance import as_recorded
 from mlsys_evidence.typed_rows import TypedRow
 
@@ -28,4 +28,4 @@ def crossing(row: TypedRow, case: Case) -> Case:
         extra = Kernel(VECTOR, flops=0.0, moved=CROSSING * case.engine.bandwidth)
     moved = float((case.work["count"] * case.work["moved"]).sum())
     share = moved / (moved + extra.moved)
-    return replace(case, work=joined(case.work, Work.of([extra])), compulsory=case.compulsory * share)
+    return replace(case, work=concatenated(case.work, Work.of([extra])), compulsory=case.compulsory * share)

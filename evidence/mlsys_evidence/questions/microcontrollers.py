@@ -10,7 +10,7 @@ from mlsys.hardware import Device
 from mlsys.models.estimate import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.estimate.lowering import Format, kernels_of
 from mlsys_evidence.questions.network_lookup import built
-from mlsys_evidence.questions.threads import clocked
+from mlsys_evidence.questions.threads import at_clock
 from mlsys_evidence.typed_rows import TypedRow
 
 
@@ -80,7 +80,7 @@ def _engine(row: TypedRow, twin: Device, fmt: Format) -> Snapshot:
 
 
 def _at_clock(row: TypedRow, engine: Snapshot) -> Snapshot:
-    return clocked(engine, row.get("clock"), memory=True) if "clock" in row.numbers else engine
+    return at_clock(engine, row.get("clock"), memory=True) if "clock" in row.numbers else engine
 
 
 def tiny_kernel(row: TypedRow) -> Case:

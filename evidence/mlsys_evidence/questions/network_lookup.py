@@ -12,7 +12,7 @@ import numpy as np
 from mlsys.calibration.case import Inexpressible
 from mlsys.models.estimate import MATMUL, Work
 from mlsys.models.estimate.eager import eager_kernels, looped_kernels
-from mlsys.models.estimate.lowering import Format, joined, kernels_of
+from mlsys.models.estimate.lowering import Format, concatenated, kernels_of
 from mlsys.models.estimate.steps import ONCE, step_kernels
 from mlsys.workloads import Network
 from mlsys_evidence.questions.rewritten import rewritten
@@ -126,4 +126,4 @@ STEPS = 20
 def picture_work(fmt: Format, batch: int) -> Work:
     """Return the kernels of ``batch`` pictures of MLPerf's SDXL: 20 guided looks, and the decoder once."""
     looks = batched("sdxl_unet", fmt, GUIDED * batch)
-    return joined(looks.times(STEPS), batched("sd_decoder", fmt, batch))
+    return concatenated(looks.times(STEPS), batched("sd_decoder", fmt, batch))

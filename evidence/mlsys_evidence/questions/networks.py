@@ -19,7 +19,7 @@ from mlsys.models.estimate.kernel_time import MATRIX_UNITS
 from mlsys.models.estimate.lowering import (
     WINOGRAD_SAVING,
     Format,
-    joined,
+    concatenated,
     kernels_of,
     part_in_convolutions,
 )
@@ -43,10 +43,10 @@ from mlsys_evidence.questions.rewritten import batch_statistics
 from mlsys_evidence.questions.scores import scores_apart
 from mlsys_evidence.questions.tf32 import multiplied_in
 from mlsys_evidence.questions.threads import (
-    clocked,
+    at_clock,
     instance,
     instances_of,
-    rented,
+    rented_share,
     threads_of,
 )
 from mlsys_evidence.questions.values import operations_a_second
@@ -61,9 +61,9 @@ def engine_of(row: TypedRow, fmt: Format) -> tuple[str, str, Snapshot]:
     if row.has("FP16 sums"):
         engine = summing_in_half(engine, twin)
     if twin.kind == "CPU" and share == 1:
-        share = rented(row, engine.units)
+        share = rented_share(row, engine.units)
     if "clock" in row.numbers:
-        engine = clocked(engine, row.get("clock"))
+        engine = at_clock(engine, row.get("clock"))
     if (row.has("TensorFlow Lite") or row.has("ncnn")) and fmt.computes == "int8" and on_cpu:
         engine = widened(engine, twin)
     elif row.has("no vector instructions"):
@@ -134,9 +134,9 @@ def inference(row: TypedRow) -> Case:
         work = image_by_image(work, batch, fmt.value)
     elif not row.has("pipeline of SDXL"):
         beside = batch_statistics(row, partial(unfused, row.network, shape), fmt, batch)
-        work = joined(work, copies(row, setting, shape, fmt, engine, batch), beside)
+        work = concatenated(work, copies(row, setting, shape, fmt, engine, batch), beside)
     if row.has("scores apart") and not how and kind == "GPU":
-        work = joined(work, scores_apart(built(row.network, **shape), row, fmt, batch))
+        work = concatenated(work, scores_apart(built(row.network, **shape), row, fmt, batch))
     if row.launch_mode == "graph":
         work = queued_up(work)
     machines = max(1, row.row.n_devices)

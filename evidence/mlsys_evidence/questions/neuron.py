@@ -4,8 +4,8 @@ What it computes is larger than what a token needs, as its code says (aws-neuron
 April 2024, which is 0.10; paths below ``src/transformers_neuronx``):
 
 - ``bucket.py`` (``token_sizes``, ``find``): a step is compiled for 128, 256, 512, ... positions, up to the most that
-  were asked for, and runs in the smallest of them that holds the tokens so far; keys and values of all its positions
-  are read, and those beyond the tokens are masked (``layers/attention.py``, ``mask``). Prompts are padded alike.
+  were requested, and runs in the smallest of them that holds the tokens so far; keys and values of all its positions
+  are read, and those beyond the tokens are masked (``layers/attention.py``, ``mask``). Prompts are padded likewise.
 - ``decoder.py`` (``DecoderLayer.to_neuron``): heads of queries are padded to as many on each core. Heads of keys and
   values stay apart where the cores divide them; else each is repeated until every head of queries has its own
   (``check_gqa_fallback``: "identical to an MHA model"), and padded with them.
@@ -35,7 +35,7 @@ from dataclasses import replace
 import numpy as np
 
 from mlsys.models.estimate import MATMUL, VECTOR, Kernel, Work
-from mlsys.models.estimate.lowering import Format, joined
+from mlsys.models.estimate.lowering import Format, concatenated
 from mlsys.models.estimate.work import STREAMED
 from mlsys.workloads.zoo.language import LanguageModel
 from mlsys_evidence.typed_rows import TypedRow
@@ -176,4 +176,4 @@ def widened_weights(work: Work, fmt: Format, vocabulary: int) -> Work:
         Kernel(VECTOR, narrow / fmt.weight, narrow, narrow, count=count, ranks=STREAMED)
         for narrow, count in zip(work["weights"][here].tolist(), work["count"][here].tolist(), strict=True)
     ]
-    return joined(Work(columns), Work.of(converting))
+    return concatenated(Work(columns), Work.of(converting))

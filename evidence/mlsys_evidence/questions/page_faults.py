@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from mlsys.calibration.case import Case
 from mlsys.models.estimate import MATMUL, VECTOR, Kernel, Work
-from mlsys.models.estimate.lowering import joined
+from mlsys.models.estimate.lowering import concatenated
 from mlsys.provenance import as_recorded
 from mlsys_evidence.typed_rows import TypedRow
 
@@ -44,4 +44,4 @@ def on_fresh_pages(row: TypedRow, case: Case) -> Case:
         extra = Kernel(VECTOR, flops=0.0, moved=seconds * case.engine.bandwidth, count=1.0)
     moved = float((work["count"] * work["moved"]).sum())
     share = moved / (moved + extra.moved)
-    return replace(case, work=joined(work, Work.of([extra])), compulsory=case.compulsory * share)
+    return replace(case, work=concatenated(work, Work.of([extra])), compulsory=case.compulsory * share)

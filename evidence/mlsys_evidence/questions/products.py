@@ -18,10 +18,10 @@ from mlsys_evidence.questions.kernels import (
     NARROWEST_TILE,
     calling,
     case_of,
-    cleared,
+    clears_caches,
     cuda_version,
+    is_queued,
     product,
-    queued,
 )
 from mlsys_evidence.questions.stacks import in_a_stack
 from mlsys_evidence.typed_rows import TypedRow
@@ -70,12 +70,12 @@ def gemm_kernel(row: TypedRow) -> Case:
 
 
 def _by_a_library(row: TypedRow, kernel: Kernel, fmt: Format) -> Case:
-    """Return the case of a product that a library or PyTorch was asked for."""
+    """Return the case of a product that a library or PyTorch computes."""
     kernels = [_tiled(row, kernel)]
     by_python = row.has("PyTorch") and not row.has("ROCm")
     if by_python and row.launch_mode != "timed by host":
-        kernels = [replace(kernels[0], ranks=QUEUED if queued(row) else CALLED)]
-    if by_python and not row.has("batched") and not queued(row):
+        kernels = [replace(kernels[0], ranks=QUEUED if is_queued(row) else CALLED)]
+    if by_python and not row.has("batched") and not is_queued(row):
         kernels.insert(0, Kernel(VECTOR, flops=0.0, moved=0.0))  # the layer about the product: a call of its own
     software = row.software
     if software == "Triton":  # timed by ``do_bench`` or inside a CUDA graph
@@ -87,7 +87,7 @@ def _by_a_library(row: TypedRow, kernel: Kernel, fmt: Format) -> Case:
     work = Work.of(kernels)
     if row.has("batched") and row.has("torch"):
         work = in_blocks(work, row.machine, fmt.computes)
-    case = replace(case_of(row, "gemm", software, work, fmt), cached=not cleared(row), at_least=calling(row))
+    case = replace(case_of(row, "gemm", software, work, fmt), cached=not clears_caches(row), at_least=calling(row))
     if by_python and kernel.flops < SHORT_CALL * case.engine.matmul:
         case = replace(case, engine=case.engine.changed(power=float("inf")))  # over before its power is limited
     if _by_dot_products(row) and kernel.n <= FEW_COLUMNS:

@@ -1,4 +1,4 @@
-"""FP32 that frameworks multiply in TF32 on matrix units, unless they are asked not to."""
+"""FP32 that frameworks multiply in TF32 on matrix units, unless that is turned off."""
 
 from collections.abc import Callable
 

@@ -47,12 +47,12 @@ def instance(engine: Snapshot, number: int, cores: int, samples: float = 1.0) ->
     return sharing_layers(part, cores, samples)
 
 
-def rented(row: TypedRow, cores: float) -> float:
+def rented_share(row: TypedRow, cores: float) -> float:
     """Return the part of a CPU that a rented machine has, 1 where the row names none."""
     return min(1.0, row.get("rented_cores", cores) / cores)
 
 
-def clocked(engine: Snapshot, clock: float, *, memory: bool = False) -> Snapshot:
+def at_clock(engine: Snapshot, clock: float, *, memory: bool = False) -> Snapshot:
     """Return a machine at another clock than the one on record.
 
     Parameters

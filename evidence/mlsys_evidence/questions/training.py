@@ -22,7 +22,14 @@ from mlsys.models.estimate import MATMUL, VECTOR, Kernel, Snapshot, Work
 from mlsys.models.estimate.blocks import in_blocks
 from mlsys.models.estimate.eager import eager_kernels, one_by_one, with_gradients
 from mlsys.models.estimate.kernel_time import MATRIX_UNITS
-from mlsys.models.estimate.lowering import Format, joined, kernels_of, messages, part_in_convolutions, side_by_side
+from mlsys.models.estimate.lowering import (
+    Format,
+    concatenated,
+    kernels_of,
+    messages,
+    part_in_convolutions,
+    side_by_side,
+)
 from mlsys.models.estimate.reductions import rows_read_again
 from mlsys.models.estimate.steps import BACKWARD, step_kernels
 from mlsys.models.estimate.work import NO_WORK
@@ -41,7 +48,7 @@ from mlsys_evidence.questions.networks import (
 )
 from mlsys_evidence.questions.pipelines import Stages
 from mlsys_evidence.questions.tf32 import multiplied_in
-from mlsys_evidence.questions.training_inputs import OF_LOGITS, batch_of_each, fed
+from mlsys_evidence.questions.training_inputs import OF_LOGITS, batch_of_each, training_sample
 from mlsys_evidence.typed_rows import TypedRow
 
 if TYPE_CHECKING:
@@ -52,7 +59,7 @@ USUAL_LENGTH = 2048
 
 def training(row: TypedRow) -> Case:
     """Return the case of one training step of one machine among as many as the row has."""
-    result, fmt, twin, share = fed(row), row.format, row.machine, row.share
+    result, fmt, twin, share = training_sample(row), row.format, row.machine, row.share
     language = row.operation == "language training"
     if not language:
         network = partial(built, row.network, batch=1, **({} if result else shape_of(row)))
@@ -78,7 +85,7 @@ def training(row: TypedRow) -> Case:
         how = f"trained, scores {attention_of(row)}{', casts' if casts else ''}"
         single = batched(row.network, fmt, batch, saving(row, engine), shape_of(row), how)
         turned = copies(row, setting, shape_of(row), fmt, engine, batch).times(passes)
-        work = _through(pipeline, joined(single, turned), _again(row, fmt, batch, engine, pipeline))
+        work = _through(pipeline, concatenated(single, turned), _again(row, fmt, batch, engine, pipeline))
         setting = setting.replace("eager", "torchgpipe") if row.has("torchgpipe") else setting
         return Case(row.row, "training", setting, twin.id, engine, work, seconds, inverse)
     if one_by_one(setting):
@@ -102,7 +109,7 @@ def _again(row: TypedRow, fmt: Format, batch: int, engine: Snapshot, pipeline: S
 
 def _through(pipeline: Stages, *works: Work) -> Work:
     """Return the kernels that one machine runs after the other until a mini-batch has gone through a pipeline."""
-    return joined(*works).times(pipeline.turns)
+    return concatenated(*works).times(pipeline.turns)
 
 
 # Words that huggingface/transformers' BertForPreTraining weighs for every token, masked or not.
@@ -128,7 +135,7 @@ def _encoder(row: TypedRow, batch: int, fmt: Format) -> Work:
     width = float(work["k"][work["weights"] > 0][1:].min())
     tokens = batch * row.number("tokens")
     guess = [product(tokens, words, width, fmt, weights=True) for words in (width, BERT_WORDS)]
-    return joined(work, Work.of(guess))
+    return concatenated(work, Work.of(guess))
 
 
 def _stepped(work: Work, fmt: Format, twin: Device, forward: float) -> Work:
@@ -136,7 +143,7 @@ def _stepped(work: Work, fmt: Format, twin: Device, forward: float) -> Work:
     sizes = work["m"] * work["n"] * (work["weights"] > 0) * (work["kind"] == MATMUL)
     loss = Kernel(VECTOR, flops=0.0, moved=OF_LOGITS * float(sizes.max()) * fmt.value)
     both = rows_read_again(with_gradients(work, fmt.value, forward), twin, fmt.value, work)
-    return joined(in_blocks(both, twin, fmt.computes), Work.of([loss]))
+    return concatenated(in_blocks(both, twin, fmt.computes), Work.of([loss]))
 
 
 @dataclass(frozen=True)
@@ -249,4 +256,4 @@ def _language(row: TypedRow, fmt: Format, twin: Device, engine: Snapshot, forwar
         works.append(Work.of([Kernel(VECTOR, flops=12 * parameters, moved=30 * parameters)]))
     engine = side_by_side(engine, ways.tensor)
     # Megatron's layers are PyTorch's own, started one by one from Python: what a launch costs is what it costs there.
-    return Case(row.row, "training", setting, twin.id, engine, joined(*works), seconds, inverse, fastest=fastest)
+    return Case(row.row, "training", setting, twin.id, engine, concatenated(*works), seconds, inverse, fastest=fastest)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from mlsys.models.estimate import VECTOR, Kernel, Work
-from mlsys.models.estimate.lowering import Format, joined
+from mlsys.models.estimate.lowering import Format, concatenated
 from mlsys.models.estimate.steps import ONCE, step_kernels
 from mlsys_evidence.questions.network_lookup import built
 from mlsys_evidence.typed_rows import TypedRow
@@ -23,7 +23,7 @@ OF_A_SMOOTHED_LOGIT = 36.0
 
 
 @dataclass(frozen=True)
-class Fed:
+class TrainingSample:
     """A network, its sample and its loss.
 
     Attributes
@@ -55,16 +55,16 @@ class Fed:
         words = network.operators[-1].shape
         of_each = 2 * fmt.value + OF_A_SMOOTHED_LOGIT if self.smoothed else self.of_logits * fmt.value
         loss = Kernel(VECTOR, flops=0.0, moved=of_each * words["m"] * words["n"])
-        return joined(step_kernels(network, fmt, ONCE, written_out=True), Work.of([loss]))
+        return concatenated(step_kernels(network, fmt, ONCE, written_out=True), Work.of([loss]))
 
 
-def fed(row: TypedRow) -> Fed | None:
+def training_sample(row: TypedRow) -> TrainingSample | None:
     """Return what a step was fed, or None where a rate counts samples."""
     if "tokens_counted" not in row.numbers:
         return None
     logits = OF_LONG_LOGITS if row.has("long rows of logits") else OF_LOGITS
     length, counted = row.number("tokens"), row.get("tokens_counted")
-    return Fed(row.network, length, counted, logits, row.has("smoothed labels"))
+    return TrainingSample(row.network, length, counted, logits, row.has("smoothed labels"))
 
 
 def batch_of_each(row: TypedRow, batch: int) -> int:

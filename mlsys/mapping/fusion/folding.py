@@ -130,8 +130,8 @@ def _put_into(layer: Any, norm: Any) -> None:
             layer, nn.modules.conv._ConvTransposeNd
         ):  # (in, out / groups, …), the groups side by side in `in`
             into, each = weight.shape[0] // layer.groups, weight.shape[1]
-            apart = weight.reshape(layer.groups, into, each, -1) * scale.reshape(layer.groups, 1, each, 1)
-            weight = apart.reshape(weight.shape)
+            grouped = weight.reshape(layer.groups, into, each, -1) * scale.reshape(layer.groups, 1, each, 1)
+            weight = grouped.reshape(weight.shape)
         else:
             weight = weight * scale.reshape(-1, *[1] * (weight.dim() - 1))
         dtype = layer.weight.dtype

@@ -228,7 +228,7 @@ class Analysis:
         count
             Maximum number of operators returned.
         """
-        alike: dict[tuple[object, ...], list[OperatorTime]] = {}
+        by_key: dict[tuple[object, ...], list[OperatorTime]] = {}
         for operator in self.operators:
             key = (
                 operator.name,
@@ -237,8 +237,8 @@ class Analysis:
                 operator.flops.m_as("FLOP"),
                 operator.data.m_as("byte"),
             )
-            alike.setdefault(key, []).append(operator)
-        groups = [Repeated(members[0], len(members)) for members in alike.values()]
+            by_key.setdefault(key, []).append(operator)
+        groups = [Repeated(members[0], len(members)) for members in by_key.values()]
         return tuple(sorted(groups, key=lambda entry: -entry.share)[:count])
 
     @property

@@ -81,9 +81,9 @@ class TimingModel:
         assert self.machine is not None
         return fastest_rate(self.machine)
 
-    def settled(self) -> TimingModel:
+    def as_numbers(self) -> TimingModel:
         """Return the model with its machine as plain numbers at their current values, for pickling."""
-        return replace(self, engine=self.engine.settled(), machine=None)
+        return replace(self, engine=self.engine.as_numbers(), machine=None)
 
     def as_used(self, setting: str, samples: float) -> TimingModel:
         """Return the model of a machine as a setting's programs use it for the given number of samples."""

@@ -9,7 +9,7 @@ from mlsys.choices import FoldOverlap, Stationary
 from mlsys.hardware.technology import Role, Technology
 from mlsys.hardware.view import LevelView
 from mlsys.models.architecture.blocks import Block, fewest_words, footprint
-from mlsys.models.architecture.demand import NARROWEST, Counted, Demand, Product
+from mlsys.models.architecture.demand import NARROWEST, Demand, PlanCounts, Product
 from mlsys.models.architecture.strategy import TilingStrategy
 from mlsys.models.systolic.accesses import ArrayCounts
 from mlsys.models.systolic.counts import physical_counts
@@ -55,7 +55,7 @@ class ArrayTiling(TilingStrategy):
         """Number of arrays."""
         return self.array[2]
 
-    def counted(self, work: Demand) -> Counted:
+    def counted(self, work: Demand) -> PlanCounts:
         """Return the counts of one operator's plan, as plain numbers."""
         product = work.product
         if product is None:
@@ -85,7 +85,7 @@ class ArrayTiling(TilingStrategy):
 
     def _in_blocks(
         self, work: Demand, product: Product, words: tuple[int, int, int, int], computing: float, waves: int
-    ) -> Counted:
+    ) -> PlanCounts:
         fed, results, passing, latched = words
         moved: list[float] = []
         outer: Block | None = None
@@ -106,7 +106,7 @@ class ArrayTiling(TilingStrategy):
         peak, _ = self.rates(work.precision)
         tile = self.tile(product, outer)
         tiles = tuple(-(-size // edge) for size, edge in zip(product[:3], tile, strict=True))
-        return Counted(
+        return PlanCounts(
             tile, (tiles[0], tiles[1], tiles[2]), product.copies, outer.order, self.holding.name,
             footprint(outer.m, outer.n, outer.k) * work.size, self.room_of(self.holding),
             (outer.m, outer.n, outer.k), self.holding.name, tuple(moved), latched,

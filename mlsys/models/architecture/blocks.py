@@ -55,7 +55,7 @@ def footprint(bm: Size, bn: Size, bk: Size) -> Size:
     return words
 
 
-def reread(product: Product, bm: Any, bn: Any, bk: Any, order: str) -> Any:
+def words_reread(product: Product, bm: Any, bn: Any, bk: Any, order: str) -> Any:
     """Return the words that blocks move beyond one pass over each operand, for all copies.
 
     Accepts scalars or arrays. The left operand is read again for each block of columns, the right one
@@ -64,7 +64,7 @@ def reread(product: Product, bm: Any, bn: Any, bk: Any, order: str) -> Any:
 
     Examples
     --------
-    >>> reread(Product(1024, 1024, 1024, 1, 1024 * 1024, 0), 128, 128, 128, "mnk")
+    >>> words_reread(Product(1024, 1024, 1024, 1, 1024 * 1024, 0), 128, 128, 128, "mnk")
     14680064
     """
     tm, tn, tk = -(-product.m // bm), -(-product.n // bn), -(-product.k // bk)
@@ -138,7 +138,7 @@ def fewest_words(
         bn = np.maximum(-(-product.n // tn), least)
         blocks = -(-product.m // bm) * -(-product.n // bn) * -(-product.k // bk)
         for order in product.orders:
-            moved = reread(product, bm, bn, bk, order)
+            moved = words_reread(product, bm, bn, bk, order)
             least_moved = moved.min()
             if least_moved > key[0]:
                 continue
@@ -189,5 +189,5 @@ def cubes(product: Product, words: float) -> Block | None:
         edge = cube_edge(product.m, product.n, product.k, words, depth)
         if edge:
             bm, bn, bk = min(edge, product.m), min(edge, product.n), min(depth or edge, product.k)
-            blocks += [Block(bm, bn, bk, order, reread(product, bm, bn, bk, order)) for order in product.orders]
+            blocks += [Block(bm, bn, bk, order, words_reread(product, bm, bn, bk, order)) for order in product.orders]
     return min(blocks, key=lambda block: block.words, default=None)

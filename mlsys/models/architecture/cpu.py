@@ -7,7 +7,7 @@ from typing import ClassVar
 from mlsys.hardware.technology import Technology
 from mlsys.hardware.view import LevelView
 from mlsys.models.architecture.blocks import Block, cubes, footprint
-from mlsys.models.architecture.demand import NARROWEST, Counted, Demand
+from mlsys.models.architecture.demand import NARROWEST, Demand, PlanCounts
 from mlsys.models.architecture.strategy import TilingStrategy
 
 
@@ -76,7 +76,7 @@ class CpuTiling(TilingStrategy):
             return self.machine.main
         return next((level for level in self.levels if level.scope == "unit"), self.levels[-1])
 
-    def counted(self, work: Demand) -> Counted:
+    def counted(self, work: Demand) -> PlanCounts:
         """Return the plan of one operator in plain numbers."""
         product = work.product
         if product is None or (product.n < NARROWEST and product.copies > 1):
@@ -104,7 +104,7 @@ class CpuTiling(TilingStrategy):
         held = footprint(tile.m, tile.n, tile.k) if blocks else rows * columns
         tm, tn, tk = tile.counts(product)
         om, on, ok = outer.counts(product)
-        return Counted(
+        return PlanCounts(
             (tile.m, tile.n, tile.k), (tm, tn, tk), product.copies, tile.order, self.holding.name,
             held * work.size, self.room_of(self.holding),
             (outer.m, outer.n, outer.k), self.outermost.name, tuple(moved), 3 * work.multiplying / 2,

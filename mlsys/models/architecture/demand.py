@@ -71,7 +71,7 @@ class Demand(NamedTuple):
     precision: str
 
 
-class Counted(NamedTuple):
+class PlanCounts(NamedTuple):
     """Counts of a plan, as plain numbers in bytes and seconds.
 
     ``moved`` are the bytes that each level exchanges with the next inner one, main memory first;

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mlsys.hardware.technology import Role, Technology
 from mlsys.hardware.view import LevelView
 from mlsys.models.architecture.blocks import BUFFERS, Block, fewest_words
-from mlsys.models.architecture.demand import NARROWEST, Counted, Demand, Product
+from mlsys.models.architecture.demand import NARROWEST, Demand, PlanCounts, Product
 from mlsys.models.architecture.strategy import TilingStrategy
 from mlsys.models.energy import WORD
 
@@ -96,7 +96,7 @@ class GpuTiling(TilingStrategy):
         outer = [level for level in self.machine.inner if level.scope == "device" and level.has("capacity")]
         return (*outer, self._own)
 
-    def counted(self, work: Demand) -> Counted:
+    def counted(self, work: Demand) -> PlanCounts:
         """Return the plan of one operator in plain numbers."""
         product = work.product
         if product is None or product.n < NARROWEST:
@@ -121,7 +121,7 @@ class GpuTiling(TilingStrategy):
         moved += [feeding, float(self._inside(work, tm, tn))]
         moved = [max(moved[: index + 1]) for index in range(len(moved))]
         om, on, ok = outer.counts(product)
-        return Counted(
+        return PlanCounts(
             (tm, tn, min(tk, product.k)), (rows, columns, -(-product.k // min(tk, product.k))), product.copies,
             outer.order, own.name, BUFFERS * (tm + tn) * tk * work.size, self.rooms[-1],
             (outer.m, outer.n, outer.k), self.levels[0].name, tuple(moved), self._registers(work),

@@ -10,7 +10,7 @@ from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.mapping import Mapping
 from mlsys.models.architecture.choose import StrategyName, strategy_for
-from mlsys.models.architecture.demand import Counted, Demand, DistinctDemands, demand_of, distinct_demands
+from mlsys.models.architecture.demand import Demand, DistinctDemands, PlanCounts, demand_of, distinct_demands
 from mlsys.models.architecture.result import ArchitectureResult
 from mlsys.models.architecture.spending import ENERGY_PARTS, Spending
 from mlsys.models.architecture.strategy import TilingStrategy
@@ -160,7 +160,7 @@ def _chosen(
     return replace(strategy, mapping=how, energies=energies or strategy.energies)
 
 
-def _spent(strategy: TilingStrategy, work: Demand, counted: Counted, costs: Spending, launch: float) -> _Spent:
+def _spent(strategy: TilingStrategy, work: Demand, counted: PlanCounts, costs: Spending, launch: float) -> _Spent:
     computing = counted.computing
     fed = [moved / speed for moved, speed in zip(counted.moved[1:], strategy.speeds, strict=True)]
     feeding = max(fed, default=0.0)
@@ -213,7 +213,7 @@ def _result(
     spent: _Spent,
     assumptions: tuple[str, ...],
     origin: _Origins,
-    planned: tuple[Demand, Counted] | None = None,
+    planned: tuple[Demand, PlanCounts] | None = None,
     children: tuple[ArchitectureResult, ...] = (),
     extra: dict[str, Quantity] | None = None,
 ) -> ArchitectureResult:

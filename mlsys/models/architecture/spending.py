@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from mlsys.errors import ArgumentError
 from mlsys.hardware.technology import Technology
 from mlsys.hardware.view import LevelView, MachineView
-from mlsys.models.architecture.demand import Counted, Demand
+from mlsys.models.architecture.demand import Demand, PlanCounts
 from mlsys.models.energy import WORD, Energies, static_power
 from mlsys.units import Quantity
 
@@ -76,7 +76,7 @@ class Spending:
             self._multiplying[precision] = self.energies.mac(precision).joules
         return self._multiplying[precision]
 
-    def of(self, work: Demand, counted: Counted, precision: str) -> tuple[float, float, float]:
+    def of(self, work: Demand, counted: PlanCounts, precision: str) -> tuple[float, float, float]:
         """Return the energy of arithmetic, of on-chip memories and of off-chip memory, J.
 
         A byte that passes from one level to the next costs an access to each.

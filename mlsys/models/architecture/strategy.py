@@ -14,7 +14,7 @@ from mlsys.frozen import FrozenDict
 from mlsys.hardware.device import Device
 from mlsys.hardware.view import LevelView, MachineView, view
 from mlsys.mapping import Mapping
-from mlsys.models.architecture.demand import Counted, Demand, demand_of
+from mlsys.models.architecture.demand import Demand, PlanCounts, demand_of
 from mlsys.models.architecture.plan import TilePlan
 from mlsys.models.architecture.spending import Spending
 from mlsys.models.energy import Energies
@@ -100,7 +100,7 @@ class TilingStrategy(ABC):
             counted = self.counted(work)
         return self.described(operator.name, work, counted)
 
-    def described(self, name: str, work: Demand, counted: Counted) -> TilePlan:
+    def described(self, name: str, work: Demand, counted: PlanCounts) -> TilePlan:
         """Return the counts as a plan with units."""
         again = counted.moved[0] - work.data
         written = work.written
@@ -138,7 +138,7 @@ class TilingStrategy(ABC):
         )
 
     @abstractmethod
-    def counted(self, work: Demand) -> Counted:
+    def counted(self, work: Demand) -> PlanCounts:
         """Return the counts of one operator's plan, as plain numbers."""
 
     @abstractmethod
@@ -232,7 +232,7 @@ class TilingStrategy(ABC):
         """Return the rate of operations other than matrix products if no vector peak is recorded, FLOP/s."""
         return peak
 
-    def stream(self, work: Demand, computing: float | None = None) -> Counted:
+    def stream(self, work: Demand, computing: float | None = None) -> PlanCounts:
         """Return the counts of an operator that streams its data once, in chunks of the innermost level."""
         peak, vector = self.rates(work.precision)
         if computing is None:
@@ -245,7 +245,7 @@ class TilingStrategy(ABC):
         chunk = max(1, min(int(words), int(room / max(share, 1e-9))))
         tiles = -(-int(words) // chunk)
         flops = work.multiplying + work.beside
-        return Counted(
+        return PlanCounts(
             (chunk, 1, 1), (tiles, 1, 1), 1, "", held.name, min(2 * chunk * share, whole), whole,
             (chunk, 1, 1), held.name, (work.data,) * (1 + len(self.levels)), 2 * flops, tiles,
             -(-tiles // self.units_at_work), computing,

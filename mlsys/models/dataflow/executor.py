@@ -85,12 +85,12 @@ class _Machine:
         self.back: Counter[tuple[int, str]] = Counter()
         self.macs = 0
         self.hoisted = {
-            (number, name): self._hoisted(number, space.operand(name))
+            (number, name): self._reuse_depth(number, space.operand(name))
             for number, level in enumerate(nest.levels, start=1)
             for name in level.keeps
         }
 
-    def _hoisted(self, number: int, operand: Operand) -> int:
+    def _reuse_depth(self, number: int, operand: Operand) -> int:
         """Return the depth of the innermost loop around a level that its tile of an operand depends on."""
         depends, count, outer = 0, 0, dict(self.space.sizes)
         for level in self.nest.levels[:number]:

@@ -76,10 +76,10 @@ class CaseBatch:
         read: dict[tuple[int, frozenset[str]], list[float]] = {}
         rows = []
         for machine, (_, work, kept) in zip(machines, pairs, strict=True):
-            asked = work.rates_needed(bool(kept))
-            key = id(machine), asked
+            needed = work.rates_needed(bool(kept))
+            key = id(machine), needed
             if key not in read:
-                read[key] = _rates(machine, asked)
+                read[key] = _rates(machine, needed)
             rows.append(read[key])
         rates = np.array(rows).reshape(-1, len(cls.RATES))[case].T
         engines = dict(zip(cls.RATES, rates, strict=True))

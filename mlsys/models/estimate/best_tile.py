@@ -98,9 +98,9 @@ def _at_best_tile(numbers: bytes) -> tuple[Array, NDArray[np.bool_], NDArray[np.
     if fixed.any():
         rows = np.where(fixed, np.minimum(np.ceil(m / 8) * 8, STREAMED), rows)
         columns = np.where(fixed, array, columns)
-    apart = np.ceil(m / rows) * products["batch"]
-    blocks = apart * np.ceil(n / columns)
-    whole = np.where(allowed, _spent(products, rows, columns, apart, blocks, None), np.inf)
+    row_blocks = np.ceil(m / rows) * products["batch"]
+    blocks = row_blocks * np.ceil(n / columns)
+    whole = np.where(allowed, _spent(products, rows, columns, row_blocks, blocks, None), np.inf)
     each, best, parts = np.arange(len(m)), _fastest(whole), np.ones(len(m))
     # Split-K is either off or as high as fills the units; only tilings with few blocks leave units idle.
     here = np.nonzero(allowed & (2 * blocks <= units) & ~own_blocks & (products["splits"] > 1))
@@ -109,7 +109,7 @@ def _at_best_tile(numbers: bytes) -> tuple[Array, NDArray[np.bool_], NDArray[np.
         tall, wide = (np.broadcast_to(size, blocks.shape)[here] for size in (rows, columns))
         fill = np.clip(np.ldexp(1.0, np.frexp(some["units"] / blocks[here])[1] - 1), 1.0, some["splits"])
         split, filled = np.full(blocks.shape, np.inf), np.ones(blocks.shape)
-        split[here], filled[here] = _spent(some, tall, wide, apart[here], blocks[here], fill), fill
+        split[here], filled[here] = _spent(some, tall, wide, row_blocks[here], blocks[here], fill), fill
         tile, seconds = _fastest(split)
         # The first of the fastest is chosen: for each tile, whole blocks precede split ones.
         quicker = (seconds < best[1]) | ((seconds == best[1]) & (tile < best[0]))
@@ -142,7 +142,7 @@ def _phases(
 
 
 def _spent(
-    products: dict[str, Array], rows: Array, columns: Array, apart: Array, blocks: Array, split: Array | None
+    products: dict[str, Array], rows: Array, columns: Array, row_blocks: Array, blocks: Array, split: Array | None
 ) -> Array:
     """Return the seconds of products in blocks of a given size.
 
@@ -150,7 +150,7 @@ def _spent(
     ----------
     products
         Numbers of ``_OF_PRODUCTS``.
-    rows, columns, apart, blocks
+    rows, columns, row_blocks, blocks
         Size of one block; number of blocks that share no rows; number of blocks.
     split
         Number of parts of each block's sum, above 1; None for unsplit blocks.
@@ -163,7 +163,7 @@ def _spent(
     time = waves * inner
     if (products["threads"] > 1).any() or (products["team"] > 1).any():
         # Samples that are rows of one block have no threads of their own: all share that block's rows.
-        team = np.maximum(products["team"], products["threads"] / apart)
+        team = np.maximum(products["team"], products["threads"] / row_blocks)
         # Threads without a block do not make the other threads of their sample wait.
         time = time * waiting(team * blocks * parts / (waves * units))
     if split is None and (shared > 1).any():

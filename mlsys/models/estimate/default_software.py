@@ -74,8 +74,8 @@ def setting_of(device: Device, setting: str | None, kind: str = NETWORK, precisi
     """
     machine = machine_kind(device)
     if setting is None:
-        usual = _usual(device, machine, kind, precision)
-        return _measured(device, usual) or usual
+        default = _default(device, machine, kind, precision)
+        return _measured(device, default) or default
     if setting in fitted():
         return setting
     whole = f"{setting} on {machine}"
@@ -96,16 +96,16 @@ def machine_kind(device: Device) -> str:
     return "CPU" if device.kind == "SoC" and "Arm Cortex-A" in device.architecture else device.kind
 
 
-def _usual(device: Device, machine: str, kind: str, precision: str) -> str:
+def _default(device: Device, machine: str, kind: str, precision: str) -> str:
     names = f"{device.id} {device.architecture}"
     own = (software for pattern, of, software in _MAKERS if of == machine and re.search(pattern, names))
     makers = next(own, {})
     if machine == "MCU" and not precision.lower().startswith("int") and precision and _FLOATS_ON_MCU in fitted():
         return _FLOATS_ON_MCU
     narrow = f" {precision.lower()}" if precision.lower() in ("int8", "int16") else ""
-    for asked in (kind, NETWORK) if kind == PREFILL or machine == "MCU" else (kind,):  # a prompt is one forward pass
-        programs = (makers[asked],) if asked in makers else (_ON_PROCESSORS if machine == "CPU" else _PROGRAMS)[asked]
-        words = (f"{narrow} {asked}", f" {asked}", "")
+    for work in (kind, NETWORK) if kind == PREFILL or machine == "MCU" else (kind,):  # a prompt is one forward pass
+        programs = (makers[work],) if work in makers else (_ON_PROCESSORS if machine == "CPU" else _PROGRAMS)[work]
+        words = (f"{narrow} {work}", f" {work}", "")
         wanted = (f"{program}{each} on {machine}" for program in programs for each in words)
         fitting = next((name for name in wanted if name in fitted()), "")
         if fitting:
@@ -113,16 +113,16 @@ def _usual(device: Device, machine: str, kind: str, precision: str) -> str:
     return f"compiled {kind} on {machine}"
 
 
-def _measured(device: Device, usual: str) -> str:
+def _measured(device: Device, default: str) -> str:
     """Return the software of the user's own measurements of such work on a device; the default if there are none.
 
     The first in alphabetical order, if there are several.
     """
     whose, settings = calibrated_device()
-    if whose != device.id or usual in settings:
+    if whose != device.id or default in settings:
         return ""
     machine = machine_kind(device)
     ends = (f" {kind} on {machine}" for kind in (DECODE, PREFILL, NETWORK, "runtime"))
-    end = next(end for end in ends if usual.endswith(end))
-    alike = (name for name in settings if name.endswith(end) and name in fitted())
-    return min((name for name in alike if not name.startswith("energy")), default="")
+    end = next(end for end in ends if default.endswith(end))
+    candidates = (name for name in settings if name.endswith(end) and name in fitted())
+    return min((name for name in candidates if not name.startswith("energy")), default="")

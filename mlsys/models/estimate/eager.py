@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.mapping.fusion import in_loops
-from mlsys.models.estimate.lowering import Format, joined, kernels_of
+from mlsys.models.estimate.lowering import Format, concatenated, kernels_of
 from mlsys.models.estimate.work import MATMUL, VECTOR, Work
 from mlsys.precision import element_size
 from mlsys.units import number_in, ureg
@@ -164,7 +164,7 @@ def ran_apart(network: Network, fmt: Format | None, written_out: bool, winograd:
         kernels[row_of("count")] = times * plain["count"][here]
     adding[row_of("flops")] = scores[here]
     own = [columns, second, beside, *([adding] if adds else [])]
-    return Ran(joined(*(Work(part) for part in own)), np.concatenate([rows, *(len(own) - 1) * [rows[here]]]))
+    return Ran(concatenated(*(Work(part) for part in own)), np.concatenate([rows, *(len(own) - 1) * [rows[here]]]))
 
 
 def score_kernels(network: str) -> tuple[float, bool]:
@@ -249,7 +249,7 @@ def with_gradients(work: Work, width: float, passes: float = 1.0) -> Work:
         kernels[row_of("kind")], kernels[row_of("count")] = VECTOR, work["count"][by_weights]
     sums[row_of("moved")] = (work["m"] * work["n"] * work["batch"] * (1 + work["extra_steps"]))[by_weights] * width
     added[row_of("moved")] = ADDING * work["weights"][by_weights]
-    return joined(*(Work(columns) for columns in (forward, inputs, weights, sums, added)))
+    return concatenated(*(Work(columns) for columns in (forward, inputs, weights, sums, added)))
 
 
 def looped_kernels(network: Network, fmt: Format, written_out: bool = True, winograd: float = 1.0) -> Work:
@@ -305,7 +305,7 @@ def image_by_image(work: Work, batch: int, width: float) -> Work:
     unfolding[row_of("moved")] = (unfolded * work["batch"])[here] + np.maximum(inputs, 0.0)
     for name, value in (("flops", 0.0), ("weights", 0.0), ("m", 1.0), ("n", 1.0), ("k", 1.0), ("batch", 1.0)):
         unfolding[row_of(name)] = value
-    return joined(Work(columns), Work(unfolding))
+    return concatenated(Work(columns), Work(unfolding))
 
 
 def scores_of(operator: Operator) -> float:

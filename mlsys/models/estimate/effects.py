@@ -319,8 +319,8 @@ def spread(groups: Mapping[str, Any], rest: float, counts: Iterable[tuple[str, i
     open_ = 0.0
     for group, number in counts:
         variance = groups[group]["variance"]
-        felt = PART_OF_A_CALL if group in ("memory", "host") else 1.0
-        open_ += felt * variance * rest / (rest + number * variance)
+        share = PART_OF_A_CALL if group in ("memory", "host") else 1.0
+        open_ += share * variance * rest / (rest + number * variance)
     return math.sqrt(rest + open_)
 
 

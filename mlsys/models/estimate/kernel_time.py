@@ -61,11 +61,11 @@ BLOCK_OF_PAIRS, ROW_OF_PAIRS, ONE_BY_ONE = 17 / 16, 23 / 12, 3.0
 ONE, PAIR = 1.0, 2.0
 
 
-def power_ceiling(engines: dict[str, Array], own: dict[str, Array]) -> Array:
+def power_ceiling(engines: dict[str, Array], parameters: dict[str, Array]) -> Array:
     """Return the FLOP/s that the design power can sustain."""
     vector = VECTOR_ENERGY * np.where(engines["bits"] <= 8, DOT_PRODUCT_ENERGY, 1.0)
     each = np.where(_on_matrix_units(engines), 1.0, vector)
-    joules = each * own["energy"] * engines["bits"] / 16 * np.sqrt(engines["node"] / 7)
+    joules = each * parameters["energy"] * engines["bits"] / 16 * np.sqrt(engines["node"] / 7)
     ceiling: Array = engines["power"] / joules
     return ceiling
 
@@ -76,13 +76,14 @@ def _on_matrix_units(engines: dict[str, Array]) -> NDArray[np.bool_]:
     return matrix_units
 
 
-def sustained(engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
+def sustained(engines: dict[str, Array], parameters: dict[str, Array], here: NDArray[np.bool_]) -> Array:
     """Return the FLOP/s that full tiles sustain: a fraction of the peak, or the power limit.
 
     Vector units that issue no faster than they multiply lose an issue slot to each operand load.
     """
     issued = np.where(_on_matrix_units(engines), 1.0, engines["issuing"])
-    rate: Array = np.minimum(own["compute"] * issued * engines["matmul"], power_ceiling(engines, own))[here]
+    peak = parameters["compute"] * issued * engines["matmul"]
+    rate: Array = np.minimum(peak, power_ceiling(engines, parameters))[here]
     return rate
 
 
@@ -113,7 +114,7 @@ def _unpacked(kernels: Work, engines: dict[str, Array]) -> NDArray[np.bool_]:
 
 
 def unpacking_seconds(
-    kernels: Work, engines: dict[str, Array], own: dict[str, Array], moving: Array, here: NDArray[np.bool_]
+    kernels: Work, engines: dict[str, Array], parameters: dict[str, Array], moving: Array, here: NDArray[np.bool_]
 ) -> Array:
     """Return the seconds that the vector units take to unpack weights stored in a narrower format.
 
@@ -125,14 +126,16 @@ def unpacking_seconds(
     values = (kernels["k"] * kernels["n"] * kernels["batch"])[here]
     saved = engines["bits"][here] / 8 * values - kernels["weights"][here]
     times = np.ceil(kernels["m"][here] / ROWS_UNPACKED_FOR)
-    unpacking = UNPACKING * values * times / (own["vector"][here] * engines["vector"][here])
+    unpacking = UNPACKING * values * times / (parameters["vector"][here] * engines["vector"][here])
     most = saved * moving[here] / np.maximum(kernels["moved"][here], 1.0)
     narrow = _unpacked(kernels, engines)[here]
     seconds: Array = np.where(narrow, np.minimum(unpacking, most), 0.0)
     return seconds
 
 
-def widening_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
+def widening_seconds(
+    kernels: Work, engines: dict[str, Array], parameters: dict[str, Array], here: NDArray[np.bool_]
+) -> Array:
     """Return the seconds that CPU cores take to unpack weights stored in a narrower format.
 
     The vector units both multiply and unpack, while data load: unpacking costs time only if it takes longest.
@@ -142,11 +145,13 @@ def widening_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Ar
     narrow = (stored > 0) & (engines["bits"][here] / 8 * values > stored) & (engines["controller"][here] == 0)
     narrow &= (engines["each_cycle"][here] < SMALLEST_MULTIPROCESSOR) & np.isfinite(engines["over_vector"][here])
     times = np.ceil(kernels["m"][here] / ROWS_UNPACKED_FOR)
-    seconds: Array = np.where(narrow, UNPACKING * values * times / (own["vector"] * engines["vector"])[here], 0.0)
+    seconds: Array = np.where(
+        narrow, UNPACKING * values * times / (parameters["vector"] * engines["vector"])[here], 0.0
+    )
     return seconds
 
 
-def issuing_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Array]) -> Array:
+def issuing_seconds(kernels: Work, engines: dict[str, Array], parameters: dict[str, Array]) -> Array:
     """Return the seconds of a microcontroller's instructions other than multiplications.
 
     A core loads its operands, widens those of 8 bits to pairs of 16, and closes its loop by instructions that stand
@@ -163,8 +168,8 @@ def issuing_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Arr
     results = np.where(
         product, kernels["m"] * kernels["n"] * kernels["batch"] * (1 + kernels["extra_steps"]), moved / 2
     )
-    issued = np.where(product, each * kernels["flops"] / 2, 0.0) + own["ramp"] * results / engines["requantised"]
-    rate = own["compute"] * engines["controller"] * engines["units"] * engines["clock"]
+    issued = np.where(product, each * kernels["flops"] / 2, 0.0) + parameters["ramp"] * results / engines["requantised"]
+    rate = parameters["compute"] * engines["controller"] * engines["units"] * engines["clock"]
     seconds: Array = np.where(engines["controller"] > 0, issued / np.maximum(rate, 1.0), 0.0)
     return seconds
 
@@ -186,7 +191,7 @@ def _at_once(engines: dict[str, Array]) -> Array:
 
 
 def attention_seconds(
-    kernels: Work, engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]
+    kernels: Work, engines: dict[str, Array], parameters: dict[str, Array], here: NDArray[np.bool_]
 ) -> Array:
     """Return the seconds of fused attention without its main-memory traffic.
 
@@ -197,8 +202,8 @@ def attention_seconds(
     """
     m, n, k, batch = (kernels[name][here] for name in ("m", "n", "k", "batch"))
     units = engines["units"][here]
-    rate = sustained(engines, own, here) / units
-    vector = own["vector"][here] * engines["vector"][here] / units
+    rate = sustained(engines, parameters, here) / units
+    vector = parameters["vector"][here] * engines["vector"][here] / units
     fewest = np.where(m < n, FEWEST_OF_TOKEN, FEWEST_OF_PROMPT)
     rows = np.minimum(QUERIES, np.maximum(fewest, 2 ** np.ceil(np.log2(m))))
     blocks = np.ceil(m / rows) * batch
@@ -207,7 +212,7 @@ def attention_seconds(
     along = np.ceil(n / np.maximum(rows, FEWEST_MASKED))
     part = np.where((part < CAUSAL) & (m == n), (along + 1) / (2 * along), part)
     splits = np.clip(np.floor(units / blocks), 1.0, np.maximum(1.0, np.ceil(n / KEYS)))
-    steps = np.ceil(n / splits / KEYS) * KEYS + own["ramp"][here]
+    steps = np.ceil(n / splits / KEYS) * KEYS + parameters["ramp"][here]
     block = np.hypot(4 * rows * steps * k / rate, SCORE_OPERATIONS * rows * steps / vector)
     waves = np.ceil(blocks * splits / units)
     seconds: Array = np.maximum(waves * part, 1.0) * block + waves * BLOCK_LATENCY
@@ -215,7 +220,7 @@ def attention_seconds(
 
 
 def product_seconds(
-    kernels: Work, engines: dict[str, Array], own: dict[str, Array], feed: Array, here: NDArray[np.bool_]
+    kernels: Work, engines: dict[str, Array], parameters: dict[str, Array], feed: Array, here: NDArray[np.bool_]
 ) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
     """Return the seconds of products at their best tiles without main-memory traffic, and what limits them.
 
@@ -238,13 +243,13 @@ def product_seconds(
     by_lanes = vector & (in_vectors | (_unpacked(kernels, engines)[here] & (batch <= 1)))
     columns = {
         "m": m, "n": n, "k": k, "batch": batch, "units": units, "array": array, "shared": shared, "feed": fed,
-        "rate": sustained(engines, own, here) / units,
+        "rate": sustained(engines, parameters, here) / units,
         "supply": fed / units * shared,
         "width": np.maximum(operands / np.maximum(batch * (m * k + k * n + m * n), 1.0), 0.5),
         "tall": np.where(array > 1, np.ceil(k / array) * array, k),  # a systolic array pads the reduction
-        "chain": own["chain"][here] * _chain(engines)[here] / np.where(by_lanes, LANES, 1.0),
-        "splits": own["splits"][here],
-        "ramp": np.where(engines["controller"] > 0, 0.0, own["ramp"])[here],  # see issuing_seconds
+        "chain": parameters["chain"][here] * _chain(engines)[here] / np.where(by_lanes, LANES, 1.0),
+        "splits": parameters["splits"][here],
+        "ramp": np.where(engines["controller"] > 0, 0.0, parameters["ramp"])[here],  # see issuing_seconds
         "team": engines["team"][here],
         "threads": np.where(engines["joining"] > 1, engines["units"], 1.0)[here],
         "block_rows": kernels["block_rows"][here],

@@ -84,10 +84,10 @@ def parameters_of(
     'physical expectations'
     """
     plain, whose = plain_of(setting, device)
-    own = bool(device) and calibrated(setting, device) is not None
-    effect = effect_of(setting, device, network, machine=not own, version=version)
+    is_calibrated = bool(device) and calibrated(setting, device) is not None
+    effect = effect_of(setting, device, network, machine=not is_calibrated, version=version)
     factor = effect.factor
-    if own:
+    if is_calibrated:
         factor *= calibrated_network(device, network) * calibrated_format(device, precision)
         factor *= calibrated_version(setting, device, version) * calibrated_shape(setting, device, shape)
     return scaled(plain, factor, effect.starting), whose
@@ -95,9 +95,9 @@ def parameters_of(
 
 def plain_of(setting: str, device: str = "") -> tuple[Parameters, str]:
     """Return the parameters of a setting on a machine, and their origin, without other effects."""
-    own = calibrated(setting, device) if device else None
-    if own is not None:
-        return own, f"{setting}, measured on this machine"
+    parameters = calibrated(setting, device) if device else None
+    if parameters is not None:
+        return parameters, f"{setting}, measured on this machine"
     known = fitted()
     if _FALLBACKS.get(setting) in known:
         return known[_FALLBACKS[setting]], _FALLBACKS[setting]
@@ -180,9 +180,9 @@ def fallback_stack(setting: str, known: Iterable[str]) -> str:
     prompt = f"{software.removesuffix(_PROMPT)} network on {machine}"
     if software.endswith(_PROMPT) and prompt in names:
         return prompt
-    alike = [other for other in names if other.endswith(f" {kind} on {machine}")]
-    stored = [other for other in alike if _FORMAT.findall(other) == _FORMAT.findall(setting)]
-    return max(stored or alike, key=lambda other: SequenceMatcher(None, other, setting).ratio(), default="")
+    candidates = [other for other in names if other.endswith(f" {kind} on {machine}")]
+    stored = [other for other in candidates if _FORMAT.findall(other) == _FORMAT.findall(setting)]
+    return max(stored or candidates, key=lambda other: SequenceMatcher(None, other, setting).ratio(), default="")
 
 
 def differing(parameters: Parameters) -> dict[str, float]:

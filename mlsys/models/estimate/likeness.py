@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 Shape = tuple[float, float, float]
 # Length scale, in binary logarithms, over which the correlation falls to 1/e: doubling the input width of one network
 # changes rows by two.
-APART = 6.0
+LENGTH_SCALE = 6.0
 
 
 def shape_of_products(work: Work) -> Shape:
@@ -48,8 +48,8 @@ def likeness(some: Sequence[Shape], others: Sequence[Shape]) -> Array:
     [[1.0, 0.37]]
     """
     left, right = (np.array(shapes, dtype=np.float64).reshape(len(shapes), 3) for shapes in (some, others))
-    apart: Array = np.linalg.norm(left[:, None] - right[None], axis=2)
-    return np.asarray(np.exp(-apart / APART), dtype=np.float64)
+    distance: Array = np.linalg.norm(left[:, None] - right[None], axis=2)
+    return np.asarray(np.exp(-distance / LENGTH_SCALE), dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,7 @@ def expert_by_expert(work: Work, width: float) -> Work:
     return work.changed(batch=visited * work["batch"], m=np.maximum(work["m"] / visited, 1.0))
 
 
-def joined(*works: Work) -> Work:
+def concatenated(*works: Work) -> Work:
     """Return the concatenation of several works; a single one is returned unchanged."""
     some = [work for work in works if work.columns.shape[1]]
     if len(some) < 2:

@@ -183,7 +183,7 @@ class Snapshot:
 
         return self.changed(each_cycle=each_cycle, over_vector=over_vector)
 
-    def settled(self) -> Snapshot:
+    def as_numbers(self) -> Snapshot:
         """Return the machine as plain numbers at their current values."""
         return replace(self)
 

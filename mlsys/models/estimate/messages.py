@@ -29,7 +29,9 @@ CARDS_AT_A_SOCKET, PCIE_5, BETWEEN_SOCKETS = 4.0, 40e9, (10e9, 22e9)
 FLAGGED, PLAIN_START, FENCED, STARTING_ANEW = (4.0, 3.0), 1.8e-6, 2.0, 0.5
 
 
-def message_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Array], here: NDArray[np.bool_]) -> Array:
+def message_seconds(
+    kernels: Work, engines: dict[str, Array], parameters: dict[str, Array], here: NDArray[np.bool_]
+) -> Array:
     """Return seconds of messages: one shot to all ranks, or rounds, whichever is faster; NCCL's go round a ring.
 
     Machines on PCIe, behind one root, do not write to all ranks at once; many of them share what joins two sockets.
@@ -37,12 +39,12 @@ def message_seconds(kernels: Work, engines: dict[str, Array], own: dict[str, Arr
     pattern = kernels["k"][here]
     ranks = np.maximum(kernels["ranks"][here], 2.0)
     link = np.where(ranks > PAIR, engines["link_of_many"][here], engines["link"][here])
-    wire = own["link"][here] * np.maximum(link, 1e9)
+    wire = parameters["link"][here] * np.maximum(link, 1e9)
     shared = link < PEER_LINK
     between = np.where(link < PCIE_5, *BETWEEN_SOCKETS)
     wire = np.where(shared & (ranks > CARDS_AT_A_SOCKET), np.minimum(wire, between), wire)
     bytes_sent = kernels["moved"][here] * (ranks - 1) / ranks
-    hop = own["hop"][here]
+    hop = parameters["hop"][here]
     reduces = (pattern == ALL_REDUCE) | (pattern == RING_REDUCE)
     rounds = np.where(reduces, 2.0, 1.0)
     at_once = np.where(reduces, ranks, 1.0) * bytes_sent / wire + hop

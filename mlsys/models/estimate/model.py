@@ -138,35 +138,39 @@ def kernel_times(stack: CaseBatch, parameters: Array) -> KernelTimes:
         As for :func:`calibrated_times`.
     """
     rows = np.broadcast_to(np.asarray(parameters, dtype=float), (stack.cases, len(Parameters.names())))
-    own = dict(zip(Parameters.names(), rows[stack.case].T, strict=True))
+    kernel_parameters = dict(zip(Parameters.names(), rows[stack.case].T, strict=True))
     kernels, engines = stack.kernels, stack.engines
     working = np.zeros(len(stack.case))
     operand_bound, latency_bound = np.zeros(len(stack.case), dtype=bool), np.zeros(len(stack.case), dtype=bool)
     feed = np.where(engines["cache_bandwidth"] > 0, engines["cache_bandwidth"], CACHE_OVER_MAIN * engines["bandwidth"])
     # A cache is never slower than the memory behind it.
-    feed = np.maximum(feed * own["reuse"], own["bandwidth"] * engines["bandwidth"])
-    moving = stack.main / (own["bandwidth"] * engines["bandwidth"]) + stack.near / feed
+    feed = np.maximum(feed * kernel_parameters["reuse"], kernel_parameters["bandwidth"] * engines["bandwidth"])
+    moving = stack.main / (kernel_parameters["bandwidth"] * engines["bandwidth"]) + stack.near / feed
 
     here = kernels["kind"] == MATMUL
     if here.any():
         moving = np.where(here & (kernels["weights"] > 0), moving / engines["reading"], moving)
-        working[here], operand_bound[here], latency_bound[here] = product_seconds(kernels, engines, own, feed, here)
-        working[here] = np.maximum(working[here], widening_seconds(kernels, engines, own, here))
-        moving[here] += unpacking_seconds(kernels, engines, own, moving, here)
+        working[here], operand_bound[here], latency_bound[here] = product_seconds(
+            kernels, engines, kernel_parameters, feed, here
+        )
+        working[here] = np.maximum(working[here], widening_seconds(kernels, engines, kernel_parameters, here))
+        moving[here] += unpacking_seconds(kernels, engines, kernel_parameters, moving, here)
     here = kernels["kind"] == VECTOR
-    working[here] = kernels["flops"][here] / (own["vector"] * element_rate(engines))[here]
+    working[here] = kernels["flops"][here] / (kernel_parameters["vector"] * element_rate(engines))[here]
     here = kernels["kind"] == ATTENTION
     if here.any():
-        working[here] = attention_seconds(kernels, engines, own, here)
+        working[here] = attention_seconds(kernels, engines, kernel_parameters, here)
     working *= np.where(kernels["kind"] == MATMUL, 1.0, waiting(engines["team"]))
-    working += issuing_seconds(kernels, engines, own)
+    working += issuing_seconds(kernels, engines, kernel_parameters)
     here = kernels["kind"] == COLLECTIVE
     if here.any():
-        working[here] = message_seconds(kernels, engines, own, here)
+        working[here] = message_seconds(kernels, engines, kernel_parameters, here)
         moving[here] = 0.0
     alone = np.where(kernels["kind"] == COLLECTIVE, 0.0, kernels["ranks"])
     starting = (
-        engines["joining"] * own["launch"] * np.where(engines["controller"] > 0, INTERPRETED_AT / engines["clock"], 1.0)
+        engines["joining"]
+        * kernel_parameters["launch"]
+        * np.where(engines["controller"] > 0, INTERPRETED_AT / engines["clock"], 1.0)
     )
     queued = np.minimum(starting, START)
     launch = np.where(alone == QUEUED, queued, starting) + kernels["extra_steps"] * queued

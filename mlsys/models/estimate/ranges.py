@@ -180,10 +180,10 @@ def range_without_time(
     work: str = "",
 ) -> RangeWithoutTime:
     """Return the part of an interval that all estimates of a question share; arguments as for :func:`range_of`."""
-    own = bool(device) and calibrated(setting, device) is not None
-    seen = own or measured or device in machines().get(setting, FrozenDict({}))
+    is_calibrated = bool(device) and calibrated(setting, device) is not None
+    seen = is_calibrated or measured or device in machines().get(setting, FrozenDict({}))
     spread, unseen = spread_of(setting, device, network, version)
-    after = calibrated_spread(device) if own else None
+    after = calibrated_spread(device) if is_calibrated else None
     reach = range_at(setting, device, spread, seen=seen or after is not None, work=work)
     if after is not None:
         return RangeWithoutTime(after_ten(reach, after), None)
@@ -294,8 +294,8 @@ def after_ten(usual: Range, spread: float) -> Range:
 def _entry(setting: str, device: str, work: str = "") -> tuple[str, _Entry]:
     """Return the setting whose fitted interval applies, and that entry; empty if there is none."""
     known = fitted_ranges()
-    own = (setting_on(setting, device), setting)
-    wanted = (*(work_in(work, each) for each in own), *own)
+    names = (setting_on(setting, device), setting)
+    wanted = (*(work_in(work, each) for each in names), *names)
     key = next((name for name in wanted if name in known), "")
     key = key or fallback_stack(setting, [name for name in known if OF_WORK not in name])
     return key.rpartition(OF_WORK)[2], known.get(key, FrozenDict({}))

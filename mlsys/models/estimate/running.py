@@ -17,9 +17,9 @@ from mlsys.models.estimate.lowering import (
     LARGER_WINOGRAD,
     WINOGRAD_SAVING,
     Format,
+    concatenated,
     expert_by_expert,
     fewer_multiplications,
-    joined,
 )
 from mlsys.models.estimate.machine import Snapshot
 from mlsys.models.estimate.processors import integer_winograd
@@ -168,7 +168,7 @@ def kernels_run(network: Network, running: Running, fmt: Format | None = None) -
         machine = Hardware[running.machine]
         work = in_blocks(rows_read_again(work, machine, element_size("fp32").m_as("byte")), machine, "fp32")
     copies = layout_copies(running.copies, network, fmt)
-    return Ran(joined(work, copies.work), np.concatenate([ran.owner, copies.owner]))
+    return Ran(concatenated(work, copies.work), np.concatenate([ran.owner, copies.owner]))
 
 
 def heads_together(ran: Ran, network: Network) -> Work:

@@ -9,7 +9,7 @@ of it can be written.
 import numpy as np
 
 from mlsys.models.estimate.eager import GRADIENT_PASSES, scores_of
-from mlsys.models.estimate.lowering import Format, joined, kernels_of
+from mlsys.models.estimate.lowering import Format, concatenated, kernels_of
 from mlsys.models.estimate.work import VECTOR, Kernel, Work
 from mlsys.workloads import Network, Operator
 
@@ -91,7 +91,7 @@ def step_kernels(
                 beside.append(Kernel(VECTOR, flops=0.0, moved=backward * scores, count=times))
     weights = float((network.arrays.weights * network.arrays.repeats).sum()) / 2
     beside.append(Kernel(VECTOR, flops=weights, moved=UPDATED * weights, weights=UPDATED * weights))
-    return joined(Work(columns), Work(np.array(gradients).reshape(-1, len(Work.FIELDS)).T), Work.of(beside))
+    return concatenated(Work(columns), Work(np.array(gradients).reshape(-1, len(Work.FIELDS)).T), Work.of(beside))
 
 
 def _passes(operator: Operator, flops: float, casts: bool) -> tuple[float, float]:

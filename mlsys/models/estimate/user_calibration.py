@@ -109,36 +109,36 @@ def _check(name: str, part: str, values: Mapping[str, Any]) -> None:
 
 def calibrated(setting: str, device: str) -> Parameters | None:
     """Return a machine's calibrated parameters of a setting; None if the file has none."""
-    own = _calibration(*chosen_calibration())
-    return own.settings.get(setting) if own.device == device else None
+    calibration = _calibration(*chosen_calibration())
+    return calibration.settings.get(setting) if calibration.device == device else None
 
 
 def calibrated_network(device: str, network: str) -> float:
     """Return a calibrated machine's time factor of a network, relative to its parameters; else 1."""
-    own = _calibration(*chosen_calibration())
-    if own.device != device or not own.networks or not network:
+    calibration = _calibration(*chosen_calibration())
+    if calibration.device != device or not calibration.networks or not network:
         return 1.0
-    return own.networks.get(levels_of("", "", network)["network"], 1.0)
+    return calibration.networks.get(levels_of("", "", network)["network"], 1.0)
 
 
 def calibrated_format(device: str, precision: str) -> float:
     """Return a calibrated machine's time factor of a number format, relative to its parameters; else 1."""
-    own = _calibration(*chosen_calibration())
-    return own.formats.get(precision, 1.0) if own.device == device else 1.0
+    calibration = _calibration(*chosen_calibration())
+    return calibration.formats.get(precision, 1.0) if calibration.device == device else 1.0
 
 
 def calibrated_version(setting: str, device: str, version: str) -> float:
     """Return a calibrated machine's time factor of a software version, relative to its parameters; else 1."""
-    own = _calibration(*chosen_calibration())
-    return own.versions.get(setting, FrozenDict({})).get(version, 1.0) if own.device == device else 1.0
+    calibration = _calibration(*chosen_calibration())
+    return calibration.versions.get(setting, FrozenDict({})).get(version, 1.0) if calibration.device == device else 1.0
 
 
 def calibrated_shape(setting: str, device: str, shape: Shape | None) -> float:
     """Return a calibrated machine's time factor for networks of a given shape; else 1."""
-    own = _calibration(*chosen_calibration())
-    if own.device != device or shape is None or setting not in own.shapes:
+    calibration = _calibration(*chosen_calibration())
+    if calibration.device != device or shape is None or setting not in calibration.shapes:
         return 1.0
-    return math.exp(float(own.shapes[setting].of([shape])[0]))
+    return math.exp(float(calibration.shapes[setting].of([shape])[0]))
 
 
 def shape_if_calibrated(device: str, work: Work) -> Shape | None:
@@ -148,8 +148,8 @@ def shape_if_calibrated(device: str, work: Work) -> Shape | None:
 
 def calibrated_spread(device: str) -> float | None:
     """Return the expected error of a calibrated machine's estimates, in logarithm of time; None if not in the file."""
-    own = _calibration(*chosen_calibration())
-    return own.spread if own.device == device else None
+    calibration = _calibration(*chosen_calibration())
+    return calibration.spread if calibration.device == device else None
 
 
 @contextmanager
@@ -181,8 +181,8 @@ def _naming(name: str | None) -> Iterator[None]:
 
 def calibrated_device() -> tuple[str, tuple[str, ...]]:
     """Return the device of the calibration file and its settings; empty without a file."""
-    own = _calibration(*chosen_calibration())
-    return own.device, tuple(own.settings)
+    calibration = _calibration(*chosen_calibration())
+    return calibration.device, tuple(calibration.settings)
 
 
 def save_calibration(

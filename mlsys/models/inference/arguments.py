@@ -30,7 +30,7 @@ def request_of(
     windows: bool = True,
     software: str | None = None,
 ) -> InferenceRequest:
-    """Return what is asked of an inference, with all arguments checked.
+    """Return a request for an inference, with all arguments checked.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ def request_of(
         batch=checked_count(where, "batch", batch),
         phase=phase,
         replicas=checked_count(where, "replicas", replicas),
-        weight_format=known_format(weight_format, named(option, "weight_format")),
-        kv_format=known_format(kv_format, named(option, "kv_format")),
+        weight_format=known_format(weight_format, option_name(option, "weight_format")),
+        kv_format=known_format(kv_format, option_name(option, "kv_format")),
         precision=precision,
         usable=checked_number(where, "usable", usable, efficiency(), {}),
         chunk=checked_count(where, "chunk", chunk),
@@ -67,6 +67,6 @@ def request_of(
     )
 
 
-def named(option: str, name: str) -> str:
+def option_name(option: str, name: str) -> str:
     """Return how an error writes the name of an argument: with hyphens where it is an option of the command."""
     return option.format(name.replace("_", "-") if option.startswith("--") else name)

@@ -27,7 +27,7 @@ _EXAMPLE = "Write e.g. 'TPOT<30 ms, TTFT<1 s'"
 
 @dataclass(frozen=True)
 class Limits:
-    """What an inference must meet; None where nothing is asked.
+    """Limits that an inference must meet; None without a limit.
 
     Attributes
     ----------

@@ -28,9 +28,9 @@ class Rates:
     batch
         Sequences that one copy of the model decodes at once.
     ttft, tpot
-        Prefill of one prompt, and a step of decoding; None where the phase is not asked for.
+        Prefill of one prompt, and a step of decoding; None if the phase is not requested.
     tokens_per_second
-        Of all copies: tokens generated, or of the prompts where only prefill is asked for.
+        Of all copies: tokens generated, or of the prompts if only prefill is requested.
     low, high
         Ends of its range.
     """
@@ -50,7 +50,7 @@ class Placed:
     Attributes
     ----------
     system, model, layout, formats, request
-        What runs where, and what is asked.
+        What runs where, and the request.
     """
 
     system: System
@@ -62,8 +62,10 @@ class Placed:
     @cached_property
     def memory_model(self) -> MemoryModel:
         """The memory of one copy."""
-        asked = self.request
-        return MemoryModel(self.model, self.layout, asked.weight_format, asked.kv_format, asked.windows, asked.chunk)
+        request = self.request
+        return MemoryModel(
+            self.model, self.layout, request.weight_format, request.kv_format, request.windows, request.chunk
+        )
 
     @cached_property
     def times(self) -> InferenceModel:
@@ -114,7 +116,7 @@ class Placed:
 
     @cached_property
     def largest_sequence(self) -> int | None:
-        """Most tokens of each sequence at the batch that is asked for: by memory, and by learned positions.
+        """Most tokens of each sequence at the requested batch: by memory, and by learned positions.
 
         None without a limit.
         """
@@ -130,19 +132,19 @@ class Placed:
     def at(self, batch: int) -> Rates:
         """Return latency and rate at a batch.
 
-        Where prompts and answers are asked for, a copy spends its time on the prefill of each prompt and on the steps
+        If prompts and answers are requested, a copy spends its time on the prefill of each prompt and on the steps
         that generate the answers, as with continuous batching in a steady state; else it does nothing but decode.
         """
-        asked, layout = self.request, self.layout
-        copies = asked.replicas
-        if asked.phase == "prefill":
+        request, layout = self.request, self.layout
+        copies = request.replicas
+        if request.phase == "prefill":
             one = self.prefill
             # Prompts follow each other through the stages, and dp of them are processed side by side.
-            rate = copies * layout.dp * layout.pp * asked.tokens.prompt
+            rate = copies * layout.dp * layout.pp * request.tokens.prompt
             return Rates(batch, one, None, rate / one.seconds, rate / one.high, rate / one.low)
-        step = self.times.decode_step(batch, asked.tokens.context)
-        first = None if asked.phase == "decode" else self.prefill
-        output = asked.tokens.output
+        step = self.times.decode_step(batch, request.tokens.context)
+        first = None if request.phase == "decode" else self.prefill
+        output = request.tokens.output
         if first is None or not output:
             made = copies * batch
             return Rates(batch, first, step, made / step.seconds, made / step.high, made / step.low)
@@ -156,7 +158,7 @@ class Placed:
 
     @cached_property
     def rates(self) -> Rates:
-        """Latency and rate at the batch that is asked for; without numbers where not even one layer fits."""
+        """Latency and rate at the requested batch; without numbers where not even one layer fits."""
         if not self.holds_a_layer:
             return Rates(self.request.batch, None, None, *[float("nan")] * 3)
         return self.at(self.request.batch)

@@ -1,4 +1,4 @@
-"""What is asked of an inference: tokens of prompts and answers, sequences at once, and how they are counted."""
+"""Requests for an inference: tokens of prompts and answers, sequences at once, and how they are counted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Tokens:
     Attributes
     ----------
     prompt, output
-        Tokens that a sequence begins with, and those that follow; ``output`` is 0 where only ``sequence`` is asked for.
+        Tokens that a sequence begins with, and those that follow; ``output`` is 0 if only ``sequence`` is given.
     sequence
         Tokens of a whole sequence, for which memory is reserved.
     encoded
@@ -134,7 +134,7 @@ def learned_positions(model: Decoder) -> int:
 
 @dataclass(frozen=True)
 class InferenceRequest:
-    """What is asked of an inference.
+    """Request for an inference.
 
     Attributes
     ----------

@@ -28,9 +28,9 @@ class Sizing:
     Attributes
     ----------
     model, device, workload
-        Names of the model and the system (empty without one), and what is asked, in words.
+        Names of the model and the system (empty without one), and the request in words.
     request
-        What is asked.
+        The request.
     layout
         How one copy of the model is split: of the layouts of a system the best one.
     chips
@@ -44,7 +44,7 @@ class Sizing:
     placed
         The layouts that fit, the best one first; where none does, the one that comes nearest.
     rates, money
-        Of the best layout at the batch asked for.
+        Of the best layout at the requested batch.
     assumptions
         In words.
     """
@@ -93,7 +93,7 @@ class Sizing:
 
     @property
     def kv_cache_bytes(self) -> float:
-        """Bytes of the cache at the sequence and batch asked for, each key and value stored once."""
+        """Bytes of the cache at the requested sequence and batch, each key and value stored once."""
         return _whole(self._model_memory.kv_cache(self.request.tokens.cached, self.request.batch))
 
     @property
@@ -145,7 +145,7 @@ class Sizing:
 
     @property
     def largest_sequence(self) -> int | None:
-        """Most tokens of each sequence that fit at the batch asked for; None without a limit, or without a system."""
+        """Most tokens of each sequence that fit at the requested batch; None without a limit, or without a system."""
         return None if self.best is None else self.best.largest_sequence
 
     @property
@@ -180,7 +180,7 @@ class Sizing:
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Tokens per second of all copies: generated ones, or of prompts where only prefill is asked for."""
+        """Tokens per second of all copies: generated ones, or of prompts if only prefill is requested."""
         return None if self.rates is None else self.rates.tokens_per_second
 
     @property
@@ -222,7 +222,7 @@ class Sizing:
 
     @property
     def phase_time(self) -> PhaseTime | None:
-        """The step of decoding, or where only prefill is asked for the prefill; None without a system."""
+        """The step of decoding, or the prefill if only that is requested; None without a system."""
         return None if self.rates is None else self.rates.tpot or self.rates.ttft
 
     @property
@@ -272,29 +272,29 @@ class Sizing:
 
     def record(self) -> dict[str, Any]:
         """Return the sizing as plain data, for JSON; numbers stand in the unit that their name ends with."""
-        asked = self.request
+        request = self.request
         numbers = {name: getattr(self, name) for name in NUMBERS}
         return with_units(
             {
                 "model": self.model,
                 "device": self.device or None,
                 "workload": self.workload,
-                "sequence": asked.tokens.sequence,
-                "prompt": asked.tokens.prompt,
-                "output": asked.tokens.output,
-                "batch": asked.batch,
-                "phase": asked.phase,
-                "weight_format": asked.weight_format,
-                "kv_format": asked.kv_format,
+                "sequence": request.tokens.sequence,
+                "prompt": request.tokens.prompt,
+                "output": request.tokens.output,
+                "batch": request.batch,
+                "phase": request.phase,
+                "weight_format": request.weight_format,
+                "kv_format": request.kv_format,
                 "precision": None if self.best is None else self.best.formats.computes,
                 **numbers,
                 "bound_by": self.bound_by or None,
                 "layout": layout_record(self.layout),
-                "replicas": asked.replicas,
+                "replicas": request.replicas,
                 "chips": self.chips,
                 "memory_per_chip": _parts(self.per_chip),
                 "capacity_bytes": self.capacity_bytes,
-                "usable": asked.usable,
+                "usable": request.usable,
                 "layouts": [self._row(placed) for placed in self.placed],
                 "curve": [self._point(rates) for rates in self.curve],
                 "assumptions": list(self.assumptions),
@@ -314,8 +314,10 @@ class Sizing:
 
     @property
     def _model_memory(self) -> MemoryModel:
-        asked = self.request
-        return MemoryModel(self.decoder, Layout(), asked.weight_format, asked.kv_format, asked.windows, asked.chunk)
+        request = self.request
+        return MemoryModel(
+            self.decoder, Layout(), request.weight_format, request.kv_format, request.windows, request.chunk
+        )
 
     @property
     def _memory_model(self) -> MemoryModel:

@@ -90,7 +90,7 @@ class Search:
     Attributes
     ----------
     model, limits
-        What was asked, as text.
+        The request, as text.
     request
         Lengths and formats.
     found
@@ -221,7 +221,7 @@ def _best(
         if isinstance(one, str):
             reason = one
             continue
-        options.append(_found(placed, one, limits, wanted, hour))
+        options.append(_layout_or_reason(placed, one, limits, wanted, hour))
     kept = [each for each in options if not isinstance(each, str)]
     if kept:
         return min(kept, key=_key)
@@ -270,7 +270,7 @@ def _most_within(seconds: Callable[[int], float], limit: float, least: float, mo
     return low
 
 
-def _found(placed: Placed, batch: int, limits: Limits, wanted: float | None, hour: Money) -> Found | str:
+def _layout_or_reason(placed: Placed, batch: int, limits: Limits, wanted: float | None, hour: Money) -> Found | str:
     """Return a layout at a batch, with as many copies as the requests need, or which limit it misses."""
     rates, output = placed.at(batch), placed.request.tokens.output
     each = rates.tokens_per_second / output if output else None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mlsys.hardware import System
 
 Ranking = Literal["latency", "throughput"]
-"""What layouts are ranked by: time between tokens at the batch asked for, or tokens per second and chip at the most."""
+"""What layouts are ranked by: time between tokens at the requested batch, or tokens per second and chip at the most."""
 _NONE = Money()
 
 
@@ -56,7 +56,7 @@ def size_model(
     tp, pp, ep, dp
         Sizes that are fixed while the others vary.
     rank
-        ``"latency"``: least time between tokens at the batch asked for, fewer chips first where it is the same;
+        ``"latency"``: least time between tokens at the requested batch, fewer chips first where it is the same;
         ``"throughput"``: most tokens per second and chip at the largest batch that fits.
     rent
         Rent of one chip, USD/hour, instead of the recorded one.
@@ -196,12 +196,12 @@ def _encoder_words(model: Decoder, request: InferenceRequest) -> list[str]:
 
 
 def _assumptions(best: Placed, money: Money, fits: bool) -> tuple[str, ...]:
-    asked, layout, model = best.request, best.layout, best.model
+    request, layout, model = best.request, best.layout, best.model
     context = getattr(model, "context", 0)
     texts = [
         *([] if fits else [_unfit(best)]),
-        *_memory_assumptions(model, asked),
-        f"weights, cache and activations fill at most {asked.usable:.0%} of a chip's memory",
+        *_memory_assumptions(model, request),
+        f"weights, cache and activations fill at most {request.usable:.0%} of a chip's memory",
         *best.formats.notes,
         "time to first token is that of one prompt on an idle system; queues are for `mlsys serve-sim`",
     ]
@@ -219,8 +219,8 @@ def _assumptions(best: Placed, money: Money, fits: bool) -> tuple[str, ...]:
         texts.append("tokens choose experts at random, all alike; the busiest group of chips sets the pace")
     if layout.chips > 1:
         texts.append("messages between chips do not overlap with computation")
-    if context and asked.tokens.sequence > context:
-        texts.append(f"the model is made for {context} tokens, fewer than the {asked.tokens.sequence} asked for")
+    if context and request.tokens.sequence > context:
+        texts.append(f"the model is made for {context} tokens, fewer than the {request.tokens.sequence} requested")
     return (*texts, *money.notes)
 
 

@@ -37,9 +37,9 @@ class ServingResult:
         The same requests where every iteration takes as long as the upper and lower end of its range; None for a
         step function of one's own.
     objectives
-        Latency that requests must meet to count as good; None where nothing is asked.
+        Latency that requests must meet to count as good; None without objectives.
     static
-        Static batching with buckets, beside it; None where it was not asked for.
+        Static batching with buckets, beside it; None if not requested.
     chips
         Chips of all replicas; None where no system is known.
     assumptions, facts
@@ -117,12 +117,12 @@ class ServingResult:
 
     @property
     def good(self) -> float | None:
-        """Share of the requests that meet all objectives; None where nothing is asked."""
+        """Share of the requests that meet all objectives; None without objectives."""
         if self.objectives is None:
             return None
-        run, asked = self.run, self.objectives
+        run, limits = self.run, self.objectives
         met = np.ones(len(run.end), dtype=bool)
-        for limit, values in ((asked.ttft, run.ttft), (asked.tpot, run.tpot), (asked.e2e, run.latency)):
+        for limit, values in ((limits.ttft, run.ttft), (limits.tpot, run.tpot), (limits.e2e, run.latency)):
             if limit is not None:
                 met &= ~(values > limit)  # a request of one token has no TPOT
         return float(met.mean())

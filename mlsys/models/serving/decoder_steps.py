@@ -15,7 +15,7 @@ from mlsys.models.inference.memory import MemoryModel
 from mlsys.models.inference.phases import InferenceModel
 from mlsys.models.inference.words import amount
 from mlsys.models.serving.settings import ServerSettings
-from mlsys.models.serving.steps import TabulatedSteps, axis_of, spaced
+from mlsys.models.serving.steps import TabulatedSteps, axis_of, geometric_grid
 from mlsys.workloads.zoo.decoder import Decoder
 
 if TYPE_CHECKING:
@@ -111,11 +111,13 @@ class ServedModel:
         chunk = budget + settings.max_batch
         times = InferenceModel(self.system, self.model, self.layout, self.formats, chunk, self.software)
         pairs = self._pair_seconds(times, budget)
-        tokens = sorted({0.0, 16.0, *(each for each in spaced(budget, 12) if each > 16), float(max(budget, 32))})
+        tokens = sorted(
+            {0.0, 16.0, *(each for each in geometric_grid(budget, 12) if each > 16), float(max(budget, 32))}
+        )
         batches = sorted({0.0, *(float(2**power) for power in range(11) if 2**power < settings.max_batch)})
         batches = [*batches, float(max(settings.max_batch, 2))]
         capacity = min(settings.tokens, settings.max_batch * longest) + settings.max_batch
-        contexts = [each for each in spaced(capacity, 14) if each == 0 or each >= 64]
+        contexts = [each for each in geometric_grid(capacity, 14) if each == 0 or each >= 64]
         contexts = contexts if len(contexts) > 1 else [0.0, float(max(capacity, 64))]
         reach = [each for each in _CONTEXTS if each < longest] + [max(longest, 2)]
         decoding = np.zeros((len(batches), len(contexts)))

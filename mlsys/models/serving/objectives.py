@@ -12,7 +12,7 @@ _EXAMPLE = "Write e.g. 'TTFT<1 s, TPOT<50 ms'"
 
 @dataclass(frozen=True)
 class Objectives:
-    """Latency that each request must meet to count as good; None where nothing is asked.
+    """Latency that each request must meet to count as good; None without a limit.
 
     Attributes
     ----------

@@ -160,7 +160,7 @@ def simulate(
     phases = np.zeros((replicas, settings.block_size), dtype=np.int64)
     rows = np.zeros((kernel.FIELDS, number), dtype=np.int64)
     rows[kernel.SHARED] = shared = _shared(requests, settings)
-    rows[kernel.CACHED] = cached = np.maximum(shared, _found(requests, settings))
+    rows[kernel.CACHED] = cached = np.maximum(shared, _cached_prefixes(requests, settings))
     begin, first, end = np.full(number, -1.0), np.full(number, -1.0), np.full(number, -1.0)
     preemptions, homes = np.zeros(number, dtype=np.int64), np.zeros(number, dtype=np.int64)
     grid = (table.prefill, table.batch, table.context, table.seconds, float(table.pair_seconds), settings.swap_seconds)
@@ -193,7 +193,7 @@ def simulate(
     )  # fmt: skip
 
 
-def _found(requests: Requests, settings: ServerSettings) -> Ints:
+def _cached_prefixes(requests: Requests, settings: ServerSettings) -> Ints:
     """Return the tokens of each prompt that a store of prefixes holds: whole blocks, and never the last token."""
     if requests.found is None:
         return np.zeros(len(requests), dtype=np.int64)

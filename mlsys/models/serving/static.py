@@ -31,7 +31,7 @@ class StaticRun:
     batches
         Number of batches.
     prompt_waste, output_waste
-        Shares of the processed prompt tokens that were padding, and of the decoded tokens that nobody asked for,
+        Shares of the processed prompt tokens that were padding, and of the decoded tokens that nobody requested,
         because a batch decodes until its longest output ends.
     """
 

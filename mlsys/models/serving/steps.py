@@ -91,7 +91,8 @@ class TabulatedSteps:
             As of the class.
         """
         axes = [
-            spaced(most, count) for most, count in zip((most_prefill, most_batch, most_context), points, strict=True)
+            geometric_grid(most, count)
+            for most, count in zip((most_prefill, most_batch, most_context), points, strict=True)
         ]
         table = np.zeros([len(axis) for axis in axes])
         for i, tokens in enumerate(axes[0]):
@@ -139,12 +140,12 @@ class TabulatedSteps:
         )
 
 
-def spaced(most: int, points: int) -> list[float]:
+def geometric_grid(most: int, points: int) -> list[float]:
     """Return 0 and whole numbers from 1 to ``most``, spaced geometrically.
 
     Examples
     --------
-    >>> spaced(64, 5)
+    >>> geometric_grid(64, 5)
     [0.0, 1.0, 4.0, 16.0, 64.0]
     """
     ends = np.geomspace(1, max(most, 2), max(points - 1, 2))

@@ -282,7 +282,7 @@ def choose_layouts(
             )
             for hub in problem.hubs
             if hub.cost
-            for after in problem.turned(hub, choice)
+            for after in problem.transposed_layouts(hub, choice)
         ),
         ureg.Quantity(float(problem.own[range(len(choice)), choice].sum()), _BYTE),
         speed,

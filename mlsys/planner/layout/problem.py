@@ -80,7 +80,7 @@ class LayoutProblem:
             for image in sorted(images)
         ]
 
-    def turned(self, hub: Hub, choice: Sequence[int]) -> Iterator[int]:
+    def transposed_layouts(self, hub: Hub, choice: Sequence[int]) -> Iterator[int]:
         """Yield the layouts that an image is transposed to."""
         made = self.outside if hub.maker is None else choice[hub.maker]
         wanted = {choice[reader] for reader in hub.readers} | ({self.outside} if hub.outside else set())
@@ -92,7 +92,7 @@ class LayoutProblem:
 
     def cost(self, choice: Sequence[int]) -> float:
         """Return the bytes moved for a choice of layouts."""
-        between = sum(hub.cost * len(list(self.turned(hub, choice))) for hub in self.hubs)
+        between = sum(hub.cost * len(list(self.transposed_layouts(hub, choice))) for hub in self.hubs)
         return float(self.own[range(len(choice)), list(choice)].sum() + between)
 
     def brute_force(self) -> list[int]:

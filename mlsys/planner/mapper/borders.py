@@ -52,7 +52,7 @@ class Problem:
         among = {border: len(group) for group in self.shared for border in group}
         return tuple(room // among.get(border, 1) for border, room in enumerate(self.full))
 
-    def crowded(self, held: list[float]) -> tuple[int, ...] | None:
+    def overfull(self, held: list[float]) -> tuple[int, ...] | None:
         """Return the borders of a memory that exceeds its capacity, if there is one."""
         return next((group for group in self.shared if sum(held[i] for i in group) > self.full[group[0]]), None)
 

@@ -149,7 +149,7 @@ def search(
         finder.best.proven = finder.run() and finder.complete
     except KeyboardInterrupt:
         finder.best.proven = False
-    return finder.settled()
+    return finder.exact_best()
 
 
 class _Finder:
@@ -197,7 +197,7 @@ class _Finder:
                     self.progress(self.best, (done + start / len(order)) / len(jobs))
         return True
 
-    def settled(self) -> Best:
+    def exact_best(self) -> Best:
         """Return the best mapping with exact words: words that the objective ignores were only bounded."""
         best, space = self.best, self.tables.space
         if best.nest is None:

@@ -166,7 +166,7 @@ class _Lattice:
             words = words * (sizes[0] if len(sizes) == 1 else _window(axis.stride, *sizes))
         return words
 
-    def swept(self, operand: Operand) -> Any:
+    def tile_words(self, operand: Operand) -> Any:
         """Return the words of all tiles of an operand."""
         words: Any = 1
         for axis in operand.axes:
@@ -192,7 +192,7 @@ class _Lattice:
     def _input_borders(self, number: int, name: str) -> list[Border]:
         operand, bits = self.space.inputs[number], self.machine.bits[name]
         lacking = [dim for dim in self.space.sizes if dim not in operand.dims]
-        swept = self.swept(operand) * bits
+        swept = self.tile_words(operand) * bits
         still = np.array(True)
         for dim in operand.dims:
             still = still & (self.temporal(dim) == 1)
@@ -262,7 +262,7 @@ class _Lattice:
             energy, _, number, high, low, way = heapq.heappop(queue)
             problem = problems[number]
             held = [float(bits) for bits in problem.bits[way.last, range(len(high))]]
-            crowd = problem.crowded(held)
+            crowd = problem.overfull(held)
             if crowd is None:
                 return self._answer(problem, way, energy, energy)
             for part, (tops, lows) in enumerate(problem.divided(crowd, held, high, low)):

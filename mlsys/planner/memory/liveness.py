@@ -269,9 +269,9 @@ def _reusable(
         whole = all(
             access.bytes == old.bytes and not access.view for access in graph.reads[operator] if access.value == value
         )
-        alike = (old.bytes, old.dtype, old.shape) == (new.bytes, new.dtype, new.shape)
+        same_type = (old.bytes, old.dtype, old.shape) == (new.bytes, new.dtype, new.shape)
         last = all(ends[user] < starts[operator] for user in old.consumers if user != operator)
-        if whole and alike and last and not old.output and old.role in ("made", "input"):
+        if whole and same_type and last and not old.output and old.role in ("made", "input"):
             return value, made[0]
     return None
 

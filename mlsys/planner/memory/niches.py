@@ -12,7 +12,7 @@ _FAR = 1 << 60
 
 
 @njit(nogil=True)
-def _hashed(buffer: int, offset: int) -> np.uint64:
+def _hash(buffer: int, offset: int) -> np.uint64:
     """Return a 64-bit hash of a buffer and its lowest possible offset."""
     bits = np.uint64(buffer + 1) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(offset) * np.uint64(0xD6E8FEB86659FD93)
     bits ^= bits >> np.uint64(32)
@@ -114,7 +114,7 @@ def pile_up(
         tops[step] = 0
     state = np.uint64(0)
     for item in listed:
-        state += _hashed(item, least[item])
+        state += _hash(item, least[item])
         for step in range(first[item], last[item]):
             tops[step] = max(tops[step], least[item]) + size[item]
             if tops[step] > capacity:

@@ -42,10 +42,10 @@ def smallest_offsets(sizes: np.ndarray, first: np.ndarray, last: np.ndarray) -> 
     steps = int(last.max(initial=0)) + 1
     least = int(live_bytes(sizes.tolist(), first.tolist(), last.tolist(), steps).max(initial=0)) // unit
     some = np.flatnonzero(sizes)
-    low = asked = least  # capacities below `low` are not tried again
+    low = capacity = least  # capacities below `low` are not tried again
     never = np.zeros(1, np.int64)
     while low < most:
-        sections = Sections(first[some], last[some] + 1, sizes[some], asked * unit)
+        sections = Sections(first[some], last[some] + 1, sizes[some], capacity * unit)
         for turn in range(_ATTEMPTS):
             outcome, _, offsets = sections.attempt(turn, _STATES, 0, 0, never)
             if outcome != STOPPED:
@@ -55,7 +55,7 @@ def smallest_offsets(sizes: np.ndarray, first: np.ndarray, last: np.ndarray) -> 
             best[some] = offsets
             most = peak_of(best, sizes) // unit
         else:
-            low = asked + 1
+            low = capacity + 1
             least = low if outcome == NONE else least
-        asked = (low + most) // 2
+        capacity = (low + most) // 2
     return best, least == most

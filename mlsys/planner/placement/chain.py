@@ -28,7 +28,7 @@ _MOST_NUMBERS = 40_000_000  # numbers in all labels of one stage: 320 MB, and as
 
 
 @dataclass(frozen=True)
-class Found:
+class ChainSearchResult:
     """Result of a search.
 
     Attributes
@@ -61,7 +61,7 @@ def search_chain(
     deadline: Deadline | None = None,
     any_will_do: bool = False,
     progress: Callable[[float, float], object] = lambda best, bound: None,
-) -> Found:
+) -> ChainSearchResult:
     """Return the best placements of a chain.
 
     Parameters
@@ -89,12 +89,12 @@ def search_chain(
 
     Returns
     -------
-    Found
+    ChainSearchResult
     """
     layers = Layers(steps or Steps(scenario), weights, caps)
     prices, bound = cap_prices(layers, None if deadline is None else deadline.part(0.3))
     if math.isinf(bound) and bound > 0:
-        return Found((), math.inf, True, 0)
+        return ChainSearchResult((), math.inf, True, 0)
     kept: tuple[tuple[Fraction, Placed], ...] = ()
     spent = 0
     columns = max(table.shape[1] for table in layers.steps)
@@ -114,22 +114,22 @@ def search_chain(
         kept = _merged(kept, fresh, top)
         worst = float(kept[-1][0]) if len(kept) >= top else math.inf
         if dropped > worst + _NEAR * abs(worst) or dropped == math.inf:
-            return Found(kept, float(kept[0][0]) if kept else math.inf, True, spent)
+            return ChainSearchResult(kept, float(kept[0][0]) if kept else math.inf, True, spent)
         if kept and any_will_do:
-            return Found(kept, bound, True, spent)
+            return ChainSearchResult(kept, bound, True, spent)
         floor = max(floor, dropped)
         progress(float(kept[0][0]) if kept else math.inf, max(bound, floor))
     best = float(kept[0][0]) if kept else math.inf
-    if deadline is not None and width is None and deadline.left > solver_needs(layers):
+    if deadline is not None and width is None and deadline.remaining > solver_needs(layers):
         places, solved = solve_chain(layers, deadline)
         if places is None and solved == math.inf and not kept:
-            return Found((), math.inf, True, spent)
+            return ChainSearchResult((), math.inf, True, spent)
         floor = max(floor, min(solved, best))
         if places is not None:
             kept = _merged(kept, _verified(scenario, weights, caps, [(0.0, places)], top), top)
             best = float(kept[0][0]) if kept else math.inf
         progress(best, max(bound, floor))
-    return Found(kept, min(best, max(bound, min(floor, best))), False, spent)
+    return ChainSearchResult(kept, min(best, max(bound, min(floor, best))), False, spent)
 
 
 def _merged(

@@ -103,7 +103,7 @@ class Layers:
             tails.append((table[..., 1:] + tails[-1]).min(axis=1))
         return tails[::-1]
 
-    def relaxed(self, multipliers: np.ndarray) -> tuple[float, np.ndarray]:
+    def cheapest_chain(self, multipliers: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the least priced use of a whole chain, and that chain's use of each resource."""
         tails = self.behind(multipliers)
         use, row = np.zeros(1 + len(self.names)), 0
@@ -133,7 +133,7 @@ def cap_prices(layers: Layers, deadline: Deadline | None = None) -> tuple[np.nda
     size = len(layers.names)
     prices = np.zeros(size)
     best, kept = -math.inf, prices.copy()
-    least, _ = layers.relaxed(np.r_[1.0, prices])
+    least, _ = layers.cheapest_chain(np.r_[1.0, prices])
     step = max(abs(least), 1e-9) if math.isfinite(least) else 1.0
     scale = np.maximum(layers.caps, 1e-9)
     stale = 0
@@ -141,7 +141,7 @@ def cap_prices(layers: Layers, deadline: Deadline | None = None) -> tuple[np.nda
     for number in range(1 if small else 120):
         if number and deadline is not None and deadline.passed:
             break
-        total, use = layers.relaxed(np.r_[1.0, prices])
+        total, use = layers.cheapest_chain(np.r_[1.0, prices])
         if not math.isfinite(total):
             return kept, math.inf
         value = total - float(prices @ layers.caps)
@@ -174,7 +174,7 @@ def bottleneck_bound(layers: Layers, deadline: Deadline, rounds: int = 150) -> f
     for number in range(rounds):
         multipliers = np.zeros(1 + len(layers.names))
         multipliers[busy] = weights
-        total, use = layers.relaxed(multipliers)
+        total, use = layers.cheapest_chain(multipliers)
         best = max(best, total)
         if not math.isfinite(total) or deadline.passed:
             break

@@ -98,7 +98,7 @@ def solve_chain(
         constraints=LinearConstraint(matrix, np.array(low), np.array(high)),
         integrality=np.r_[np.ones(binaries), np.zeros(flows + 1)],
         bounds=Bounds(np.zeros(width), np.r_[np.ones(binaries + flows), np.inf]),
-        options={"time_limit": max(deadline.left - _NEEDED_BY_FLOW * flows, 0.1), "mip_rel_gap": 1e-9},
+        options={"time_limit": max(deadline.remaining - _NEEDED_BY_FLOW * flows, 0.1), "mip_rel_gap": 1e-9},
     )
     if answer.status == 2:
         return None, math.inf

@@ -11,7 +11,7 @@ from mlsys.choices import Goal, Strategy
 from mlsys.deadline import Deadline
 from mlsys.errors import ArgumentError
 from mlsys.planner.placement.balance import balanced
-from mlsys.planner.placement.chain import Found, search_chain
+from mlsys.planner.placement.chain import ChainSearchResult, search_chain
 from mlsys.planner.placement.costs import Caps, Placed, caps_of, price
 from mlsys.planner.placement.layers import Layers, Steps, Weights, bottleneck_bound
 from mlsys.planner.placement.milp import solve_chain, solver_needs
@@ -118,7 +118,7 @@ def plan(
         plans, scores = _throughput(search, caps, top)
     else:
         weights = _weights(search, caps, goal, exact(float(weight)), penalty)
-        plans = Found((), float("inf"), True, 0) if weights is None else search(weights, caps, top)
+        plans = ChainSearchResult((), float("inf"), True, 0) if weights is None else search(weights, caps, top)
         scores = [score for score, _ in plans.best]
     if strategy == "exact" and not plans.proven:
         gap = float(scores[0]) / plans.bound - 1 if scores and plans.bound > 0 else float("inf")
@@ -152,7 +152,7 @@ class _Search:
 
     def __call__(
         self, weights: Weights, caps: Caps, top: int, *, any_will_do: bool = False, share: float = 1.0
-    ) -> Found:
+    ) -> ChainSearchResult:
         plans = search_chain(
             self.scenario, weights, caps, top=top, most_labels=self.most, width=self.width, steps=self.steps,
             deadline=self.deadline.part(share), any_will_do=any_will_do,
@@ -168,7 +168,7 @@ class _Search:
         found = None
         for index, entry in enumerate(caps.entries, start=1):
             only = np.eye(1 + len(layers.names))[index]
-            if layers.relaxed(only)[0] > float(entry[1]) * (1 + 1e-9):
+            if layers.cheapest_chain(only)[0] > float(entry[1]) * (1 + 1e-9):
                 found = entry
         return found
 
@@ -189,7 +189,7 @@ def _weights(search: _Search, caps: Caps, goal: str, weight: Fraction, penalty: 
     return Weights(weight / quickest.best[0][0], (1 - weight) / lowest_energy.best[0][0], penalty)
 
 
-def _throughput(search: _Search, caps: Caps, top: int) -> tuple[Found, list[Fraction]]:
+def _throughput(search: _Search, caps: Caps, top: int) -> tuple[ChainSearchResult, list[Fraction]]:
     """Return placements with the least bottleneck, fastest first, by lowering the limit until none is left."""
     names = [device.name for device in search.scenario.devices]
 
@@ -219,20 +219,20 @@ def _throughput(search: _Search, caps: Caps, top: int) -> tuple[Found, list[Frac
             low, sure = limit, sure and trial.proven
     sure = sure and high - low <= high / 10**9
     bound = float(low) if sure else floor
-    if not sure and search.width is None and search.deadline.left > solver_needs(layers):
+    if not sure and search.width is None and search.deadline.remaining > solver_needs(layers):
         solution, solved = solve_chain(layers, search.deadline.part(0.8), bottleneck=True)
         bound = min(max(bound, solved), float(best.bottleneck))
         if solution is not None:
             best = _quicker(search, caps, solution, best)
         search.progress(float(best.bottleneck), bound)
-    last = Found((), bound, False, 0)
+    last = ChainSearchResult((), bound, False, 0)
     if not search.deadline.passed:
         last = search(_LATENCY, below(best.bottleneck), top)
     found = {placed.key: (score, placed) for score, placed in (*last.best, (best.latency, best))}
     ranked = sorted(found.values(), key=lambda entry: (entry[1].bottleneck, entry[0], entry[1].switches, entry[1].key))
     search.proven = search.proven and proven and sure
     return (
-        Found(tuple(ranked[:top]), bound, last.proven and sure, last.labels),
+        ChainSearchResult(tuple(ranked[:top]), bound, last.proven and sure, last.labels),
         [placed.bottleneck for _, placed in ranked[:top]],
     )
 

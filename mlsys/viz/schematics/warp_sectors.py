@@ -36,7 +36,7 @@ def warp_sectors(ax: Axes, strides: Sequence[int] = (1, 2, 8), element_size: Qua
     -------
     Axes
         Above, the lanes; below, memory cut into sectors as far as the largest stride reaches. Sectors that
-        move are filled, and the part of them that was asked for is hatched.
+        move are filled, and the requested part of them is hatched.
     """
     size = Q_(4, "byte") if element_size is None else element_size
     width = int(size.m_as("byte"))
@@ -54,10 +54,10 @@ def warp_sectors(ax: Axes, strides: Sequence[int] = (1, 2, 8), element_size: Qua
         for lane in range(WARP):
             x = (lane + 0.5) * _WIDTH / WARP
             box(ax, (x - 1.25, floor + 2.0), (2.5, 0.55), color="Blue", role="lane")
-            asked = lane * stride * width
-            ax.plot([x, (asked + width / 2) * scale], [floor + 2.0, floor + 0.8], color=COLORS["BlueLine"],
+            start = lane * stride * width
+            ax.plot([x, (start + width / 2) * scale], [floor + 2.0, floor + 0.8], color=COLORS["BlueLine"],
                     linewidth=0.7)  # fmt: skip
-            ax.add_patch(_asked(asked * scale, floor, width * scale))
+            ax.add_patch(_requested(start * scale, floor, width * scale))
         share = f"{load.efficiency.m_as(''):.3g}"
         message = f"{load.sectors} sectors move, {float(share) * 100:.3g}% of them used"
         near = "neighbours" if stride == 1 else f"every {_ordinal(stride)} element"
@@ -69,11 +69,11 @@ def warp_sectors(ax: Axes, strides: Sequence[int] = (1, 2, 8), element_size: Qua
     return ax
 
 
-def _asked(left: float, floor: float, width: float) -> Rectangle:
+def _requested(left: float, floor: float, width: float) -> Rectangle:
     from matplotlib.patches import Rectangle
 
     return Rectangle((left, floor + 0.2), width, 0.4, facecolor=COLORS["OrangeLine"], edgecolor=MUTED, linewidth=0.2,
-                     gid="asked")  # fmt: skip
+                     gid="requested")  # fmt: skip
 
 
 def _ordinal(number: int) -> str:

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
 from mlsys.edge.config import Config, EdgeVariant
-from mlsys.edge.points import EdgePoint, judged
+from mlsys.edge.points import EdgePoint, under_limits_of
 from mlsys.edge.schema import FORMATS
 from mlsys.edge.stored import stored_run
 from mlsys.unit_checks import checked_choice
@@ -66,7 +66,7 @@ def chosen(
 def _all_at(clock: str, budget: float) -> tuple[EdgePoint, ...]:
     """Return every variant of the stored run at one clock, under one budget."""
     config = stored_run().config
-    return judged(Config({**config.data, "active_memory_budget_mb": budget / 1e3}), _at_clock(clock))
+    return under_limits_of(Config({**config.data, "active_memory_budget_mb": budget / 1e3}), _at_clock(clock))
 
 
 @lru_cache(maxsize=len(CLOCKS))

@@ -63,8 +63,8 @@ def reading(
     >>> round(1e3 * times.total, 2), times.groups[0].limited_by
     (1.7, 'compute')
     """
-    asked = BATCHES if batch in BATCHES else (*BATCHES, batch)
-    return layer_times(network, device, batch, precision, f"{software} network on GPU", asked)
+    batches = BATCHES if batch in BATCHES else (*BATCHES, batch)
+    return layer_times(network, device, batch, precision, f"{software} network on GPU", batches)
 
 
 class NetworkValues(TypedDict):

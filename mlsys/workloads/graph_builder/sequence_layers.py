@@ -48,7 +48,8 @@ class SequenceLayers(CnnBuilder):
         super().__init__(batch, pixels, precision, fused=False, norm=norm)
         self.graph, self._prefix = GraphBuilder(name, precision), ""
         self.abridged = abridged
-        self.alike = self.looks = 0  # layers left out between the second and the last, and view nodes in each
+        self.omitted_layers = 0  # between the second and the last
+        self.views_per_layer = 0  # view nodes in each of them
         self._returned: list[TensorRef] = []
         self._tables: list[TensorRef] = []
         self._rotations: tuple[TensorRef, TensorRef] | None = None  # cosine and sine of the rotary positions
@@ -84,13 +85,13 @@ class SequenceLayers(CnnBuilder):
 
     def repeated(self, times: int) -> Iterator[int]:
         """Yield once per repetition of the layers appended in the loop, each with weights of its own."""
-        self.alike = max(0, times - 3)
-        for index in (0, 1, times - 1) if self.abridged and self.alike else range(times):
+        self.omitted_layers = max(0, times - 3)
+        for index in (0, 1, times - 1) if self.abridged and self.omitted_layers else range(times):
             self._prefix, before, first = f"layer {index + 1} ", self.graph.parameters, len(self.graph.steps)
             yield index
             if self.abridged and index == 1:
-                self.graph.parameters += self.alike * (self.graph.parameters - before)
-                self.looks = sum(not step.path for step in self.graph.steps[first:])
+                self.graph.parameters += self.omitted_layers * (self.graph.parameters - before)
+                self.views_per_layer = sum(not step.path for step in self.graph.steps[first:])
         self._prefix = ""
 
     def _call(

@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 
 from mlsys.errors import ArgumentError
 from mlsys.workloads.torch_import.compiled_parts import forgotten_afterwards
-from mlsys.workloads.torch_import.recorded import Unlisted, recorded_graph
+from mlsys.workloads.torch_import.recorded import UnrecordedOperation, recorded_graph
 
 _FX_CONFIG: Any = importlib.import_module("torch.fx.experimental._config")
 
@@ -68,7 +68,9 @@ def captured(
     """
     with in_evaluation_mode(module, (args, kwargs)), quietly(), forgotten_afterwards():
         if not dynamic and not kwargs:
-            with contextlib.suppress(Exception):  # Unlisted, or what the module raises: torch.export puts it in words
+            with contextlib.suppress(
+                Exception
+            ):  # UnrecordedOperation, or what the module raises: torch.export puts it in words
                 return _recorded(module, args)
         try:
             exported = _exported(module, args, kwargs, dynamic)
@@ -216,7 +218,7 @@ def placed(module: nn.Module, inputs: object) -> Any:
 def _recorded(module: nn.Module, args: tuple[Any, ...]) -> Graph:
     named = inputs_by_name(module, args, {})
     if len(named) != len(args) or not any(isinstance(part, nn.Conv2d) for part in module.modules()):
-        raise Unlisted
+        raise UnrecordedOperation
     graph, roles, names = recorded_graph(module, named)
     return Graph(torch.fx.GraphModule(nn.Module(), graph), roles, names, {}, {}, {}, "torch's dispatcher")
 

@@ -117,8 +117,10 @@ def _with_companions(given: ModuleInputs, tensor_index: int, axis: int, batch: A
     taken = {given.shapes[other]: axes for other, axes in batch.items()}
 
     def choices(shape: Shape) -> list[tuple[int, ...]]:
-        alike = tuple(each for each, size in enumerate(shape) if size == extent and each not in taken.get(shape, ()))
-        return list(dict.fromkeys([alike, *((each,) for each in alike), ()]))
+        same_size = tuple(
+            each for each, size in enumerate(shape) if size == extent and each not in taken.get(shape, ())
+        )
+        return list(dict.fromkeys([same_size, *((each,) for each in same_size), ()]))
 
     for others in given.together(tensor_index, choices):
         yield {tensor_index: (axis,), **others}

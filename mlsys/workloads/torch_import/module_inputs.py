@@ -110,10 +110,10 @@ class ModuleInputs:
 
     def together(self, tensor_index: int, choices: Callable[[Shape], list[tuple[int, ...]]]) -> Iterator[Axes]:
         """Yield axes of all other tensors, from the ``choices`` for a shape; tensors of equal shape get the same."""
-        alike: dict[tuple[Shape, bool], list[int]] = {}
+        by_shape: dict[tuple[Shape, bool], list[int]] = {}
         for other, tensor in enumerate(self.tensors):
             if other != tensor_index:
-                alike.setdefault((self.shapes[other], tensor.is_floating_point()), []).append(other)
-        groups = [(others, choices(shape)) for (shape, _), others in alike.items()]
+                by_shape.setdefault((self.shapes[other], tensor.is_floating_point()), []).append(other)
+        groups = [(others, choices(shape)) for (shape, _), others in by_shape.items()]
         for chosen in itertools.islice(itertools.product(*(axes for _, axes in groups)), _MOST_CHOICES):
             yield {other: axes for (others, _), axes in zip(groups, chosen, strict=True) if axes for other in others}

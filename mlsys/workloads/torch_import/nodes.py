@@ -156,7 +156,7 @@ class _Reader:
                     Node(part.name, f"{target} → {part.target}", path_of(node), part.call, part.ends) for part in parts
                 )
                 return
-        yield Node(label, str(target), path_of(node), call, Ends(takes, self._made(node, call, label)))
+        yield Node(label, str(target), path_of(node), call, Ends(takes, self._output_wires(node, call, label)))
 
     def _inlined(self, module: torch.fx.GraphModule, node: torch.fx.Node, inner: Any, prefix: str) -> Iterator[Node]:
         part = getattr(module, str(inner.target))
@@ -223,7 +223,7 @@ class _Reader:
             for label, given in self._named(target, node)
             if not self._is_packed(given)
         ) + tuple(
-            (label, self._taken(tensor, (given, label), given.name, takes))
+            (label, self._input_tensor(tensor, (given, label), given.name, takes))
             for _, given in self._named(target, node)
             if self._is_packed(given)
             for label, tensor in self._packed[given]
@@ -240,7 +240,7 @@ class _Reader:
         call = Call(name, overload, arguments, outputs, is_view, in_place, is_pointwise)
         return call, tuple(look for _, look in takes.values())
 
-    def _made(self, node: torch.fx.Node, call: Call, name: str) -> tuple[int, ...]:
+    def _output_wires(self, node: torch.fx.Node, call: Call, name: str) -> tuple[int, ...]:
         """Return the wires that a node lays: one for each new tensor and each that it writes into."""
         wires = []
         if call.in_place:
@@ -275,10 +275,10 @@ class _Reader:
         if isinstance(given, torch.fx.Node):
             value = given.meta.get("val")
             if isinstance(value, torch.Tensor):
-                return self._taken(value, given, given.name, takes)
+                return self._input_tensor(value, given, given.name, takes)
             if isinstance(value, (list, tuple)):
                 return tuple(
-                    self._taken(item, (given, index), given.name, takes)
+                    self._input_tensor(item, (given, index), given.name, takes)
                     for index, item in enumerate(value)
                     if isinstance(item, torch.Tensor)
                 )
@@ -287,7 +287,7 @@ class _Reader:
             return tuple(self._value(item, takes) for item in given)
         return self._plain(given)
 
-    def _taken(self, tensor: torch.Tensor, key: Any, name: str, takes: dict[Any, tuple[int, View]]) -> Tensor:
+    def _input_tensor(self, tensor: torch.Tensor, key: Any, name: str, takes: dict[Any, tuple[int, View]]) -> Tensor:
         """Return an input tensor of a node, numbered among its inputs."""
         if key not in takes:
             takes[key] = (len(takes), self._look(tensor, name))

@@ -3,7 +3,7 @@
 ``torch.export`` brings a compiler, sympy and networkx along, which takes longer to load than a network to trace. A
 network of convolutions, pools and pointwise layers needs none of that: its operators are noted as they pass torch's
 dispatcher, before any is taken apart, and the shape of each result is known by arithmetic. Whatever is not in the
-table of operators here, or would be an error, is left to ``torch.export`` (:class:`Unlisted`).
+table of operators here, or would be an error, is left to ``torch.export`` (:class:`UnrecordedOperation`).
 """
 
 import math
@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 aten: Any = torch.ops.aten
 
 
-class Unlisted(Exception):
+class UnrecordedOperation(Exception):
     """The module does something that is not recorded here."""
 
 
@@ -37,7 +37,7 @@ def recorded_graph(
 
     Raises
     ------
-    Unlisted
+    UnrecordedOperation
         If it calls an operator that is not in the table, shares modules or weights, or its shapes do not fit.
     """
     _require(not any(part._forward_hooks or part._forward_pre_hooks for part in module.modules()))
@@ -64,7 +64,7 @@ def recorded_graph(
 
 def _require(holds: bool) -> None:
     if not holds:
-        raise Unlisted
+        raise UnrecordedOperation
 
 
 @contextmanager

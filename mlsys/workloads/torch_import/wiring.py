@@ -57,8 +57,8 @@ def operator_graph(
         for wire, (_, tensor, _) in enumerate(wires)
         if source[wire] == wire and (wire in producer or tensor.role != "activation")
     }
-    alike = {id(call): call for _, call, _ in moving}  # the same call stands in many places
-    sizes = {key: [tensor.bytes for tensor in call.inputs] for key, call in alike.items()}
+    calls = {id(call): call for _, call, _ in moving}  # the same call stands in many places
+    sizes = {key: [tensor.bytes for tensor in call.inputs] for key, call in calls.items()}
     reads = [_reads(ends, sizes[id(call)], counts, source, there) for ends, call, counts in moving]
     consumers: dict[int, list[int]] = {}
     for index, row in enumerate(reads):

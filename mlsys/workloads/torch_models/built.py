@@ -71,7 +71,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-class Drawn(nn.Module):
+class BuiltModule(nn.Module):
     """A network that runs the steps of a graph builder, at any batch size and sequence length.
 
     Parameters
@@ -152,9 +152,9 @@ class Drawn(nn.Module):
         return _FUNCTIONS[step.target](**filled)
 
 
-def drawn_network(name: str, image: int | None = None) -> Drawn:
+def drawn_network(name: str, image: int | None = None) -> BuiltModule:
     """Return a network of the catalogue, for one image size if its weights depend on that."""
-    return Drawn(zoo.entry(name).drawing(image=image))
+    return BuiltModule(zoo.entry(name).drawing(image=image))
 
 
 def _sheets(value: Any) -> list[TensorRef]:

@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn import functional
 
 from mlsys.workloads.graph_builder import NetworkBuilder
-from mlsys.workloads.torch_models.built import Drawn
+from mlsys.workloads.torch_models.built import BuiltModule
 from mlsys.workloads.torch_models.parts import split_heads
 from mlsys.workloads.zoo.residual import resnet_stages
 
@@ -52,7 +52,7 @@ class DETR(nn.Module):
         super().__init__()
         stages = NetworkBuilder("resnet50", 1, (3, 800, 800), "fp32")
         resnet_stages(stages, 50)
-        self.backbone, self.project = Drawn(stages), nn.Conv2d(stages.channels, width, 1)
+        self.backbone, self.project = BuiltModule(stages), nn.Conv2d(stages.channels, width, 1)
         self.encoder = nn.ModuleList(_DETRLayer(width, heads, inner, decodes=False) for _ in range(6))
         self.decoder = nn.ModuleList(_DETRLayer(width, heads, inner, decodes=True) for _ in range(6))
         self.queries, self.norm = nn.Embedding(queries, width), nn.LayerNorm(width)
@@ -78,9 +78,9 @@ class DETR(nn.Module):
         memory = features.flatten(2).transpose(1, 2)
         for layer in self.encoder:
             memory = layer(memory, places)
-        asked = self.queries.weight[None].expand(image.shape[0], -1, -1)
-        x = torch.zeros_like(asked)
+        queries = self.queries.weight[None].expand(image.shape[0], -1, -1)
+        x = torch.zeros_like(queries)
         for layer in self.decoder:
-            x = layer(x, asked, memory, places)
+            x = layer(x, queries, memory, places)
         x = self.norm(x)
         return self.classes(x), self.boxes(x).sigmoid()

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from mlsys.faults import short
-from mlsys.workloads.transformer_config.common import FULL, Common, Resolved
+from mlsys.workloads.transformer_config.common import FULL, ArchitectureFields, Common
 from mlsys.workloads.transformer_config.dbrx import resolve_dbrx
 from mlsys.workloads.transformer_config.fields import fault
 from mlsys.workloads.transformer_config.gemma3n import resolve_gemma3n
 from mlsys.workloads.transformer_config.hybrids import HYBRIDS
 
 
-def _llama(of: Common) -> Resolved:
+def _llama(of: Common) -> ArchitectureFields:
     """Llama, Granite, Arcee, SmolLM3: RMSNorm twice, rotary positions, biases by two flags."""
     biases = (*of.attention_biases("qkv", "output"), *of.flagged(mlp_bias="ffn"))
     layer = of.layer(*biases, gated=of.fields.model_type != "arcee")
@@ -24,48 +24,48 @@ def _llama(of: Common) -> Resolved:
     return of.resolved(of.all_layers(layer, of.windows(lambda at: not (rotary[at] if rotary else (at + 1) % every))))
 
 
-def _seed_oss(of: Common) -> Resolved:
+def _seed_oss(of: Common) -> ArchitectureFields:
     biases = [*of.attention_biases("qkv"), *of.flagged(attention_out_bias="output", mlp_bias="ffn")]
     return of.resolved(of.all_layers(of.layer(*biases)))
 
 
-def _ernie(of: Common) -> Resolved:
+def _ernie(of: Common) -> ArchitectureFields:
     return of.resolved(of.all_layers(of.layer(*(("qkv", "output", "ffn") if of.fields.flag("use_bias") else ()))))
 
 
-def _hunyuan(of: Common) -> Resolved:
+def _hunyuan(of: Common) -> ArchitectureFields:
     layer = of.layer(*of.attention_biases("qkv", "output"), more=2 * of.head_dim)
     return of.resolved(of.all_layers(layer))
 
 
-def _nemotron(of: Common) -> Resolved:
+def _nemotron(of: Common) -> ArchitectureFields:
     biases = (*of.attention_biases("qkv", "output"), *of.flagged(mlp_bias="ffn"))
     return of.resolved(of.all_layers(of.layer(*biases, norm_size=2, gated=False)), 2)
 
 
-def _mistral(of: Common) -> Resolved:
+def _mistral(of: Common) -> ArchitectureFields:
     return of.resolved(of.all_layers(of.layer(), [of.window()] * of.layers))
 
 
-def _ministral(of: Common) -> Resolved:
+def _ministral(of: Common) -> ArchitectureFields:
     return of.resolved(of.all_layers(of.layer(), of.windows(lambda _: True)))
 
 
-def _mixtral(of: Common) -> Resolved:
+def _mixtral(of: Common) -> ArchitectureFields:
     return of.resolved(of.all_layers(of.routed(of.layer()), [of.window()] * of.layers))
 
 
-def _phimoe(of: Common) -> Resolved:
+def _phimoe(of: Common) -> ArchitectureFields:
     layer = of.routed(of.layer(*of.attention_biases("qkv", "output"), norm_size=2))
     bias = of.fields.flag("lm_head_bias")
     return of.resolved(of.all_layers(layer, [of.window()] * of.layers), 2, head_bias=bias)
 
 
-def _granitemoe(of: Common) -> Resolved:
+def _granitemoe(of: Common) -> ArchitectureFields:
     return of.resolved(of.all_layers(of.routed(of.layer(*of.attention_biases("qkv", "output")))))
 
 
-def _olmoe(of: Common) -> Resolved:
+def _olmoe(of: Common) -> ArchitectureFields:
     normed = of.hidden + of.kv_heads * (of.hidden // of.heads)
     layer = of.layer(*of.attention_biases("qkv", "output"), more=normed)
     return of.resolved(of.all_layers(of.routed(layer)))
@@ -76,16 +76,16 @@ def _late_windows(of: Common) -> list[int]:
     return of.windows(lambda index: index >= first)
 
 
-def _qwen2(of: Common) -> Resolved:
+def _qwen2(of: Common) -> ArchitectureFields:
     return of.resolved(of.all_layers(of.layer("qkv"), _late_windows(of)))
 
 
-def _qwen3(of: Common) -> Resolved:
+def _qwen3(of: Common) -> ArchitectureFields:
     layer = of.layer(*of.attention_biases("qkv", "output"), more=2 * of.head_dim)
     return of.resolved(of.all_layers(layer, _late_windows(of)))
 
 
-def _qwen2_moe(of: Common) -> Resolved:
+def _qwen2_moe(of: Common) -> ArchitectureFields:
     dense = of.layer(*of.flagged(qkv_bias="qkv"))
     shared = of.fields.whole("shared_expert_intermediate_size")
     experts = of.routed(dense, ffn=of.fields.whole("moe_intermediate_size"), shared_ffn=shared, shared_gate=True)
@@ -95,22 +95,22 @@ def _qwen2_moe(of: Common) -> Resolved:
     return of.resolved([replace(layer, window=window) for layer, window in zip(layers, windows, strict=True)])
 
 
-def _qwen3_moe(of: Common) -> Resolved:
+def _qwen3_moe(of: Common) -> ArchitectureFields:
     dense = of.layer(*of.attention_biases("qkv", "output"), more=2 * of.head_dim, window=of.window())
     experts = of.routed(dense, ffn=of.fields.whole("moe_intermediate_size"))
     return of.resolved([experts if of.sparse(index) else dense for index in range(of.layers)])
 
 
-def _gemma(of: Common) -> Resolved:
+def _gemma(of: Common) -> ArchitectureFields:
     return of.resolved(of.all_layers(of.layer(*of.attention_biases("qkv", "output"), act="gelu")))
 
 
-def _gemma2(of: Common) -> Resolved:
+def _gemma2(of: Common) -> ArchitectureFields:
     layer = of.layer(*of.attention_biases("qkv", "output"), norms=4)
     return of.resolved(of.all_layers(layer, of.windows(of.pattern(2))))
 
 
-def _gemma3(of: Common) -> Resolved:
+def _gemma3(of: Common) -> ArchitectureFields:
     layer = of.layer(*of.attention_biases("qkv", "output"), norms=4, more=2 * of.head_dim)
     windows = of.windows(of.pattern(6))
     if of.fields.flag("use_bidirectional_attention"):
@@ -118,17 +118,17 @@ def _gemma3(of: Common) -> Resolved:
     return of.resolved(of.all_layers(layer, windows))
 
 
-def _phi(of: Common) -> Resolved:
+def _phi(of: Common) -> ArchitectureFields:
     more = 4 * of.head_dim if of.fields.flag("qk_layernorm") else 0
     layer = of.layer("qkv", "output", "ffn", norm_size=2, norms=1, more=more, gated=False)
     return of.resolved(of.all_layers(layer), 2, head_bias=True)
 
 
-def _phi3(of: Common) -> Resolved:
+def _phi3(of: Common) -> ArchitectureFields:
     return of.resolved(of.all_layers(of.layer(), [of.window()] * of.layers))
 
 
-def _deepseek(of: Common) -> Resolved:
+def _deepseek(of: Common) -> ArchitectureFields:
     """DeepSeek V2 and V3: latent attention, the first layers dense, the others with shared experts."""
     read = of.fields
     query, latent, rotary = read.optional("q_lora_rank"), read.whole("kv_lora_rank"), read.whole("qk_rope_head_dim")
@@ -146,7 +146,7 @@ def _deepseek(of: Common) -> Resolved:
     return of.resolved([dense if index < first else experts for index in range(of.layers)])
 
 
-def _glm4_moe(of: Common) -> Resolved:
+def _glm4_moe(of: Common) -> ArchitectureFields:
     read = of.fields
     more = 2 * of.head_dim if read.flag("use_qk_norm") else 0
     dense = of.layer(*of.attention_biases("qkv"), more=more)
@@ -156,17 +156,17 @@ def _glm4_moe(of: Common) -> Resolved:
     return of.resolved([dense if index < first else experts for index in range(of.layers)])
 
 
-def _gpt_oss(of: Common) -> Resolved:
+def _gpt_oss(of: Common) -> ArchitectureFields:
     layer = of.layer(*of.attention_biases("qkv", "output"), "experts", "router", more=of.heads)
     return of.resolved(of.all_layers(of.routed(layer), of.windows(of.pattern(2))))
 
 
-def _glm(of: Common) -> Resolved:
+def _glm(of: Common) -> ArchitectureFields:
     norms = 4 if of.fields.model_type == "glm4" else 2
     return of.resolved(of.all_layers(of.layer(*of.attention_biases("qkv"), norms=norms)))
 
 
-def _falcon(of: Common) -> Resolved:
+def _falcon(of: Common) -> ArchitectureFields:
     """Falcon: three ways to share keys, parallel or serial blocks, one or two norms."""
     read, new, parallel = of.fields, of.fields.flag("new_decoder_architecture"), of.fields.flag("parallel_attn")
     kv_heads = of.kv_heads if new else 1 if read.flag("multi_query") else of.heads
@@ -184,7 +184,7 @@ def _falcon(of: Common) -> Resolved:
     return of.resolved(of.all_layers(layer), 2)
 
 
-def _opt(of: Common) -> Resolved:
+def _opt(of: Common) -> ArchitectureFields:
     read = of.fields
     size = 2 if read.flag("layer_norm_elementwise_affine") else 0
     biases = ("qkv", "output", "ffn") if read.flag("enable_bias") else ()
@@ -198,7 +198,7 @@ def _opt(of: Common) -> Resolved:
     )  # fmt: skip
 
 
-def _gpt2(of: Common) -> Resolved:
+def _gpt2(of: Common) -> ArchitectureFields:
     if of.fields.flag("add_cross_attention"):
         raise fault("`add_cross_attention` is true: a decoder that reads an encoder is not known here")
     kv_heads = 1 if of.fields.model_type == "gpt_bigcode" and of.fields.flag("multi_query") else of.heads
@@ -206,30 +206,30 @@ def _gpt2(of: Common) -> Resolved:
     return of.resolved(of.all_layers(layer), 2, learned=of.fields.whole("max_position_embeddings"))
 
 
-def _gptj(of: Common) -> Resolved:
+def _gptj(of: Common) -> ArchitectureFields:
     layer = of.layer("ffn", norm_size=2, norms=1, kv_heads=of.heads, ffn=of.inner(), gated=False)
     return of.resolved(of.all_layers(layer), 2, head_bias=True)
 
 
-def _gpt_neox(of: Common) -> Resolved:
+def _gpt_neox(of: Common) -> ArchitectureFields:
     biases = of.attention_biases("qkv", "output")
     layer = of.layer(*biases, "ffn", norm_size=2, kv_heads=of.heads, gated=False)
     return of.resolved(of.all_layers(layer), 2)
 
 
-def _bloom(of: Common) -> Resolved:
+def _bloom(of: Common) -> ArchitectureFields:
     layer = of.layer("qkv", "output", "ffn", norm_size=2, kv_heads=of.heads, ffn=4 * of.hidden, gated=False,
                      rotary=0, act="gelu")  # fmt: skip
     return of.resolved(of.all_layers(layer), 4)
 
 
-def _starcoder2(of: Common) -> Resolved:
+def _starcoder2(of: Common) -> ArchitectureFields:
     biases = ("qkv", "output", "ffn") if of.fields.flag("use_bias") else ()
     layer = of.layer(*biases, norm_size=2, gated=False)
     return of.resolved(of.all_layers(layer, [of.window()] * of.layers), 2)
 
 
-def _cohere(of: Common) -> Resolved:
+def _cohere(of: Common) -> ArchitectureFields:
     local = of.fields.model_type == "cohere2"
     heads = (of.heads + of.kv_heads) * of.head_dim if of.fields.flag("use_qk_norm") and not local else 0
     layer = of.layer(*of.attention_biases("qkv", "output"), norms=1, more=heads)
@@ -237,18 +237,18 @@ def _cohere(of: Common) -> Resolved:
     return of.resolved([replace(each, centred=True) for each in of.all_layers(layer, windows)])
 
 
-def _olmo(of: Common) -> Resolved:
+def _olmo(of: Common) -> ArchitectureFields:
     layer = replace(of.layer(*of.attention_biases("qkv", "output"), norm_size=0), centred=True)
     return of.resolved(of.all_layers(layer), 0)
 
 
-def _olmo2(of: Common) -> Resolved:
+def _olmo2(of: Common) -> ArchitectureFields:
     layer = of.layer(*of.attention_biases("qkv", "output"), more=(of.heads + of.kv_heads) * of.head_dim)
     windows = of.windows(of.pattern(4)) if of.fields.model_type == "olmo3" else None
     return of.resolved(of.all_layers(layer, windows))
 
 
-def _stablelm(of: Common) -> Resolved:
+def _stablelm(of: Common) -> ArchitectureFields:
     read = of.fields
     more = (of.heads + of.kv_heads) * of.head_dim if read.flag("qk_layernorm") else 0
     norms = 1 if read.flag("use_parallel_residual") else 2
@@ -256,7 +256,7 @@ def _stablelm(of: Common) -> Resolved:
     return of.resolved(of.all_layers(layer), 2)
 
 
-def _gpt_neo(of: Common) -> Resolved:
+def _gpt_neo(of: Common) -> ArchitectureFields:
     """GPT-Neo: every second layer local, or as ``attention_types`` says."""
     read, window = of.fields, of.fields.whole("window_size")
     stated = read.value("attention_types") or [[["global", "local"], 12]]
@@ -273,18 +273,18 @@ def _gpt_neo(of: Common) -> Resolved:
     )  # fmt: skip
 
 
-def _persimmon(of: Common) -> Resolved:
+def _persimmon(of: Common) -> ArchitectureFields:
     more = 4 * of.head_dim if of.fields.flag("qk_layernorm") else 0
     layer = of.layer("qkv", "output", "ffn", norm_size=2, kv_heads=of.heads, more=more, gated=False)
     return of.resolved(of.all_layers(layer), 2)
 
 
-def _mpt(of: Common) -> Resolved:
+def _mpt(of: Common) -> ArchitectureFields:
     layer = of.layer(kv_heads=of.heads, ffn=4 * of.hidden, gated=False, rotary=0, act="exact gelu")
     return of.resolved(of.all_layers(replace(layer, centred=True)))
 
 
-def _ernie_moe(of: Common) -> Resolved:
+def _ernie_moe(of: Common) -> ArchitectureFields:
     read = of.fields
     dense = of.layer(*(("qkv", "output", "ffn") if read.flag("use_bias") else ()))
     inner = read.whole("moe_intermediate_size")
@@ -297,12 +297,12 @@ def _ernie_moe(of: Common) -> Resolved:
     return of.resolved([experts if each else dense for each in routed], head_bias=read.flag("use_bias"))
 
 
-def _hunyuan_moe(of: Common) -> Resolved:
+def _hunyuan_moe(of: Common) -> ArchitectureFields:
     layer = of.layer(*of.attention_biases("qkv", "output"), more=2 * of.head_dim)
     return of.resolved(of.all_layers(of.routed(layer, shared_ffn=of.fields.whole("intermediate_size"))))
 
 
-def _dots1(of: Common) -> Resolved:
+def _dots1(of: Common) -> ArchitectureFields:
     read = of.fields
     dense = of.layer(*of.attention_biases("qkv", "output"), more=2 * of.head_dim)
     inner = read.whole("moe_intermediate_size")
@@ -314,18 +314,18 @@ def _dots1(of: Common) -> Resolved:
     )
 
 
-def _minimax_m2(of: Common) -> Resolved:
+def _minimax_m2(of: Common) -> ArchitectureFields:
     layer = of.layer(more=(of.heads + of.kv_heads) * of.head_dim)
     return of.resolved(of.all_layers(of.routed(layer)))
 
 
-def _exaone4(of: Common) -> Resolved:
+def _exaone4(of: Common) -> ArchitectureFields:
     stated = of.fields.value("layer_types") is not None
     windows = of.windows((lambda _: False) if stated else of.pattern(4))
     return of.resolved(of.all_layers(of.layer(more=2 * of.head_dim), windows))
 
 
-def _llama4(of: Common) -> Resolved:
+def _llama4(of: Common) -> ArchitectureFields:
     """Llama 4: chunked attention in layers with rotary positions, experts beside a shared one in some or all layers."""
     read = of.fields
     dense = of.layer(*of.attention_biases("qkv", "output"), ffn=read.whole("intermediate_size_mlp"))
@@ -347,7 +347,7 @@ def _llama4(of: Common) -> Resolved:
     ])  # fmt: skip
 
 
-ARCHITECTURES: dict[str, Callable[[Common], Resolved]] = {
+ARCHITECTURES: dict[str, Callable[[Common], ArchitectureFields]] = {
     "arcee": _llama, "bloom": _bloom, "codegen": _gptj, "cohere": _cohere, "cohere2": _cohere, "dbrx": resolve_dbrx,
     "deepseek_v2": _deepseek, "deepseek_v3": _deepseek, "dots1": _dots1, "ernie4_5": _ernie,
     "ernie4_5_moe": _ernie_moe, "exaone4": _exaone4, "falcon": _falcon, "gemma": _gemma, "gemma2": _gemma2,

@@ -21,7 +21,7 @@ SLIDING, FULL = "sliding_attention", "full_attention"
 
 
 @dataclass
-class Resolved:
+class ArchitectureFields:
     """Fields that an architecture adds to the common ones.
 
     Attributes
@@ -202,6 +202,6 @@ class Common:
             )
         return replace(layer, experts=experts, active_experts=active, **sizes)
 
-    def resolved(self, layers: list[DecoderLayer], outer: int = 1, **more: Any) -> Resolved:
+    def resolved(self, layers: list[DecoderLayer], outer: int = 1, **more: Any) -> ArchitectureFields:
         """Return the architecture; ``outer`` are parameters outside the layers for each element of the width."""
-        return Resolved(layers, self.fields.flag("tie_word_embeddings"), outer * self.hidden, **more)
+        return ArchitectureFields(layers, self.fields.flag("tie_word_embeddings"), outer * self.hidden, **more)

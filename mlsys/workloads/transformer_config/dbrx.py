@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlsys.faults import short
-from mlsys.workloads.transformer_config.common import Common, Resolved
+from mlsys.workloads.transformer_config.common import ArchitectureFields, Common
 from mlsys.workloads.transformer_config.fields import fault
 
 _PARTS = {
@@ -47,7 +47,7 @@ def flattened(given: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def resolve_dbrx(of: Common) -> Resolved:
+def resolve_dbrx(of: Common) -> ArchitectureFields:
     """Return the layers: two LayerNorms without biases, keys shared by groups of heads, gated experts."""
     if of.fields.flag("tie_word_embeddings"):
         raise fault("`tie_word_embeddings` is true, which DBRX cannot be. Remove it")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mlsys.faults import short
-from mlsys.workloads.transformer_config.common import Common, Resolved
+from mlsys.workloads.transformer_config.common import ArchitectureFields, Common
 from mlsys.workloads.transformer_config.fields import fault
 from mlsys.workloads.zoo.decoder_layer import WeightMatrix
 
 
-def resolve_gemma3n(of: Common) -> Resolved:
+def resolve_gemma3n(of: Common) -> ArchitectureFields:
     """Return the layers of a Gemma 3n model.
 
     The last layers attend to the keys and values of an earlier one and have none of their own. Each layer predicts

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlsys.faults import short
-from mlsys.workloads.transformer_config.common import FULL, Common, Resolved
+from mlsys.workloads.transformer_config.common import FULL, ArchitectureFields, Common
 from mlsys.workloads.transformer_config.fields import fault
 from mlsys.workloads.zoo import recurrence as mixers
 from mlsys.workloads.zoo.decoder_layer import DecoderLayer
@@ -29,7 +29,7 @@ def recurrent(layer: DecoderLayer, recurrence: Recurrence, small: int) -> Decode
     )  # fmt: skip
 
 
-def alone(of: Common, mixer: Recurrence) -> Resolved:
+def alone(of: Common, mixer: Recurrence) -> ArchitectureFields:
     """Return a model whose layers are a normalisation and a recurrence."""
     layer = DecoderLayer(0, 0, 0, 0, norms=1, small=of.hidden, recurrence=mixer)
     return of.resolved([layer] * of.layers)
@@ -50,7 +50,7 @@ def _selective(of: Common, bias: str, small: int = 0) -> Recurrence:
     )  # fmt: skip
 
 
-def _mamba(of: Common) -> Resolved:
+def _mamba(of: Common) -> ArchitectureFields:
     return alone(of, _selective(of, "use_bias"))
 
 
@@ -78,14 +78,14 @@ def _of_inner(of: Common, inner: int) -> tuple[int, int]:
     return heads, width
 
 
-def _mamba2(of: Common) -> Resolved:
+def _mamba2(of: Common) -> ArchitectureFields:
     inner = int((of.fields.number("expand") or 2) * of.hidden)
     if of.heads * of.head_dim != inner:
         raise fault(f"`num_heads` × `head_dim` is {of.heads * of.head_dim}, and `expand` × `hidden_size` is {inner}")
     return alone(of, _headed(of, of.heads, of.head_dim, "use_bias", "use_bias"))
 
 
-def _jamba(of: Common) -> Resolved:
+def _jamba(of: Common) -> ArchitectureFields:
     read = of.fields
     attention = of.layer(rotary=0)
     small = _rank(of) + 2 * read.whole("state_size")
@@ -98,7 +98,7 @@ def _jamba(of: Common) -> Resolved:
     return of.resolved(layers)
 
 
-def _bamba(of: Common) -> Resolved:
+def _bamba(of: Common) -> ArchitectureFields:
     read = of.fields
     attention = of.layer(*of.attention_biases("qkv", "output"), *of.flagged(mlp_bias="ffn"))
     inner = int((read.number("expand") or 2) * of.hidden)
@@ -108,7 +108,7 @@ def _bamba(of: Common) -> Resolved:
     return of.resolved([attention if index in chosen else scanning for index in range(of.layers)])
 
 
-def _falcon_h1(of: Common) -> Resolved:
+def _falcon_h1(of: Common) -> ArchitectureFields:
     """Falcon-H1: attention and a state-space mixer side by side in every layer."""
     read = of.fields
     inner = read.optional("mamba_d_ssm") or int((read.number("expand") or 2) * of.hidden)
@@ -131,7 +131,7 @@ def spelled_out(fields: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _nemotron_h(of: Common) -> Resolved:
+def _nemotron_h(of: Common) -> ArchitectureFields:
     """Nemotron-H: each layer is one normalisation and one of mixer, attention, feed-forward block or experts."""
     read = of.fields
     if read.optional("moe_latent_size") is not None:
@@ -154,7 +154,7 @@ def _nemotron_h(of: Common) -> Resolved:
     return replace(of.resolved([built[kind] for kind in kinds]), tied=False)  # its class ties nothing
 
 
-def _granite(of: Common) -> Resolved:
+def _granite(of: Common) -> ArchitectureFields:
     """Granite 4: a shared feed-forward block beside the experts, or alone."""
     read = of.fields
     shared = read.whole("shared_intermediate_size", least=0)
@@ -170,7 +170,7 @@ def _granite(of: Common) -> Resolved:
     return of.resolved([attention if kind == FULL else scanning for kind in kinds])
 
 
-def _recurrent_gemma(of: Common) -> Resolved:
+def _recurrent_gemma(of: Common) -> ArchitectureFields:
     read = of.fields
     width = read.optional("lru_width") or of.hidden
     if width % of.heads:
@@ -188,7 +188,7 @@ def _recurrent_gemma(of: Common) -> Resolved:
     )
 
 
-def _qwen3_next(of: Common) -> Resolved:
+def _qwen3_next(of: Common) -> ArchitectureFields:
     read = of.fields
     routed = read.model_type != "qwen3_5_text"
     inner = read.optional("intermediate_size") or (read.whole("moe_intermediate_size") if routed else None)
@@ -210,7 +210,7 @@ def _qwen3_next(of: Common) -> Resolved:
     return of.resolved([of.routed(each, **sizes) if of.sparse(index) else each for index, each in enumerate(layers)])
 
 
-def _minimax(of: Common) -> Resolved:
+def _minimax(of: Common) -> ArchitectureFields:
     attention = of.routed(of.layer(window=of.window()))
     mixer = mixers.lightning_attention(of.hidden, of.heads, of.head_dim)
     scanning = recurrent(attention, mixer, 2 * of.hidden)
@@ -219,7 +219,7 @@ def _minimax(of: Common) -> Resolved:
     return of.resolved([attention if kind == FULL else scanning for kind in kinds])
 
 
-def _lfm2(of: Common) -> Resolved:
+def _lfm2(of: Common) -> ArchitectureFields:
     """LFM2: gated short convolutions, and attention in some layers; of the larger ones also experts."""
     read = of.fields
     kinds = of.listed("layer_types", ("conv", FULL), {"short_conv": "conv"})
@@ -245,7 +245,7 @@ def _lfm2(of: Common) -> Resolved:
     return replace(resolved, tied=tied) if isinstance(tied, bool) else resolved
 
 
-HYBRIDS: dict[str, Callable[[Common], Resolved]] = {
+HYBRIDS: dict[str, Callable[[Common], ArchitectureFields]] = {
     "bamba": _bamba, "falcon_h1": _falcon_h1, "falcon_mamba": _mamba, "granitemoehybrid": _granite,
     "granitemoeshared": _granite, "jamba": _jamba, "lfm2": _lfm2, "lfm2_moe": _lfm2, "mamba": _mamba,
     "mamba2": _mamba2, "minimax": _minimax, "nemotron_h": _nemotron_h, "qwen3_5_moe_text": _qwen3_next,

@@ -104,7 +104,7 @@ def read_checkpoint(path: Path, *, quantized: bool = True) -> TransformerConfig:
         config = _read(config_of(path), quantized)
         header = read_safetensors(path)
     stored = stored_tensors(header, config)
-    if not quantized or stored is None or _as_said(config, stored):
+    if not quantized or stored is None or _matches_config(config, stored):
         return config
     return replace(config, quantization=stored)
 
@@ -132,7 +132,7 @@ def _gguf_config(header: Header, quantized: bool) -> TransformerConfig:
     return replace(config, tied=bool(names) and "output.weight" not in names, assumed=kept)
 
 
-def _as_said(config: TransformerConfig, stored: StoredTensors) -> bool:
+def _matches_config(config: TransformerConfig, stored: StoredTensors) -> bool:
     """Return whether files hold all parameters in one format of 16 or more bits, as the configuration alone says."""
     return (
         config.quantization is None

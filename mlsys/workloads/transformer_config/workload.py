@@ -145,8 +145,8 @@ def _source(path: str | Path, config: TransformerConfig, precision: str | None, 
 def _drawable(model: TransformerConfig) -> bool:
     """Return whether the drawn form of a decoder has all that this one has: plain GPT-2 and plain Llama."""
     layer = model.layers[0]
-    alike = all(other == layer for other in model.layers) and model.head and not model.head_bias
-    plain = alike and not (layer.experts or layer.latent or layer.window or layer.recurrence or model.quantization)
+    uniform = all(other == layer for other in model.layers) and model.head and not model.head_bias
+    plain = uniform and not (layer.experts or layer.latent or layer.window or layer.recurrence or model.quantization)
     if not plain or model.embedding_width or layer.norms != 2:
         return False
     norm = 2 if layer.centred else 1
@@ -165,7 +165,7 @@ def traced_configuration(
     Raises
     ------
     ArgumentError
-        If a phase is asked for, or the configuration states how weights are stored and no precision overrides it.
+        If a phase is requested, or the configuration states how weights are stored and no precision overrides it.
     """
     from mlsys.workloads.hf import from_hf_config
     from mlsys.workloads.torch_import.assemble import TORCH_DTYPES

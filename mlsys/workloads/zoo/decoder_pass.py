@@ -134,7 +134,7 @@ def _source(model: Decoder) -> int:
 
 def _operator_bits(model: Decoder, builder: LayerBuilder, layer: int | None) -> Mapping[str, float] | None:
     """Return bits per stored weight by operator, of a layer or outside the layers; None if all are equal."""
-    if model.quantization is None or builder.weights_alike:
+    if model.quantization is None or builder.uniform_weights:
         return None
     return model.quantization.operator_bits(model, layer, 8 * builder.size)
 

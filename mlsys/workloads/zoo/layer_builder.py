@@ -104,7 +104,7 @@ class LayerBuilder:
         self.fused = fused
         self.size = PRECISIONS[self.precision] / 8
         self.weight_size = self.size if weight_bits is None else weight_bits / 8
-        self.weights_alike = weight_bits is not None  # whether one format for all weights was requested
+        self.uniform_weights = weight_bits is not None  # whether one format for all weights was requested
         self.operator_bits: Mapping[str, float] | None = None  # bits per stored weight, if operators differ
         self.cache_size = self.size if cache_precision is None else PRECISIONS[precision_name(cache_precision)] / 8
         self.operators: list[Operator] = []

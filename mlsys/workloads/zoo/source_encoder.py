@@ -47,7 +47,7 @@ class SourceEncoder:
     layers
         Its layers, as wide as those of the decoder.
     tokens
-        Tokens of one sequence that it reads; 0 where nothing is asked yet.
+        Tokens of one sequence that it reads; 0 if not set yet.
     fixed
         Whether the model always reads so many: Whisper pads audio to 30 s.
     stem

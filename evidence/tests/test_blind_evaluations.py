@@ -1,4 +1,4 @@
-"""Examinations are frozen, of sources that the fit does not know, read as published, and answered without them."""
+"""Blind evaluations are frozen, from sources that the fit does not know, and predicted without their rows."""
 
 import gzip
 import hashlib
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import mlsys_evidence
 from mlsys.calibration.case import Inexpressible
 from mlsys.calibration.rows import Row
 from mlsys.cli.main import main
@@ -20,13 +21,18 @@ from mlsys.errors import ArgumentError
 from mlsys.models.estimate import CaseBatch, calibrated_times
 from mlsys.models.estimate.library import fallback_stack, fitted
 from mlsys.models.estimate.ranges import ALL_SOURCES, fitted_ranges, range_of
-from mlsys_evidence import Prediction, examination_rows, held_examinations, score
-from mlsys_evidence.evaluate.blind_evaluation import EXAMINATIONS, examination_sources, first_answers, hold
+from mlsys_evidence import Prediction, blind_evaluation_rows, completed_blind_evaluations, score
+from mlsys_evidence.evaluate.blind_evaluation import (
+    BLIND_EVALUATIONS,
+    blind_evaluation_sources,
+    first_answers,
+    run_blind_evaluation,
+)
 from mlsys_evidence.fit import refit
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import DATA, cited_rows, shipped_rows
 
-# Rows of each examination, and their sum: taken before any of them was predicted for the first time.
+# Rows of each blind evaluation, and their sum: taken before any of them was predicted for the first time.
 FROZEN = {
     1: (504, "98fc9366bedb239392b0eb2d8ed7d41811d668c333abe39b37c2d9d9d58c7481"),
     2: (531, "3de770a64cc150f3b5aba50f69f57999f9dd9207ef2fe8592bcc0c113145eb46"),
@@ -81,7 +87,7 @@ PUBLISHED = (
     ("Qengineering/YoloV5-NPU", "| yolov7           | yolov7-tiny    | 53.4    | 16.1       |", "16.1 53.4"),
 )  # fmt: skip
 OPEN = ("MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "Unlicense")
-ALL = tuple(row for number in EXAMINATIONS for row in examination_rows(number))
+ALL = tuple(row for number in BLIND_EVALUATIONS for row in blind_evaluation_rows(number))
 
 
 def of(source: str, **wanted: object) -> Row:
@@ -94,15 +100,15 @@ def of(source: str, **wanted: object) -> Row:
     return row
 
 
-@pytest.mark.parametrize("number", EXAMINATIONS)
+@pytest.mark.parametrize("number", BLIND_EVALUATIONS)
 def test_a_set_is_the_one_that_was_frozen_before_the_first_answer(number: int) -> None:
     count, frozen = FROZEN[number]
-    kept = gzip.decompress((DATA / f"{EXAMINATIONS[number]}.csv.gz").read_bytes())
+    kept = gzip.decompress((DATA / f"{BLIND_EVALUATIONS[number]}.csv.gz").read_bytes())
     assert hashlib.sha256(kept).hexdigest() == frozen
-    assert len(examination_rows(number)) == count
+    assert len(blind_evaluation_rows(number)) == count
 
 
-def test_no_row_examines_twice() -> None:
+def test_no_row_is_in_two_blind_evaluations() -> None:
     assert len({row.id for row in ALL}) == len(ALL)
 
 
@@ -118,40 +124,40 @@ def test_rows_are_what_their_sources_print(source: str, line: str, rows: str) ->
     assert values in own.values()
 
 
-@pytest.mark.parametrize("number", EXAMINATIONS)
-def test_no_source_of_the_fit_or_of_another_examination_examines_it(number: int) -> None:
-    others = {row.source for other in EXAMINATIONS if other != number for row in examination_rows(other)}
+@pytest.mark.parametrize("number", BLIND_EVALUATIONS)
+def test_no_source_of_the_fit_or_of_another_blind_evaluation_is_in_it(number: int) -> None:
+    others = {row.source for other in BLIND_EVALUATIONS if other != number for row in blind_evaluation_rows(other)}
     known = {"/".join(name.lower().split("/")[:2]) for name in (row.source for row in (*shipped_rows(), *cited_rows()))}
     known |= {name.lower() for name in others}
-    sources = examination_sources(number)
+    sources = blind_evaluation_sources(number)
     for name, source in sources.items():
         assert not any(re.match(rf"{re.escape(name.lower())}\b(?!-)", other) for other in known), name
         assert source["licence"].startswith(OPEN), name
         assert source["version"] and source["method"]
-    assert {row.source for row in examination_rows(number)} == set(sources)
-    for row in examination_rows(number):
+    assert {row.source for row in blind_evaluation_rows(number)} == set(sources)
+    for row in blind_evaluation_rows(number):
         version = row.source_path.partition("@")[2].split()[0]
         assert version[:7] in sources[row.source]["version"]
 
 
-@pytest.mark.parametrize("number", EXAMINATIONS)
+@pytest.mark.parametrize("number", BLIND_EVALUATIONS)
 def test_the_fit_reads_no_row_of_it(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refit, "shipped_rows", lambda: shipped_rows()[::40])
-    asked = {case.row.id for cases in refit.settings().values() for case in cases}
-    assert asked
-    assert not asked & {row.id for row in examination_rows(number)}
+    fitted_rows = {case.row.id for cases in refit.settings().values() for case in cases}
+    assert fitted_rows
+    assert not fitted_rows & {row.id for row in blind_evaluation_rows(number)}
     published = {(row.device, row.seq_or_shape, row.model, row.workload, row.value) for row in shipped_rows()}
     assert not [
         row
-        for row in examination_rows(number)
+        for row in blind_evaluation_rows(number)
         if (row.device, row.seq_or_shape, row.model, row.workload, row.value) in published
     ]
 
 
-@pytest.mark.parametrize("number", held_examinations())
+@pytest.mark.parametrize("number", completed_blind_evaluations())
 def test_scores_are_those_of_each_row_by_hand(number: int) -> None:
-    rows = examination_rows(number)
-    lines = gzip.decompress((DATA / f"{EXAMINATIONS[number]}_first.csv.gz").read_bytes()).decode().splitlines()
+    rows = blind_evaluation_rows(number)
+    lines = gzip.decompress((DATA / f"{BLIND_EVALUATIONS[number]}_first.csv.gz").read_bytes()).decode().splitlines()
     first = {name: tuple(map(float, ends)) for name, *ends in (line.split(",") for line in lines[1:]) if ends[1]}
     whole = score(first_answers(number))
     inside = sum(first[row.id][1] <= row.value <= first[row.id][2] for row in rows if row.id in first)
@@ -162,10 +168,10 @@ def test_scores_are_those_of_each_row_by_hand(number: int) -> None:
 
 
 def test_what_was_answered_is_not_answered_again() -> None:
-    with pytest.raises(ValueError, match="was held"):
-        hold(1)
-    with pytest.raises(ValueError, match="`number` must be that of an examination"):
-        hold(len(EXAMINATIONS) + 1)
+    with pytest.raises(ValueError, match="was run before"):
+        run_blind_evaluation(1)
+    with pytest.raises(ValueError, match="`number` must be that of a blind evaluation"):
+        run_blind_evaluation(len(BLIND_EVALUATIONS) + 1)
 
 
 def test_an_answer_without_its_case_is_scored_by_its_unit() -> None:
@@ -178,31 +184,40 @@ def test_an_answer_without_its_case_is_scored_by_its_unit() -> None:
     assert (graded.rows, graded.expressible, graded.median_ape, graded.bias) == (3, 2, 187.5, 300)
 
 
-def test_the_command_examines_and_takes_no_rows_beside_it(tmp_path: Path) -> None:
+def test_the_command_takes_no_rows_beside_a_blind_evaluation(tmp_path: Path) -> None:
     run = CliRunner()
     table = tmp_path / "rows.csv"
-    done = run.invoke(main, ["validate", "--exam", "1", "--csv", str(table)])
+    done = run.invoke(main, ["validate", "--blind-evaluation", "1", "--csv", str(table)])
     assert done.exit_code == 0, done.output
     line = next(line for line in done.output.splitlines() if line.startswith("all, as first answered"))
     assert line.split()[4:6] == ["504", "353"]
     heads, first, *_ = table.read_text().splitlines()
-    assert (heads.rpartition(",")[2], first.rpartition(",")[2]) == ("examination", "1")
+    assert (heads.rpartition(",")[2], first.rpartition(",")[2]) == ("blind_evaluation", "1")
     for other in (["--refit"], ["--data", str(DATA / "cited.csv")]):
-        refused = run.invoke(main, ["validate", "--exam", *other])
+        refused = run.invoke(main, ["validate", "--blind-evaluation", *other])
         assert refused.exit_code == 2
-        assert "--exam" in refused.output
-    unknown = run.invoke(main, ["validate", "--exam", "9"])
+        assert "--blind-evaluation" in refused.output
+    unknown = run.invoke(main, ["validate", "--blind-evaluation", "9"])
     assert unknown.exit_code == 2
-    assert "the number of an examination" in unknown.output
+    assert "--blind-evaluation takes a number (1, 2, " in unknown.output
 
 
-def test_all_examinations_are_asked_unless_one_is_named() -> None:
-    done = CliRunner().invoke(main, ["validate", "--exam", "--json"])
+def test_names_of_the_last_release_still_work() -> None:
+    done = CliRunner().invoke(main, ["validate", "--exam", "9"])
+    assert done.exit_code == 2 and "--blind-evaluation takes a number" in done.output
+    with pytest.warns(DeprecationWarning, match="write completed_blind_evaluations"):
+        assert mlsys_evidence.held_examinations is completed_blind_evaluations
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = mlsys_evidence.nothing
+
+
+def test_all_blind_evaluations_are_reported_unless_one_is_named() -> None:
+    done = CliRunner().invoke(main, ["validate", "--blind-evaluation", "--json"])
     assert done.exit_code == 0, done.output
     record = json.loads(done.stdout)
-    assert list(record["examinations"]) == [str(number) for number in held_examinations()]
-    assert record["rows"] == sum(len(examination_rows(number)) for number in held_examinations())
-    assert record["examinations"]["1"]["first_answers"]["median_ape"] == 44.79
+    assert list(record["blind_evaluations"]) == [str(number) for number in completed_blind_evaluations()]
+    assert record["rows"] == sum(len(blind_evaluation_rows(number)) for number in completed_blind_evaluations())
+    assert record["blind_evaluations"]["1"]["first_answers"]["median_ape"] == 44.79
 
 
 def test_bits_of_a_weight_are_read_where_they_are_stated() -> None:

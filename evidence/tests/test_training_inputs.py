@@ -10,7 +10,7 @@ from mlsys.calibration.rows import Row
 from mlsys.hardware import Hardware
 from mlsys.models.estimate import MATMUL
 from mlsys.workloads import zoo
-from mlsys_evidence.ingest.training import BINNED_TOKENS, GNMT_COUNTED, GNMT_PADDED, PACKED, as_fed
+from mlsys_evidence.ingest.training import BINNED_TOKENS, GNMT_COUNTED, GNMT_PADDED, PACKED, with_run_settings
 from mlsys_evidence.questions import interpret
 from mlsys_evidence.rows import shipped_rows
 
@@ -116,7 +116,7 @@ def test_bert_of_the_second_phase_is_fed_bins_and_of_the_first_all_it_has_room_f
     both = replace(row, batch="16 and 32")
     for precision, batch in (("tf32", 16), ("amp fp16", 32)):
         assert interpret(replace(both, precision=precision)).work["m"].max() == batch * BINNED_TOKENS
-    assert as_fed(replace(row, software="TensorFlow 1.15")).seq_or_shape == "seq 512"
+    assert with_run_settings(replace(row, software="TensorFlow 1.15")).seq_or_shape == "seq 512"
 
 
 def test_a_pack_counts_the_sequences_that_it_holds() -> None:

@@ -1,4 +1,4 @@
-"""Where no software is named, an estimate is of what runs such work on such a machine."""
+"""Default software: the program that runs such work on such a machine, where none is named."""
 
 import json
 from pathlib import Path
@@ -22,14 +22,14 @@ KINDS = ("network", "llm prefill", "llm decode")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_device_is_asked_in_software_of_the_question_that_was_fitted_to_such_machines(kind: str) -> None:
+def test_every_device_has_default_software_that_was_fitted_to_such_machines(kind: str) -> None:
     for device in Hardware:
         name, machine = setting_of(device, None, kind, "int8"), machine_kind(device)
         assert name.endswith(f" on {machine}") and not name.startswith("energy"), (device.id, name)
         of_the_kind = [known for known in fitted() if known.endswith(f"llm {kind[4:]} on {machine}")]
         if machine == "MCU" or not of_the_kind:
             continue
-        if kind == "llm decode":  # tokens are never asked of what was fitted to pictures where tokens were measured
+        if kind == "llm decode":  # software fitted to images is no default for tokens where those were measured
             assert name in of_the_kind, device.id
 
 
@@ -63,12 +63,12 @@ def test_every_device_is_asked_in_software_of_the_question_that_was_fitted_to_su
         ("STM32H743", "network", "int8", "microcontroller runtime on MCU"),
     ],
 )
-def test_the_usual_software(device: str, kind: str, precision: str, setting: str) -> None:
+def test_the_default_software(device: str, kind: str, precision: str, setting: str) -> None:
     assert setting_of(Hardware[device], None, kind, precision) == setting
 
 
 def test_makers_have_software_of_their_own_where_it_was_measured() -> None:
-    """A neural processor that a runtime was measured on is asked in that runtime, not in another maker's compiler."""
+    """The default of an NPU is the runtime that was measured on it, not another maker's compiler."""
     for setting, twins in machines().items():
         if setting in ("AI Hub network on NPU", "Cloud AI network on NPU", "RKNN network on NPU"):
             assert {setting_of(Hardware[twin], None) for twin in twins} == {setting}
@@ -87,11 +87,11 @@ def test_a_network_knows_its_kind_whichever_way_it_is_brought() -> None:
 @pytest.mark.parametrize(
     ("phase", "kind"), [("decode", "llm decode"), ("prefill", "llm prefill"), (None, "llm prefill")]
 )
-def test_commands_sweeps_and_python_ask_alike(phase: str | None, kind: str, tmp_path: Path) -> None:
-    asked = ["llama-3-8b", "--precision", "bf16", "--json", *(["--phase", phase] if phase else [])]
+def test_commands_sweeps_and_python_agree(phase: str | None, kind: str, tmp_path: Path) -> None:
+    arguments = ["llama-3-8b", "--precision", "bf16", "--json", *(["--phase", phase] if phase else [])]
 
     def result(*words: str) -> Any:
-        done = CliRunner().invoke(main, [*words, *asked])
+        done = CliRunner().invoke(main, [*words, *arguments])
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 
@@ -107,12 +107,12 @@ def test_commands_sweeps_and_python_ask_alike(phase: str | None, kind: str, tmp_
     assert seconds == pytest.approx([python.estimate.m_as("s")] * 3, rel=1e-6)
 
 
-def test_software_and_what_is_counted_are_told() -> None:
-    asked = ["llama-3-8b", "--phase", "decode"]
-    beside = CliRunner().invoke(main, ["compare", *asked, "--devices", "A100,Apple_M2"]).output
+def test_software_and_units_are_printed() -> None:
+    arguments = ["llama-3-8b", "--phase", "decode"]
+    beside = CliRunner().invoke(main, ["compare", *arguments, "--devices", "A100,Apple_M2"]).output
     assert "software: compiled llm decode on GPU, llama.cpp llm decode on SoC; choose another with --software" in beside
     assert "tokens/s" in beside and "samples/s" not in beside
-    alone = CliRunner().invoke(main, ["analyze", *asked, "--device", "A100"]).output
+    alone = CliRunner().invoke(main, ["analyze", *arguments, "--device", "A100"]).output
     rate = next(line.split() for line in alone.splitlines() if line.startswith("  rate"))
     assert rate[-1] == "tokens/s" and "no measurements of" not in alone
     assert "prompts/s" in CliRunner().invoke(main, ["analyze", "gpt2", "--device", "A100"]).output
@@ -120,9 +120,9 @@ def test_software_and_what_is_counted_are_told() -> None:
 
 @pytest.mark.parametrize("program", ["eager network", "torch.compile network", "compiled network"])
 def test_a_sweep_runs_operators_as_the_software_does(program: str, tmp_path: Path) -> None:
-    """As `analyze` always did: a sweep had asked eager software for fused kernels."""
-    asked = ["analyze", "resnet50", "--device", "A100", "--setting", program, "--json"]
-    alone = json.loads(CliRunner().invoke(main, asked).stdout)
+    """As `analyze` does: eager software runs no fused kernels in a sweep either."""
+    arguments = ["analyze", "resnet50", "--device", "A100", "--setting", program, "--json"]
+    alone = json.loads(CliRunner().invoke(main, arguments).stdout)
     columns = sweep(SweepSpec(models=["resnet50"], devices=["A100"], settings=[program]), tmp_path).columns
     assert columns["estimate_seconds"] == pytest.approx([alone["estimate_seconds"]], rel=1e-6)
     assert list(columns["operators"]) == [len(alone["operators"])]
