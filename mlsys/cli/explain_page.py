@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.cli.page import whole_page, wide_table
-from mlsys.explain import Attribution, Log, attribute, doubts
-from mlsys.explain.doubts import integer_summary
-from mlsys.explain.hypotheses import standard_claims
-from mlsys.explain.platforms import Platform, platform_of, published
-from mlsys.explain.summary import agreement, summary
-from mlsys.explain.whatif import what_ifs
 from mlsys.files import atomically
+from mlsys.measure import Attribution, Log, attribute, doubts
+from mlsys.measure.doubts import integer_summary
+from mlsys.measure.hypotheses import standard_claims
+from mlsys.measure.recommend.platforms import Platform, platform_of, published
+from mlsys.measure.recommend.whatif import what_ifs
+from mlsys.measure.summary import agreement, summary
 
 OPERATOR_COLUMNS = (
     "layer", "kind", "time_ms", "share_percent", "compute_ms", "memory_ms", "launch_ms", "residual_ms", "limited_by",

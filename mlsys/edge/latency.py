@@ -96,7 +96,7 @@ def raw_samples(
     """
     import torch
 
-    from mlsys.bench.timing import measure
+    from mlsys.measure.timing import measure
     from mlsys.units import Q_
 
     for name, value, spec in (

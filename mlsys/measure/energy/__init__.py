@@ -1,0 +1,1 @@
+"""Energy: meters, power traces, and a model fitted to measurements."""
