@@ -68,7 +68,7 @@ def run(
     samples taken so far. A backend that cannot run is listed with the reason; a backend whose INT8 kernels saturate on
     this CPU is labelled, with the difference from exact sums in steps of the output grid.
     """
-    from mlsys.measure.backends import BackendMissingError
+    from mlsys.measure.errors import BackendMissingError
     from mlsys.measure.networks.subjects import FORMATS, subject_of
     from mlsys.measure.protocol import LEAST, measure_backend
     from mlsys.unit_checks import checked_choice
@@ -278,11 +278,13 @@ def report(logs: tuple[Path, ...], page_file: Path | None, pictures: Path | None
 def _write_pictures(logs: list[Any], folder: Path) -> None:
     from mlsys.cli.explain_page import OPERATOR_COLUMNS, operator_table, write_pictures
     from mlsys.cli.sunburst_page import sunburst_page
-    from mlsys.measure import attribute
+    from mlsys.measure.attribution import attributed
 
     written, absent = write_pictures(logs, folder)
-    try:
-        shares = attribute(logs[0])
+    shares, why = attributed(logs[0])
+    if shares is None:
+        absent.append(f"operators.csv, attribution_sunburst.html: {why}")
+    else:
         made = {
             "operators.csv": csv_text(operator_table(shares, logs[0]), OPERATOR_COLUMNS),
             "attribution_sunburst.html": sunburst_page(shares, logs[0]),
@@ -290,8 +292,6 @@ def _write_pictures(logs: list[Any], folder: Path) -> None:
         for name, text in made.items():
             write_text(folder / name, text)
             written.append(folder / name)
-    except ValueError as why:
-        absent.append(f"operators.csv, attribution_sunburst.html: {why}")
     for path in written:
         say(f"written: {path}", err=True)
     for words in absent:
@@ -299,7 +299,7 @@ def _write_pictures(logs: list[Any], folder: Path) -> None:
 
 
 def _tell_report(logs: list[Any], as_json: bool) -> None:
-    from mlsys.measure import attribute
+    from mlsys.measure.attribution import attributed
     from mlsys.measure.hypotheses import standard_claims
     from mlsys.measure.recommend.whatif import what_ifs
 
@@ -311,10 +311,9 @@ def _tell_report(logs: list[Any], as_json: bool) -> None:
         say(json.dumps(record, indent=1, ensure_ascii=False))
         return
     _tell([(log, Path("-")) for log in logs], [], False)
-    try:
-        attribution = attribute(logs[0])
-    except ValueError as why:
-        say(f"{why}")
+    attribution, why = attributed(logs[0])
+    if attribution is None:
+        say(why)
     else:
         say(attribution.explain())
         for gain in what_ifs(attribution, logs[0]):

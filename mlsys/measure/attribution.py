@@ -158,6 +158,14 @@ def attribute(log: Log) -> Attribution:
     )  # fmt: skip
 
 
+def attributed(log: Log) -> tuple[Attribution | None, str]:
+    """Return the attribution of a log's time, or None and the reason why it cannot be attributed."""
+    try:
+        return attribute(log), ""
+    except ArgumentError as why:
+        return None, str(why)
+
+
 def attribute_times(
     name: str,
     total: float,

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from mlsys.measure.log import Log
+from mlsys.measure.timing import trend
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,6 @@ class Limits:
 
 LIMITS = Limits()
 _UNLIKELY = 0.01
-_MOST_POINTS = 4000  # points of a line fit
 
 
 def doubts(log: Log, limits: Limits = LIMITS) -> tuple[str, ...]:
@@ -60,7 +58,7 @@ def doubts(log: Log, limits: Limits = LIMITS) -> tuple[str, ...]:
             )
             break
     for run in sorted({sample.run for sample in log.samples}):
-        change, chance = _trend(log.of_run(run))
+        change, chance = trend(log.of_run(run))
         if change > limits.trend and chance < _UNLIKELY:
             listed.append(f"the latency rises by {change:.0%} over run {run}: the machine may be heating up or busy")
             break
@@ -140,17 +138,3 @@ def integer_summary(log: Log) -> str:
     if log.integers["network_steps"] is None:
         return "no sum saturates in the worst case"
     return "exact: no sum saturates in the worst case, and the output is that of exact integer arithmetic"
-
-
-def _trend(values: np.ndarray) -> tuple[float, float]:
-    """Return the rise over a run by the Theil-Sen line, over the median, and its p-value."""
-    from scipy.stats import kendalltau, theilslopes
-
-    if len(values) < 10 or np.ptp(values) == 0:
-        return 0.0, 1.0
-    order = np.arange(len(values))
-    chance = float(kendalltau(order, values).pvalue)
-    size = -(-len(values) // _MOST_POINTS)  # the estimator uses each pair of points, so long runs are binned
-    points = [float(np.median(values[begin : begin + size])) for begin in range(0, len(values), size)]
-    slope = float(theilslopes(points)[0])  # per point
-    return slope * order[-1] / size / float(np.median(values)), chance

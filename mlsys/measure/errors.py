@@ -19,3 +19,11 @@ class OutOfMemoryError(MeasureError):
 
 class OutputsDifferError(MeasureError):
     """The compiled model returns different results, so its time is meaningless."""
+
+
+class BackendMissingError(MeasureError):
+    """A backend cannot run here, or not this network; the message gives the reason."""
+
+
+class Unmeasured(Exception):
+    """A quantity that this backend or machine does not report; the message gives the reason."""

@@ -8,6 +8,7 @@ import numpy as np
 from mlsys.errors import ArgumentError
 from mlsys.measure.log import Log
 from mlsys.measure.networks.chains import Net
+from mlsys.measure.timing import bootstrap_interval
 
 _DRAWS = 2000
 
@@ -73,19 +74,16 @@ def judge(claim: str, before: Log, after: Log, wanted: float, *, seed: int = 0) 
     >>> judge("INT8 takes 60 % less", logs["ds-cnn fp32 litert"], logs["ds-cnn int8 litert"], 0.6).verdict
     'fail'
     """
-    from scipy.stats import bootstrap
-
     _checked(wanted)
     top, bottom = before.latencies, after.latencies
     value = 1 - float(np.median(bottom) / np.median(top))
     if np.ptp(top) == 0 and np.ptp(bottom) == 0:
         low = high = value
     else:
-        interval = bootstrap(
-            (top, bottom), lambda a, b, axis: 1 - np.median(b, axis=axis) / np.median(a, axis=axis), vectorized=True,
-            n_resamples=_DRAWS, method="percentile", rng=np.random.default_rng(seed),
-        ).confidence_interval  # fmt: skip
-        low, high = float(interval.low), float(interval.high)
+        low, high = bootstrap_interval(
+            (top, bottom), lambda a, b, axis: 1 - np.median(b, axis=axis) / np.median(a, axis=axis),
+            draws=_DRAWS, paired=False, seed=seed,
+        )  # fmt: skip
     pairs = zip(before.run_medians, after.run_medians, strict=False)
     return _verdict(claim, wanted, value, low, high, tuple(1 - new / old for old, new in pairs))
 

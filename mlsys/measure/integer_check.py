@@ -18,9 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from mlsys.measure.backends.base import Array, Backend, BackendMissingError, ChainSubject, Subject
+from mlsys.measure.backends.base import Array, Backend
+from mlsys.measure.errors import BackendMissingError
 from mlsys.measure.networks.chains import Layer, Net
 from mlsys.measure.networks.int8 import Grid, QuantizedNet, integer_layer, run_int8
+from mlsys.measure.networks.subjects import Subject
 
 _STEPS = 100.3  # output-grid steps of the largest sum; chosen so that no other sum is near a rounding tie
 _GRID = 255  # steps of an 8-bit grid: the value used for outputs that are not numbers
@@ -215,7 +217,7 @@ def engine_steps() -> int:
 
 
 def _worst(runner: Backend, case: QuantizedNet, batch: Array, threads: int) -> int:
-    runner.setup(ChainSubject(case, "int8", batch), threads)
+    runner.setup(Subject.of_chain(case, batch), threads)
     runner.run_inference()
     try:
         return steps_apart(runner.output(), case, batch, channels_last=runner.channels_last)

@@ -12,12 +12,12 @@ import numpy as np
 from mlsys.errors import LogFileError, UnreadableError
 from mlsys.faults import by_line
 from mlsys.files import write_text
+from mlsys.formatting import significant
 from mlsys.inputs import read_text
 from mlsys.measure.schema import VERSION, line_faults, whole_faults
-from mlsys.measure.timing import Timing
+from mlsys.measure.timing import LEAST_FOR, Timing
 from mlsys.unit_checks import plain_fields
 
-_P99_SAMPLES = 1000
 _DIGITS = 6
 
 
@@ -164,7 +164,7 @@ class Log:
     @property
     def p99(self) -> float | None:
         """The 99th percentile, ms; None below 1,000 samples, which are too few."""
-        return self.percentile(99) if len(self.samples) >= _P99_SAMPLES else None
+        return self.percentile(99) if len(self.samples) >= LEAST_FOR[99] else None
 
     @cached_property
     def run_medians(self) -> tuple[float, ...]:
@@ -224,7 +224,7 @@ class Log:
 
 
 def _short(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.{_DIGITS}g}")
+    return None if value is None else significant(value, _DIGITS)
 
 
 def read_log(path: Path | str) -> Log:

@@ -7,16 +7,19 @@ from datetime import date
 from typing import Any
 
 from mlsys.errors import ArgumentError
-from mlsys.measure.backends import Backend, BackendMissingError, Subject, Unmeasured
-from mlsys.measure.backends.base import timed
+from mlsys.formatting import significant
+from mlsys.gc_pause import gc_paused
+from mlsys.measure.backends.base import Backend, timed
 from mlsys.measure.counters import PerfCounters, per_run
-from mlsys.measure.energy.meters import Rapl
-from mlsys.measure.environment import cpu_name, environment, pinned, throttle_count
+from mlsys.measure.energy import Rapl
+from mlsys.measure.errors import BackendMissingError, Unmeasured
 from mlsys.measure.firmware.serial import SerialDevice
 from mlsys.measure.integer_check import IntegerCheck, check_integers
 from mlsys.measure.log import Cold, LayerWork, Log, Sample
-from mlsys.measure.log_rates import five_digits, rates_here
+from mlsys.measure.machine import cpu_name, environment, pinned, throttle_count
 from mlsys.measure.networks.chains import Net, idle_chain
+from mlsys.measure.networks.subjects import Subject
+from mlsys.measure.rates import rates_here
 from mlsys.unit_checks import checked_number, count
 
 LEAST = 100
@@ -26,31 +29,6 @@ _NO_METER = "the board reports no energy: add a shunt and an INA226 to its suppl
 _NO_MISSES = "misses and accesses: cores up to the Cortex-M7 have no counters of them"
 _IDLE, _IDLE_ROUNDS = 17, 101
 _MEAN = "the mean of each run, including idle power: the meter is too slow for one inference"
-
-
-def works_of(subject: Subject) -> tuple[LayerWork, ...]:
-    """Return the work of each layer of a network; empty where it is unknown (an ONNX or LiteRT file)."""
-    if subject.net is not None:
-        element = 1 if subject.format == "int8" else 4
-        return tuple(layer.work(element) for layer in subject.net.layers)
-    if subject.module is None:
-        return ()
-    from mlsys.workloads import Workload
-
-    # A layer is a module without submodules; functions called between modules are listed by their own name.
-    leaves = {name for name, part in subject.module.named_modules() if name and not list(part.children())}
-    merged: dict[str, LayerWork] = {}
-    operators: tuple[Any, ...] = Workload.from_torch(subject.module, subject.inputs).operators
-    for operator in operators:
-        name = operator.path if operator.path in leaves else operator.name
-        old = merged.get(name, LayerWork(name, operator.kind, 0, 0, 0, 0))
-        weights = round(operator.weights.m_as("byte"))
-        merged[name] = LayerWork(
-            name, old.kind, old.macs + round(operator.flops.m_as("FLOP") / 2), old.weight_bytes + weights,
-            old.read_bytes + max(round(operator.read.m_as("byte")) - weights, 0),
-            old.write_bytes + round(operator.written.m_as("byte")),
-        )  # fmt: skip
-    return tuple(merged.values())
 
 
 def measure_backend(
@@ -146,7 +124,7 @@ def measure_backend(
             how, layers, layer_reason = "", [], surroundings["stopped"]
         facts = backend.facts()
         backend.close()
-    works = works_of(subject)
+    works = subject.works()
     known = {work.name for work in works}
     extra = [name for name in dict.fromkeys(sample.layer or "" for sample in layers) if name not in known]
     works += tuple(LayerWork(name, "other", 0, 0, 0, 0) for name in extra)
@@ -179,7 +157,7 @@ def _on_board(
     stopped = ""
     facts, rates, reason = board.facts(), None, ""
     output: tuple[float, ...] | None = None
-    works = works_of(subject)
+    works = subject.works()
     memory = _memory(works)
     try:
         for run in range(runs):
@@ -220,20 +198,15 @@ def _run(
 ) -> None:  # fmt: skip
     """Append the samples of one run as they are taken; counters and energy are read outside the timed section."""
     first = len(samples)
-    collects = gc.isenabled()
     gc.collect()
-    gc.disable()
     before = None if rapl.reason else rapl.read()
-    try:
+    with gc_paused():
         for iteration in range(iterations):
             counted = counters.read()
             seconds = backend.run_inference()
             samples.append(Sample(run, iteration, 1e3 * seconds, None, per_run(counted, counters.read()) or None))
             if iteration % 10 == 9:
                 tick()
-    finally:
-        if collects:
-            gc.enable()
     if before is None:
         return
     mean = rapl.spent(before, rapl.read()) / iterations  # the meter is too slow for one inference
@@ -250,7 +223,7 @@ def _launch_costs(kind: type[Backend], subject: Subject, threads: int) -> dict[s
         return {}
     few, many = (_median_of(kind(), idle_chain(length), subject.format, threads) for length in (1, _IDLE))
     launch = max((many - few) / (_IDLE - 1), 0.0)
-    return {"launch_s": five_digits(launch), "entry_s": five_digits(max(few - launch, 0.0))}
+    return {"launch_s": significant(launch, 5), "entry_s": significant(max(few - launch, 0.0), 5)}
 
 
 def _median_of(backend: Backend, net: Net, format: str, threads: int) -> float:

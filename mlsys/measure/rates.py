@@ -1,13 +1,15 @@
 """Rates of this machine, from small measurements that are separate from the measurements they explain."""
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
+from mlsys.formatting import significant
+from mlsys.measure.machine import compiler, with_threads
 from mlsys.measure.timing import measure
 from mlsys.unit_checks import checked_count
 from mlsys.units import Q_, Quantity
@@ -18,6 +20,7 @@ FRESH = 2**25  # from this size on, glibc gives every allocation fresh pages (ma
 _CHAIN = 33  # small products in sequence, so that their launches are not hidden by the entry cost
 _LAYERS = ((64, 64, 56, 3), (256, 64, 56, 1), (256, 256, 14, 3), (1024, 256, 14, 1))  # into, out, side, kernel
 _ROUNDS, _WARM = 15, 3
+_DIGITS = 5  # the limit of any clock's accuracy
 
 
 @dataclass(frozen=True)
@@ -90,19 +93,6 @@ class MachineRates:
             f"{fresh}; an operator {self.launch * 1e6:.2f} µs, compiled {self.compiled_launch * 1e6:.2f} µs "
             f"after {self.entry * 1e6:.1f} µs to enter"
         )
-
-
-@contextmanager
-def with_threads(threads: int) -> Iterator[None]:
-    """Set PyTorch's number of threads inside the context."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def machine_rates(
@@ -207,8 +197,6 @@ def _compiled_costs(tick: Callable[[], object]) -> tuple[float, float]:
     import torch
     from torch._inductor.utils import fresh_cache
 
-    from mlsys.measure.machine import compiler
-
     compiler()
     weight = torch.eye(4)
 
@@ -228,3 +216,37 @@ def _compiled_costs(tick: Callable[[], object]) -> tuple[float, float]:
         )
     each = float((many.median - few.median).m_as("s")) / (_CHAIN - 1)
     return max(float(few.median.m_as("s")) - each, 0.0), each
+
+
+@lru_cache(maxsize=4)
+def rates_here(format: str = "fp32", threads: int = 1) -> dict[str, Any]:
+    """Return operations and bytes per second, and seconds of a launch, that PyTorch attains on this CPU.
+
+    Parameters
+    ----------
+    format
+        ``fp32`` or ``int8``: the format of the timed products.
+    threads
+        Number of threads.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If PyTorch is not installed.
+    """
+    import torch
+
+    rates = machine_rates(threads, compiled=False)
+    ops = max(rates.flops, *rates.convolutions)
+    how = "the fastest of PyTorch's product and convolutions"
+    if format == "int8":
+        left = torch.randint(-127, 127, (_EDGE, _EDGE), dtype=torch.int8)
+        with with_threads(threads):
+            (product,) = measure({"int8": lambda: torch._int_mm(left, left)}, repeats=15, warmup=3)
+        ops, how = 2 * _EDGE**3 / float(product.median.m_as("s")), "PyTorch's INT8 product"
+    return {
+        "ops_per_s": significant(ops, _DIGITS), "bytes_per_s": significant(rates.bandwidths[-1], _DIGITS),
+        "launch_s": significant(rates.launch, _DIGITS),
+        "how": f"{how}, copies of 256 KiB to 256 MiB; {threads} thread(s)",
+        "sizes": list(rates.sizes), "bandwidths": [significant(speed, _DIGITS) for speed in rates.bandwidths],
+    }  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mlsys.measure.attribution import attribute
+from mlsys.measure.attribution import attributed
 from mlsys.measure.doubts import doubts, integer_summary
 from mlsys.measure.log import Log
 
@@ -41,16 +41,12 @@ def summary(log: Log) -> dict[str, Any]:
         "integers": log.integers and dict(log.integers),
         "doubts": list(doubts(log)),
     }  # fmt: skip
-    try:
-        attribution = attribute(log)
-    except ValueError as why:
-        facts |= {"attribution": None, "attribution_reason": str(why), "bottleneck": None, "recommendations": []}
-    else:
-        facts |= {
-            "attribution": attribution.shares, "attribution_reason": "", "bottleneck": attribution.bottleneck,
-            "recommendations": list(advice(attribution, log)),
-        }  # fmt: skip
-    return facts
+    attribution, reason = attributed(log)
+    return facts | {
+        "attribution": attribution and attribution.shares, "attribution_reason": reason,
+        "bottleneck": attribution and attribution.bottleneck,
+        "recommendations": list(advice(attribution, log)) if attribution else [],
+    }  # fmt: skip
 
 
 def _spread(values: np.ndarray) -> float | None:

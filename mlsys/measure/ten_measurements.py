@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from mlsys.choices import Processor, TimedFormat
 from mlsys.measure.errors import MeasureError
+from mlsys.measure.machine import clock_mhz
 from mlsys.measure.timing import Timing, measure
 from mlsys.unit_checks import checked_choice
 from mlsys.units import ureg
@@ -246,9 +247,4 @@ def _clock(on: str) -> str:
             return str(torch.cuda.clock_rate())
         except _clock_errors():
             return ""
-    from pathlib import Path
-
-    facts = Path("/proc/cpuinfo")
-    lines = facts.read_text(errors="replace").splitlines() if facts.is_file() else []
-    clocks = [float(line.partition(":")[2]) for line in lines if line.startswith("cpu MHz")]
-    return f"{max(clocks):.0f}" if clocks else ""
+    return clock_mhz()

@@ -1,4 +1,4 @@
-"""Robust timing of calls: warmed up, repeated, in alternating order, with confidence intervals.
+"""Timing of calls: warmed up, repeated, in alternating order, with confidence intervals; statistics of raw samples.
 
 Raw samples are kept. They are summarised by the median, with a confidence interval from order statistics, which assumes
 nothing about their distribution; a ratio of medians gets a bootstrap interval over rounds.
@@ -6,19 +6,23 @@ nothing about their distribution; a ratio of medians gets a bootstrap interval o
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from mlsys.errors import ArgumentError
+from mlsys.gc_pause import gc_paused
 from mlsys.unit_checks import checked_count, checked_number, positive
 from mlsys.units import Q_, Quantity
 
 _LEAST_ROUNDS = 6  # fewer do not suffice for a 95 % interval of a median
 _NOISY, _RISING, _UNLIKELY = 0.10, 0.05, 0.01
 _SHORTEST = Q_(1.0, "ms")
+_MOST_POINTS = 4000  # points of a line fit
+LEAST_FOR = {50: 1, 95: 20, 99: 1000}
+"""Least number of samples for each percentile: ten beyond it for the 99th, one for the 95th."""
 
 
 @dataclass(frozen=True)
@@ -116,13 +120,7 @@ class Timing:
     @property
     def trend(self) -> tuple[float, float]:
         """Change from the first to the last round over the median (Theil-Sen), and its p-value."""
-        from scipy.stats import kendalltau, theilslopes
-
-        if len(self.samples) < _LEAST_ROUNDS or np.ptp(self._values) == 0:
-            return 0.0, 1.0
-        rounds = np.arange(len(self.samples))
-        slope = float(theilslopes(self._values, rounds)[0])
-        return slope * rounds[-1] / float(np.median(self._values)), float(kendalltau(rounds, self._values).pvalue)
+        return trend(self._values, least=_LEAST_ROUNDS)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -140,6 +138,34 @@ class Timing:
             word, cause = rises if change > 0 else ("falls", "warm up longer")
             texts.append(f"{self.name}: {word} by {abs(change):.0%} over the rounds; {cause}")
         return tuple(texts)
+
+
+def trend(values: np.ndarray, *, least: int = 10) -> tuple[float, float]:
+    """Return the change over a series by the Theil-Sen line, as a fraction of the median, and its p-value.
+
+    Parameters
+    ----------
+    values
+        Samples in the order of time.
+    least
+        Length below which no trend is computed.
+
+    Examples
+    --------
+    >>> rise, chance = trend(np.linspace(1.0, 1.2, 50))
+    >>> round(rise, 3), chance < 0.01
+    (0.182, True)
+    """
+    from scipy.stats import kendalltau, theilslopes
+
+    if len(values) < least or np.ptp(values) == 0:
+        return 0.0, 1.0
+    order = np.arange(len(values))
+    chance = float(kendalltau(order, values).pvalue)
+    size = -(-len(values) // _MOST_POINTS)  # the estimator uses each pair of points, so long series are binned
+    points = [float(np.median(values[begin : begin + size])) for begin in range(0, len(values), size)]
+    slope = float(theilslopes(points)[0])  # per point
+    return slope * (len(values) - 1) / size / float(np.median(values)), chance
 
 
 @dataclass(frozen=True)
@@ -179,23 +205,39 @@ def ratio_of_medians(slow: Timing, fast: Timing, confidence: float = 0.95) -> Ra
             f"ratio_of_medians(): {slow.name!r} has {len(slow.samples)} rounds and {fast.name!r} {len(fast.samples)}. "
             "Time them in one call of measure()"
         )
-    from scipy.stats import bootstrap
-
     top, bottom = slow._values, fast._values
     value = float(np.median(top) / np.median(bottom))
     if len(top) < 2:
         return Ratio(value, value, value)
+    low, high = bootstrap_interval(
+        (top, bottom), lambda a, b, axis: np.median(a, axis=axis) / np.median(b, axis=axis),
+        draws=4999, paired=True, confidence=confidence,
+    )  # fmt: skip
+    return Ratio(value, low, high)
+
+
+def bootstrap_interval(
+    samples: tuple[np.ndarray, np.ndarray], statistic: Callable[..., np.ndarray], *, draws: int, paired: bool,
+    confidence: float = 0.95, seed: int = 0,
+) -> tuple[float, float]:  # fmt: skip
+    """Return the percentile interval of a statistic of two sets of samples, by scipy's bootstrap.
+
+    Parameters
+    ----------
+    samples, statistic
+        The two sets, and a function of both and ``axis``.
+    draws, paired
+        Number of resamples, and whether entries of equal index belong together.
+    confidence, seed
+        Confidence of the interval, above 0 and below 1, and seed of the resampling.
+    """
+    from scipy.stats import bootstrap
+
     interval = bootstrap(
-        (top, bottom),
-        lambda a, b, axis: np.median(a, axis=axis) / np.median(b, axis=axis),
-        paired=True,
-        vectorized=True,
-        n_resamples=4999,
-        confidence_level=confidence,
-        method="percentile",
-        rng=np.random.default_rng(0),
-    ).confidence_interval
-    return Ratio(value, float(interval.low), float(interval.high))
+        samples, statistic, paired=paired, vectorized=True, n_resamples=draws, confidence_level=confidence,
+        method="percentile", rng=np.random.default_rng(seed),
+    ).confidence_interval  # fmt: skip
+    return float(interval.low), float(interval.high)
 
 
 def measure(
@@ -205,6 +247,7 @@ def measure(
     warmup: int = 5,
     shortest: Quantity | None = None,
     limit: Quantity | None = None,
+    window: int | None = None,
     clock: Callable[[], float] = time.perf_counter,
     tick: Callable[[], object] = lambda: None,
 ) -> tuple[Timing, ...]:
@@ -223,6 +266,8 @@ def measure(
         Least duration of one sample, by default one millisecond: shorter calls are repeated within a sample.
     limit
         Time limit, applied once six rounds are done; none by default.
+    window
+        Rounds after which the warm-up is repeated; by default it is not.
     clock
         Function that returns seconds; for tests.
     tick
@@ -250,14 +295,16 @@ def measure(
     before = checked_count("measure", "warmup", warmup)
     least = float(checked_number("measure", "shortest", shortest or _SHORTEST, positive("s"), {}))
     most = float("inf") if limit is None else float(checked_number("measure", "limit", limit, positive("s"), {}))
+    again = rounds if window is None else checked_count("measure", "window", window)
     batches = {name: _batch(run, before, least, clock) for name, run in candidates.items()}
     samples: dict[str, list[float]] = {name: [] for name in candidates}
-    collects = gc.isenabled()
     gc.collect()
-    gc.disable()
-    try:
+    with gc_paused():
         started = clock()
         for index in range(rounds):
+            for run in candidates.values() if index and index % again == 0 else ():
+                for _ in range(before):
+                    run()
             order = list(candidates) if index % 2 == 0 else list(candidates)[::-1]
             for name in order:
                 run, calls = candidates[name], batches[name]
@@ -268,9 +315,6 @@ def measure(
             tick()
             if index + 1 >= _LEAST_ROUNDS and clock() - started > most:
                 break
-    finally:
-        if collects:
-            gc.enable()
     return tuple(Timing(name, tuple(samples[name]), batches[name], before) for name in candidates)
 
 
@@ -293,3 +337,63 @@ def _batch(run: Callable[[], object], warmup: int, least: float, clock: Callable
         times.append(_elapsed(start, clock()))
     once = min(times)
     return 1 if once >= least else max(1, round(least / max(once, 1e-7)))
+
+
+@dataclass(frozen=True)
+class LatencyStatistics:
+    """Statistics of raw samples, ms.
+
+    Attributes
+    ----------
+    count
+        Number of samples.
+    mean, std
+        Mean and unbiased standard deviation; zero deviation for a single sample.
+    p50, p95, p99
+        Percentiles with linear interpolation; None if there are too few samples.
+    """
+
+    count: int
+    mean: float
+    std: float | None
+    p50: float
+    p95: float | None
+    p99: float | None
+
+
+def latency_statistics(samples: Sequence[float]) -> LatencyStatistics:
+    """Return the statistics of raw samples, each of one inference.
+
+    Parameters
+    ----------
+    samples
+        Times of single inferences, ms, positive.
+
+    Raises
+    ------
+    ArgumentError
+        If there are none, or one is not a positive finite number.
+
+    Examples
+    --------
+    >>> statistics = latency_statistics([1.0, 2.0, 3.0, 4.0])
+    >>> statistics.p50, statistics.p99, round(statistics.std, 3)
+    (2.5, None, 1.291)
+    """
+    values = np.asarray(samples, dtype=float)
+    if values.ndim != 1 or not len(values) or not np.isfinite(values).all() or (values <= 0).any():
+        raise ArgumentError(
+            "latency_statistics(): `samples` must be finite times > 0 ms, at least one. Write e.g. samples=[1.2]"
+        )
+    percentiles = {
+        percent: float(np.percentile(values, percent)) if len(values) >= least else None
+        for percent, least in LEAST_FOR.items()
+    }
+    return LatencyStatistics(
+        len(values),
+        float(values.mean()),
+        float(values.std(ddof=1)) if len(values) > 1 else None,
+        float(np.percentile(values, 50)),
+        percentiles[95],
+        percentiles[99],
+    )

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlsys.edge import Clock, ClockLaw, PowerPoint, best_clock, memory_violations, split_energy, unbeaten_rows
-from mlsys.edge.latency import latency_statistics, raw_samples
 from mlsys.errors import ArgumentError
+from mlsys.measure.timing import latency_statistics
 from mlsys.units import Q_
 
 LAW = ClockLaw(Q_(8, "ms"), Q_(2, "ms"), Q_(0.5, "W"), Q_(12, "mJ"))
@@ -179,13 +179,6 @@ def test_percentile_of_samples_is_not_that_of_window_means() -> None:
     means = [float(np.mean(window)) for window in windows]
     assert latency_statistics(samples).p95 == 2.0
     assert np.percentile(means, 95) < 1.25
-
-
-def test_warm_up_before_each_window_and_one_sample_a_call() -> None:
-    calls: list[int] = []
-    times = raw_samples(lambda: calls.append(1), samples=5, repeats=3, warmup=4)
-    assert len(times) == 15
-    assert len(calls) == 15 + 3 * 4 + 1  # and the one by which the timer sees that no call is too short
 
 
 @pytest.mark.parametrize("samples", [[], [0.0], [-1.0], [math.nan]])

@@ -96,7 +96,7 @@ def test_without_a_compiler_one_sentence_says_what_to_install() -> None:
 def fake_compiler(monkeypatch: pytest.MonkeyPatch, first_call: Any) -> None:
     """Let everything but the compilation itself be real."""
     monkeypatch.setattr(compiling, "compiler", lambda: "a compiler")
-    monkeypatch.setattr(compiling, "_first_call", first_call)
+    monkeypatch.setattr(compiling, "first_call", first_call)
 
 
 SOURCE = """

@@ -14,7 +14,6 @@ from mlsys.cli.explain_page import explain_page
 from mlsys.cli.main import main
 from mlsys.measure import doubts, read_log
 from mlsys.measure.backends import BACKENDS, Backend, Subject
-from mlsys.measure.backends.base import ChainSubject
 from mlsys.measure.integer_check import check_integers, holds_integers, steps_apart, worst_cases
 from mlsys.measure.log import Log, parsed
 from mlsys.measure.networks.chains import NETS, layer_products, net_of
@@ -28,7 +27,7 @@ CASES = {case.net.layers[0].name: (case, batch) for case, batch in worst_cases()
 
 
 def output_of(runner: Backend, case: QuantizedNet, batch: np.ndarray) -> np.ndarray:
-    runner.setup(ChainSubject(case, "int8", batch), 1)
+    runner.setup(Subject.of_chain(case, batch), 1)
     runner.run_inference()
     output = runner.output()
     runner.close()

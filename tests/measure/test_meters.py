@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mlsys.measure.counters import PerfCounters, per_run, unwrapped
-from mlsys.measure.energy.meters import INA226, PowerTrace, Rapl
+from mlsys.measure.energy import INA226, PowerTrace, Rapl
 
 
 def test_ina226_as_in_the_example_of_its_data_sheet() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mlsys import Hardware
-from mlsys.measure.counter_ratios import counter_ratios
+from mlsys.measure.counters import counter_ratios
 from mlsys.measure.energy.model import EnergySample, fit_energy
 from mlsys.measure.networks.chains import Layer
 from mlsys.measure.recommend.compatibility import WEIGHTS, compatibility

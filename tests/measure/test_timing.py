@@ -144,6 +144,15 @@ def test_the_limit_stops_after_enough_rounds() -> None:
     assert len(short.samples) == 6
 
 
+def test_each_window_is_warmed_up_and_a_sample_is_one_call() -> None:
+    machine = Machine()
+    (timed,) = measure(
+        {"a": machine.call("a", 1e-6)}, repeats=15, warmup=4, window=5, shortest=Q_(1, "ns"), clock=machine.clock
+    )
+    assert len(timed.samples) == 15 and timed.calls == 1
+    assert len(machine.log) == 15 + 3 * 4
+
+
 def test_each_round_ticks() -> None:
     ticks = itertools.count()
     measure({"a": lambda: None}, repeats=7, warmup=1, tick=lambda: next(ticks))
@@ -155,6 +164,7 @@ def test_each_round_ticks() -> None:
     [
         ({"repeats": 0}, "`repeats` must be a whole number >= 1, got 0"),
         ({"repeats": True}, "`repeats` must be"),
+        ({"window": 0}, "`window` must be a whole number >= 1, got 0"),
         ({"warmup": 1.5}, "`warmup` must be a whole number"),
         ({"shortest": 0.001}, "`shortest` must be a quantity in s"),
         ({"limit": Q_(-1, "s")}, "`limit` must be a finite number > 0 in s"),

@@ -1,9 +1,11 @@
 """Backends for running a network, with a common interface."""
 
-from mlsys.measure.backends.base import Backend, BackendMissingError, Subject, Unmeasured
+from mlsys.measure.backends.base import Backend
 from mlsys.measure.backends.pytorch import Eager, Inductor
 from mlsys.measure.backends.runtimes import LiteRT, OnnxRuntime, OpenVino
 from mlsys.measure.backends.tvm import Tvm
+from mlsys.measure.errors import BackendMissingError, Unmeasured
+from mlsys.measure.networks.subjects import Subject
 
 __all__ = ["BACKENDS", "Backend", "BackendMissingError", "Subject", "Unmeasured"]
 

@@ -1,69 +1,16 @@
-"""Base class of the backends, and the description of what they run."""
+"""Base class of the backends."""
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mlsys.measure.networks.chains import Net, inputs_of
-from mlsys.measure.networks.int8 import QuantizedNet, quantized
+from mlsys.measure.errors import Unmeasured
+from mlsys.measure.networks.subjects import Subject
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-class BackendMissingError(ValueError):
-    """Error of a backend that cannot run here, or not this network, with the reason."""
-
-
-class Unmeasured(Exception):
-    """Error of a quantity that this backend or machine does not report, with the reason."""
-
-
-@dataclass(frozen=True)
-class Subject:
-    """The network to measure.
-
-    Attributes
-    ----------
-    name, format
-        Name of the network, and its number format: ``fp32`` or ``int8``.
-    net
-        A chain described in this package; every backend runs it.
-    module, inputs
-        A PyTorch module in evaluation mode and its inputs, instead of a chain.
-    file
-        An ONNX or LiteRT file, instead of a chain.
-    """
-
-    name: str
-    format: str = "fp32"
-    net: Net | None = None
-    module: Any = None
-    inputs: Any = None
-    file: Path | None = None
-
-    @property
-    def kind(self) -> str:
-        """``chain``, ``module``, ``onnx`` or ``tflite``."""
-        if self.net is not None:
-            return "chain"
-        return "module" if self.file is None else self.file.suffix.lstrip(".")
-
-    @property
-    def chain(self) -> Net | QuantizedNet:
-        """The chain in the requested format."""
-        assert self.net is not None
-        return quantized(self.net) if self.format == "int8" else self.net
-
-    @property
-    def batch(self) -> Array:
-        """The default input of a chain: ``(1, height, width, channels)``."""
-        assert self.net is not None
-        return inputs_of(self.net)
 
 
 class Backend(ABC):
@@ -156,7 +103,7 @@ def stepped(
     whole = subject.chain
     for index, layer in enumerate(subject.net.layers):
         parts[layer.name] = backend = make()
-        backend.setup(ChainSubject(whole.only(index), subject.format), threads)
+        backend.setup(Subject.of_chain(whole.only(index)), threads)
         for _ in range(5):
             backend.run_inference()
     rounds = [{name: part.run_inference() for name, part in parts.items()} for _ in range(iterations)]
@@ -165,38 +112,15 @@ def stepped(
     return "each layer as a separate network", rounds
 
 
-class ChainSubject(Subject):
-    """A chain with its own grids, such as one layer of a larger network.
-
-    Parameters
-    ----------
-    chain
-        The network.
-    format
-        ``fp32`` or ``int8``.
-    batch
-        Its only input; by default the seeded input of :class:`Subject`.
-    """
-
-    def __init__(self, chain: Net | QuantizedNet, format: str, batch: Array | None = None) -> None:
-        plain = chain.net if isinstance(chain, QuantizedNet) else chain
-        super().__init__(plain.name, format, plain)
-        object.__setattr__(self, "_chain", chain)
-        object.__setattr__(self, "_batch", batch)
-
-    @property
-    def chain(self) -> Net | QuantizedNet:
-        """The given chain."""
-        net: Net | QuantizedNet = self.__dict__["_chain"]
-        return net
-
-    @property
-    def batch(self) -> Array:
-        """The given input, or the seeded one."""
-        own: Array | None = self.__dict__["_batch"]
-        return super().batch if own is None else own
-
-
 def flat(values: object) -> Array:
     """Return an output as one row of real numbers."""
     return np.asarray(values, dtype=np.float64).ravel()
+
+
+def seeded_input(shape: Sequence[Any], kind: Any) -> Array:
+    """Return seeded values for an input of a model file; a free size becomes one."""
+    sizes = [size if isinstance(size, int) and size > 0 else 1 for size in shape]
+    draw = np.random.default_rng(7)
+    if np.issubdtype(kind, np.floating):
+        return draw.uniform(-1, 1, sizes).astype(kind)
+    return draw.integers(0, 100, sizes).astype(kind)

@@ -3,9 +3,12 @@
 import time
 from typing import Any
 
-from mlsys.measure.backends.base import Array, Backend, Subject, flat, stepped
+from mlsys.measure.backends.base import Array, Backend, flat, stepped
+from mlsys.measure.errors import NoCompilerError
+from mlsys.measure.machine import compiler
 from mlsys.measure.networks.chains import Net
 from mlsys.measure.networks.export import as_torch
+from mlsys.measure.networks.subjects import Subject
 
 
 class Eager(Backend):
@@ -99,12 +102,8 @@ class Inductor(Eager):
 
     def refuses(self, subject: Subject) -> str:
         """Return why it cannot run here; it needs a C++ compiler."""
-        from mlsys.measure.errors import NoCompilerError
-
         reason = super().refuses(subject)
         if not reason:
-            from mlsys.measure.machine import compiler
-
             try:
                 compiler()
             except NoCompilerError as error:

@@ -13,20 +13,13 @@ from typing import Any
 import numpy as np
 
 from mlsys.inputs import read_bytes
-from mlsys.measure.backends.base import Array, Backend, BackendMissingError, Subject, flat, stepped
+from mlsys.measure.backends.base import Array, Backend, flat, seeded_input, stepped
+from mlsys.measure.errors import BackendMissingError
 from mlsys.measure.networks.export import as_litert, as_onnx
 from mlsys.measure.networks.int8 import QuantizedNet
+from mlsys.measure.networks.subjects import Subject
 
 _WARM = 5
-
-
-def _given(shape: Any, kind: Any) -> Array:
-    """Return seeded values for an input; a free size becomes one."""
-    sizes = [size if isinstance(size, int) and size > 0 else 1 for size in shape]
-    draw = np.random.default_rng(7)
-    if np.issubdtype(kind, np.floating):
-        return draw.uniform(-1, 1, sizes).astype(kind)
-    return draw.integers(0, 100, sizes).astype(kind)
 
 
 def _model(subject: Subject) -> bytes:
@@ -68,7 +61,7 @@ class OnnxRuntime(Backend):
             kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64,
                      "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(int8)": np.int8,
                      "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_}  # fmt: skip
-            self._inputs = {each.name: _given(each.shape, kinds[each.type]) for each in wanted}
+            self._inputs = {each.name: seeded_input(each.shape, kinds[each.type]) for each in wanted}
         self._output: Any = None
 
     def _opened(self, profile: str) -> Any:
@@ -171,7 +164,7 @@ class OpenVino(Backend):
             given: Any = {0: self._subject.batch.transpose(0, 3, 1, 2).copy()}
         else:
             given = {
-                index: _given([size.get_length() if size.is_static else 1 for size in port.partial_shape],
+                index: seeded_input([size.get_length() if size.is_static else 1 for size in port.partial_shape],
                               np.dtype(port.element_type.to_dtype()))
                 for index, port in enumerate(compiled.inputs)
             }  # fmt: skip
@@ -236,7 +229,7 @@ class LiteRT(Backend):
             raise BackendMissingError(f"litert cannot load {subject.name}: {str(error)[:200]}") from error
         for each in self._interpreter.get_input_details():
             if subject.net is None:
-                values = _given(each["shape"], each["dtype"])
+                values = seeded_input(each["shape"], each["dtype"])
             else:
                 chain = subject.chain
                 values = chain.source.to_int(subject.batch) if isinstance(chain, QuantizedNet) else subject.batch

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from mlsys.inputs import read_bytes
-from mlsys.measure.backends.base import Array, Backend, BackendMissingError, Subject, flat
+from mlsys.measure.backends.base import Array, Backend, flat, seeded_input
+from mlsys.measure.errors import BackendMissingError
 from mlsys.measure.networks.export import as_onnx
+from mlsys.measure.networks.subjects import Subject
 
 
 class Tvm(Backend):
@@ -35,10 +37,9 @@ class Tvm(Backend):
         if subject.net is not None:
             given = [subject.batch.transpose(0, 3, 1, 2).astype(np.float32)]
         else:
-            draw = np.random.default_rng(7)
-            sizes = [[max(1, side.dim_value) for side in each.type.tensor_type.shape.dim] for each in wanted]
-            given = [draw.uniform(-1, 1, size).astype(np.float32) for size in sizes]
-        self._inputs = [tvm.runtime.tensor(np.ascontiguousarray(name)) for name in given]
+            shapes = [[side.dim_value for side in each.type.tensor_type.shape.dim] for each in wanted]
+            given = [seeded_input(shape, np.float32) for shape in shapes]
+        self._inputs = [tvm.runtime.tensor(np.ascontiguousarray(values)) for values in given]
         self._output: Any = None
 
     def _run(self) -> None:

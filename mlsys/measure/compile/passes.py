@@ -9,11 +9,10 @@ from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from mlsys.measure.compile.comparison import _arguments, _first_call, _largest_error, _memory_errors, _shapes
+from mlsys.measure.compile.call import call_arguments, first_call, largest_error, memory_errors, shapes_in_words
 from mlsys.measure.compile.kernels import count_launches, dispatched
 from mlsys.measure.compile.result import timing_from, timing_record
-from mlsys.measure.machine import Machine, compiler, this_machine
-from mlsys.measure.rates import with_threads
+from mlsys.measure.machine import Machine, compiler, this_machine, with_threads
 from mlsys.measure.timing import Ratio, Timing, measure, ratio_of_medians
 from mlsys.unit_checks import checked_count
 from mlsys.units import Quantity
@@ -130,7 +129,7 @@ def pass_bench(
     from torch.fx.experimental.optimization import fuse
 
     threads = checked_count("pass_bench", "threads", threads)
-    args, kwargs = _arguments(model, inputs)
+    args, kwargs = call_arguments(model, inputs)
     label = name or type(model).__name__
     compiler()
     machine = this_machine()
@@ -139,7 +138,7 @@ def pass_bench(
     with ExitStack() as stack:
         stack.enter_context(with_threads(threads))
         stack.enter_context(torch.no_grad())
-        stack.enter_context(_memory_errors(label))
+        stack.enter_context(memory_errors(label))
         torch.compiler.reset()
         stack.callback(torch.compiler.reset)
         stack.enter_context(fresh_cache())
@@ -152,19 +151,19 @@ def pass_bench(
         for rung, (module, x) in plain.items():
             runs[rung] = partial(module, x)
             kernels[rung] = dispatched(runs[rung])
-            error = max(error, _largest_error(wanted, runs[rung](), tolerance, label))
+            error = max(error, largest_error(wanted, runs[rung](), tolerance, label))
             tick()
         for rung, freeze in ((PASSES[3], False), (PASSES[4], True)):
             module = torch.compile(copy.deepcopy(turned), backend="inductor", options={"freezing": freeze})
             with config.patch(freezing=freeze):
-                output, sources, _ = _first_call(module, (turned_images,), {}, label)
+                output, sources, _ = first_call(module, (turned_images,), {}, label)
             runs[rung] = partial(module, turned_images)
             kernels[rung] = sum(count_launches(sources))
-            error = max(error, _largest_error(wanted, output, tolerance, label))
+            error = max(error, largest_error(wanted, output, tolerance, label))
             tick()
         timings = measure(runs, repeats=repeats, warmup=warmup, limit=limit, tick=tick)
     steps = tuple(PassStep(timing, kernels[timing.name]) for timing in timings)
-    return PassResult(label, _shapes(args, kwargs), batch, threads, machine, steps, error)
+    return PassResult(label, shapes_in_words(args, kwargs), batch, threads, machine, steps, error)
 
 
 def _turned(it: Any) -> Any:

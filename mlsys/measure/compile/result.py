@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
 
+from mlsys.formatting import significant
 from mlsys.measure.compile.predict import PredictedTimes
 from mlsys.measure.machine import Machine
 from mlsys.measure.rates import MachineRates
@@ -158,7 +159,7 @@ class CompileResult:
 
 def timing_record(timing: Timing) -> dict[str, Any]:
     """Return a timing as plain data, with samples of five significant digits."""
-    samples = [float(f"{value:.{_DIGITS}g}") for value in timing.samples]
+    samples = [significant(value, _DIGITS) for value in timing.samples]
     return {"name": timing.name, "samples": samples, "calls": timing.calls, "warmup": timing.warmup}
 
 

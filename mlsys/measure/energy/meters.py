@@ -1,4 +1,4 @@
-"""Energy of an inference: from a shunt with an INA226, from the CPU's energy meter (RAPL), or from a power trace.
+"""Energy meters: a shunt with an INA226, and the energy counters of an x86 CPU (RAPL).
 
 References
 ----------
@@ -7,14 +7,13 @@ mV; calibration 0.00512 / (current step × shunt); a step of power is 25 steps o
 averages × (shunt conversion + bus conversion).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from mlsys.errors import ArgumentError
-from mlsys.unit_checks import checked_number, count, nonnegative, positive
+from mlsys.formatting import significant
+from mlsys.unit_checks import checked_number, positive
 from mlsys.units import Q_, Quantity
 
 _SHUNT_STEP, _BUS_STEP, _FULL_SCALE = 2.5e-6, 1.25e-3, 32768 * 2.5e-6
@@ -64,22 +63,22 @@ class INA226:
     @property
     def full_scale(self) -> Quantity:
         """Largest current that it can measure, A."""
-        return Q_(float(f"{_FULL_SCALE / self.shunt:.12g}"), "A")
+        return Q_(significant(_FULL_SCALE / self.shunt, 12), "A")
 
     @property
     def current_step(self) -> Quantity:
         """Current of one step of the shunt register, µA: no setting resolves finer."""
-        return Q_(float(f"{_SHUNT_STEP / self.shunt * 1e6:.12g}"), "uA")
+        return Q_(significant(_SHUNT_STEP / self.shunt * 1e6, 12), "uA")
 
     @property
     def power_step(self) -> Quantity:
         """Power of one step of its power register where the current register has its finest step, µW."""
-        return Q_(float(f"{25 * self.current_step.m_as('uA'):.12g}"), "uW")
+        return Q_(significant(25 * self.current_step.m_as("uA"), 12), "uW")
 
     @property
     def update_time(self) -> Quantity:
         """Time from one new reading to the next, ms."""
-        return Q_(float(f"{self.averages * 2 * self.conversion / 1e3:.12g}"), "ms")
+        return Q_(significant(self.averages * 2 * self.conversion / 1e3, 12), "ms")
 
     def calibration(self, current_step: float) -> int:
         """Return the value of its calibration register for a given current step, A.
@@ -119,100 +118,6 @@ class INA226:
         """Return the power of a load, W, from the shunt's voltage, V, its resistance, Ω, and the load's voltage, V."""
         checked_number("power_of", "shunt", Q_(shunt, "ohm"), positive("ohm"), {})
         return drop / shunt * load
-
-
-@dataclass(frozen=True)
-class PowerTrace:
-    """A power trace.
-
-    Attributes
-    ----------
-    times, watts
-        Seconds, increasing, and the power at those times.
-
-    Examples
-    --------
-    >>> trace = PowerTrace((0.0, 0.1, 0.3), (1.0, 1.0, 2.0))
-    >>> print(trace.energy)
-    0.4 J
-    >>> print(trace.per_inference(10, idle=0.5))
-    25 mJ
-    """
-
-    times: Sequence[float]
-    watts: Sequence[float]
-
-    def __post_init__(self) -> None:
-        times, watts = np.asarray(self.times, float), np.asarray(self.watts, float)
-        if len(times) != len(watts) or len(times) < 2:
-            raise ArgumentError(
-                f"PowerTrace(): `times` and `watts` must have equal length >= 2, got {len(times)} and {len(watts)}"
-            )
-        if not (np.isfinite(times).all() and np.isfinite(watts).all() and (watts >= 0).all()):
-            raise ArgumentError("PowerTrace(): `times` must be finite and `watts` finite and not negative")
-        if not (np.diff(times) > 0).all():
-            fault_at = int(np.argmin(np.diff(times) > 0)) + 1
-            raise ArgumentError(f"PowerTrace(): `times` must increase, but times[{fault_at}] does not")
-
-    @property
-    def duration(self) -> float:
-        """Time from the first to the last sample, s."""
-        return float(self.times[-1] - self.times[0])
-
-    @property
-    def energy(self) -> Quantity:
-        """Energy by the trapezoidal rule over the sample times, J."""
-        return Q_(float(f"{np.trapezoid(self.watts, self.times):.12g}"), "J")
-
-    @property
-    def rate(self) -> float:
-        """Samples per second, by the median step."""
-        return float(1 / np.median(np.diff(self.times)))
-
-    def summary(self) -> dict[str, float]:
-        """Return mean, peak and spread of the power, mW, energy, mJ, and the number of samples."""
-        mean = self.energy.m_as("J") / self.duration
-        return {
-            "energy_mj": self.energy.m_as("mJ"), "avg_mw": 1e3 * mean, "peak_mw": 1e3 * float(np.max(self.watts)),
-            "std_mw": 1e3 * float(np.std(self.watts, ddof=1)), "samples": len(self.times),
-        }  # fmt: skip
-
-    def per_inference(self, inferences: int, idle: float) -> Quantity:
-        """Return the energy of one inference above idle, mJ.
-
-        Parameters
-        ----------
-        inferences
-            Inferences in the whole trace.
-        idle
-            Idle power of the board, W.
-
-        Raises
-        ------
-        ArgumentError
-            If the idle energy exceeds the measured energy.
-        """
-        number = int(checked_number("per_inference", "inferences", inferences, count(), {}))
-        watts = float(checked_number("per_inference", "idle", Q_(idle, "W"), nonnegative("W"), {}))
-        left = self.energy.m_as("mJ") - watts * self.duration * 1e3
-        if left < 0:
-            raise ArgumentError(
-                f"per_inference(): `idle` of {watts:g} W over {self.duration:g} s exceeds the measured energy. "
-                "Measure idle power in the same setup"
-            )
-        return Q_(float(f"{left / number:.12g}"), "mJ")
-
-    def within(self, start: float, end: float) -> float | None:
-        """Return the energy between two times, mJ; None if fewer than three samples lie between them."""
-        if end - start < 3 / self.rate or start < self.times[0] or end > self.times[-1]:
-            return None
-        inside = [time for time in self.times if start < time < end]
-        at = [start, *inside, end]
-        return float(np.trapezoid(np.interp(at, self.times, self.watts), at)) * 1e3
-
-    def by_layer(self, windows: Mapping[str, tuple[float, float]]) -> dict[str, float | None]:
-        """Return the energy of each layer's time window, mJ; None if the meter is too slow for it."""
-        return {name: self.within(*window) for name, window in windows.items()}
 
 
 class Rapl:

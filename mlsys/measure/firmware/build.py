@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mlsys.errors import ArgumentError
 from mlsys.files import write_text
-from mlsys.measure.backends.base import BackendMissingError
+from mlsys.measure.errors import BackendMissingError
 from mlsys.measure.networks.chains import net_of
 from mlsys.measure.networks.int8 import QuantizedNet, quantized
 from mlsys.unit_checks import checked_choice

@@ -4,14 +4,13 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from mlsys.amounts import parsed_number
-from mlsys.errors import ArgumentError, LogFileError, UnreadableError
-from mlsys.faults import by_line
-from mlsys.inputs import csv_records, read_bytes
-from mlsys.measure.energy.meters import PowerTrace
+from mlsys.errors import LogFileError, UnreadableError
+from mlsys.inputs import read_bytes
+from mlsys.measure.energy.trace import read_power
 from mlsys.measure.firmware.uart import read_capture, samples_of
 from mlsys.measure.log import Cold, LayerWork, Log, parsed
-from mlsys.measure.networks.chains import NETS
+from mlsys.measure.networks.chains import NETS, net_of
+from mlsys.measure.networks.subjects import Subject
 
 
 def imported(
@@ -61,6 +60,7 @@ def imported(
     if faults or capture is None:
         raise LogFileError("\n".join(faults))
     ticks = clock or capture.clock
+    rates = capture.rates_per_second(ticks)
     samples, layers = samples_of(capture, ticks)
     if not samples:
         raise LogFileError(f"{path}: no inference took any time")
@@ -85,7 +85,8 @@ def imported(
             "backend": facts, "debug": ["the firmware is a debug build"] if facts.get("build") == "debug" else [],
         },
         works=_works(model, [layer.layer or "" for layer in layers]), colds=(Cold(0, None, samples[0].latency_ms),),
-        samples=tuple(samples), layers=tuple(layers), rates=_rates(capture.rates, ticks),
+        samples=tuple(samples), layers=tuple(layers),
+        rates=rates and {**rates, "how": "the board's own loops, in the capture"},
         rates_reason="" if capture.rates else "the capture contains no answer to `rates`", energy=energy | rate,
         counters={"source": "board" if counted else None, "reason": "" if counted else "the board counts no accesses"},
         layer_times={"source": "the counter of the board, before and after each layer" if layers else None,
@@ -100,57 +101,5 @@ def _works(model: str, names: list[str]) -> tuple[LayerWork, ...]:
     works = list(dict.fromkeys(names))
     known: dict[str, LayerWork] = {}
     if model in NETS:
-        from mlsys.measure.backends import Subject
-        from mlsys.measure.networks.chains import net_of
-        from mlsys.measure.protocol import works_of
-
-        known = {work.name: work for work in works_of(Subject(model, "int8", net_of(model)))}
+        known = {work.name: work for work in Subject(model, "int8", net_of(model)).works()}
     return tuple(known.get(name, LayerWork(name, "unknown", 0, 0, 0, 0)) for name in works)
-
-
-def _rates(measured: dict[str, tuple[int, int]], clock: float) -> dict[str, object] | None:
-    if set(measured) != {"macs", "bytes", "launches"} or not all(
-        amount and ticks for amount, ticks in measured.values()
-    ):
-        return None
-    speed = {name: amount * clock / ticks for name, (amount, ticks) in measured.items()}
-    return {"ops_per_s": 2 * speed["macs"], "bytes_per_s": speed["bytes"], "launch_s": 1 / speed["launches"],
-            "how": "the board's own loops, in the capture"}  # fmt: skip
-
-
-def read_power(path: Path) -> PowerTrace:
-    """Return the power trace in a CSV file with the columns time_s and power_w.
-
-    Raises
-    ------
-    LogFileError
-        If anything is wrong; every error is listed, with its line.
-    """
-    try:
-        rows = csv_records(path)
-    except UnreadableError as error:
-        raise LogFileError(str(error)) from error
-    if not rows or [cell.strip() for cell in rows[0][1]] != ["time_s", "power_w"]:
-        raise LogFileError(f"{path}, line 1: must be time_s,power_w")
-    times: list[float] = []
-    watts: list[float] = []
-    faults = []
-    for line, row in rows[1:]:
-        try:
-            time, power = map(parsed_number, row)
-        except ValueError:
-            faults.append((line, f"expected two numbers, got {','.join(row)[:40]!r}"))
-            continue
-        if not (abs(time) < 1e9 and 0 <= power < 1e6):
-            faults.append((line, f"time must be finite and power >= 0 W, got {time:g} and {power:g}"))
-        elif times and time <= times[-1]:
-            faults.append((line, f"time must increase, but {time:g} s follows {times[-1]:g} s"))
-        else:
-            times.append(time)
-            watts.append(power)
-    if faults:
-        raise LogFileError(by_line(path, faults))
-    try:
-        return PowerTrace(times, watts)
-    except ArgumentError as error:
-        raise LogFileError(f"{path}: {error}") from error

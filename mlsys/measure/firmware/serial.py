@@ -3,10 +3,13 @@
 import time
 from typing import Any
 
-from mlsys.measure.backends.base import Array, Backend, BackendMissingError, Subject, Unmeasured, flat
+from mlsys.formatting import significant
+from mlsys.measure.backends.base import Array, Backend, flat
+from mlsys.measure.errors import BackendMissingError, Unmeasured
 from mlsys.measure.firmware.uart import Capture, samples_of
 from mlsys.measure.log import Sample
 from mlsys.measure.networks.int8 import QuantizedNet
+from mlsys.measure.networks.subjects import Subject
 
 _AT_ONCE = 32  # input bytes per command
 
@@ -130,17 +133,14 @@ class SerialDevice(Backend):
             If it does not know the command.
         """
         try:
-            measured = self.command("rates").rates
+            capture = self.command("rates")
         except BackendMissingError as error:
             raise Unmeasured(str(error)) from error
-        speed = {name: amount * self._profile.clock / max(ticks, 1) for name, (amount, ticks) in measured.items()}
-        if set(speed) != {"macs", "bytes", "launches"}:
+        rates = capture.rates_per_second(self._profile.clock)
+        if rates is None:
             raise Unmeasured("the board reported no rates")
-        return {
-            "ops_per_s": float(f"{2 * speed['macs']:.5g}"), "bytes_per_s": float(f"{speed['bytes']:.5g}"),
-            "launch_s": float(f"{1 / speed['launches']:.5g}"),
-            "how": "the board's own loop of INT8 products, copies of 4 KiB, and calls of an empty layer",
-        }  # fmt: skip
+        how = "the board's own loop of INT8 products, copies of 4 KiB, and calls of an empty layer"
+        return {**{name: significant(value, 5) for name, value in rates.items()}, "how": how}
 
     def facts(self) -> dict[str, Any]:
         """Return board, clock, counter and build, as reported by the board."""

@@ -73,6 +73,19 @@ class Capture:
         text = self.facts.get("clock", "")
         return float(text) if re.fullmatch("[0-9]{1,12}", text) else 0.0
 
+    def rates_per_second(self, clock: float) -> dict[str, float] | None:
+        """Return operations and bytes per second of the board's loops, and seconds of a launch; None if missing.
+
+        Parameters
+        ----------
+        clock
+            Ticks per second.
+        """
+        if set(self.rates) != {"macs", "bytes", "launches"} or not all(map(all, self.rates.values())):
+            return None
+        speed = {name: amount * clock / ticks for name, (amount, ticks) in self.rates.items()}
+        return {"ops_per_s": 2 * speed["macs"], "bytes_per_s": speed["bytes"], "launch_s": 1 / speed["launches"]}
+
     def take(self, text: str) -> None:
         """Parse one more line."""
         self.lines += 1

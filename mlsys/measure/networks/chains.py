@@ -18,7 +18,7 @@ from mlsys.measure.log import LayerWork
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Layer:
     """A layer, with dimensions in the order height, width, channels.
 
@@ -69,7 +69,7 @@ class Layer:
         return LayerWork(self.name, self.kind, macs, weights, reads * element, writes * element)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Net:
     """A chain of layers, and its input shape: height, width, channels."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mlsys.measure.networks.chains import Layer, Net, inputs_of, layer_products, net_of, reference
+from mlsys.measure.networks.chains import Layer, Net, inputs_of, layer_products, reference
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _CALIBRATION = 32  # inputs that activation ranges are calibrated on
@@ -84,31 +84,17 @@ class QuantizedNet:
         return QuantizedNet(self.net.only(index), (self.layers[index],))
 
 
+@lru_cache(maxsize=8)
 def quantized(net: Net) -> QuantizedNet:
     """Return the quantised network, calibrated on seeded inputs.
 
     Examples
     --------
+    >>> from mlsys.measure.networks.chains import net_of
     >>> whole = quantized(net_of("tiny-cnn"))
     >>> whole.layers[0].weight.dtype.name, whole.layers[0].bias.dtype.name
     ('int8', 'int32')
     """
-    return _quantized(net.name) if net is net_of_or_none(net.name) else _made(net)
-
-
-def net_of_or_none(name: str) -> Net | None:
-    """Return a built-in network by name, or None."""
-    from mlsys.measure.networks.chains import NETS
-
-    return net_of(name) if name in NETS else None
-
-
-@lru_cache(maxsize=8)
-def _quantized(name: str) -> QuantizedNet:
-    return _made(net_of(name))
-
-
-def _made(net: Net) -> QuantizedNet:
     batch = inputs_of(net, _CALIBRATION, seed=11)
     outputs = reference(net, batch)
     grid, layers = _grid(batch), []

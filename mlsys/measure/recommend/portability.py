@@ -7,7 +7,7 @@ without its own measurements.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -122,19 +122,17 @@ def predict_on(
         raise ArgumentError(f"predict_on(): `peak` must be above 0, got {peak!r}. Write e.g. peak=4.8e8")
     others = [point for point in points if point.network == network and point.platform != platform]
     names = tuple(dict.fromkeys(point.platform for point in others))
+    low, high = min((point.peak for point in others), default=0.0), max((point.peak for point in others), default=0.0)
+    cores = sorted({point.core for point in others})
+    refused = ""
     if len(names) < 2:
-        return PortabilityPrediction(
-            platform, network, None, None, f"only {len(names)} other platform(s) ran {network}", names
-        )
-    low, high = min(point.peak for point in others), max(point.peak for point in others)
-    if core not in {point.core for point in others}:
-        known = ", ".join(sorted({point.core for point in others}))
-        return PortabilityPrediction(
-            platform, network, None, None, f"no measured platform has a {core}, only {known}", names
-        )
-    if not low <= peak <= high:
-        words = f"its peak of {peak / 1e9:.3g} GOP/s lies outside {low / 1e9:.3g} to {high / 1e9:.3g}"
-        return PortabilityPrediction(platform, network, None, None, words, names)
+        refused = f"only {len(names)} other platform(s) ran {network}"
+    elif core not in cores:
+        refused = f"no measured platform has a {core}, only {', '.join(cores)}"
+    elif not low <= peak <= high:
+        refused = f"its peak of {peak / 1e9:.3g} GOP/s lies outside {low / 1e9:.3g} to {high / 1e9:.3g}"
+    if refused:
+        return PortabilityPrediction(platform, network, None, None, refused, names)
     alike = [point for point in others if point.core == core]
     factor = float(np.median([point.time_ms * point.peak for point in alike]))
     return PortabilityPrediction(platform, network, factor / peak, None, "", tuple(point.platform for point in alike))
@@ -154,18 +152,10 @@ def leave_one_out(points: Sequence[PortabilityPoint]) -> tuple[PortabilityPredic
     >>> any(point.refused for point in points), any(point.time_ms for point in points)
     (True, True)
     """
-    errors = []
-    for point in points:
-        others = [other for other in points if other.platform != point.platform]
-        prediction = predict_on(others, point.network, peak=point.peak, core=point.core, platform=point.platform)
-        errors.append(
-            PortabilityPrediction(
-                prediction.platform,
-                prediction.network,
-                prediction.time_ms,
-                point.time_ms,
-                prediction.refused,
-                prediction.learnt_from,
-            )
+    return tuple(
+        replace(
+            predict_on(points, point.network, peak=point.peak, core=point.core, platform=point.platform),
+            measured_ms=point.time_ms,
         )
-    return tuple(errors)
+        for point in points
+    )

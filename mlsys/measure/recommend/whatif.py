@@ -71,13 +71,8 @@ def amdahl(share: float, factor: float) -> float:
     return 1 / left if left > 0 else float("inf")
 
 
-def _touched(attribution: Attribution, causes: tuple[Cause, ...]) -> float:
-    shares = attribution.shares
-    return min(1.0, max(0.0, sum(shares[cause] for cause in causes) / 100))
-
-
 def _gain(attribution: Attribution, change: str, causes: tuple[Cause, ...], factor: float, why: str) -> Gain:
-    share = _touched(attribution, causes)
+    share = min(1.0, max(0.0, sum(attribution.shares[cause] for cause in causes) / 100))
     if share <= 0:
         return Gain(change, False, f"none of the time is spent on {' or '.join(causes)}")
     speedup = amdahl(share, factor)
@@ -107,60 +102,40 @@ def what_ifs(
     >>> all(gain.speedup <= gain.limit for gain in what_ifs(attribute(log), log))
     True
     """
-    gains = []
-    number = log.format if log is not None else "fp32"
-    if number == "int8":
-        gains.append(Gain("INT8 arithmetic", False, "the network computes in INT8 already"))
-    elif int8_ops_per_s is None:
-        gains.append(Gain("INT8 arithmetic", False, "the INT8 rate of this machine was not measured"))
-    elif int8_ops_per_s <= attribution.ops_per_s:
-        gains.append(Gain("INT8 arithmetic", False, "INT8 products are no faster than FP32 ones on this machine"))
-    else:
-        gains.append(
-            _gain(
-                attribution,
-                "INT8 arithmetic",
-                ("compute",),
-                int8_ops_per_s / attribution.ops_per_s,
-                "at the measured INT8 rate",
-            )
-        )
-    if number == "int8":
-        gains.append(Gain("INT8 weights and activations", False, "they are in INT8 already"))
-    else:
-        gains.append(_gain(attribution, "INT8 weights and activations", ("memory",), 4.0, "a quarter of the bytes"))
-    layers = [layer for layer in attribution.layers if layer.time > 0]
-    if len(layers) < 2:
-        gains.append(Gain("fusing all layers into one kernel", False, "there is only one layer"))
-    else:
-        gains.append(
-            _gain(
-                attribution, "fusing all layers into one kernel", ("launch",), float(len(layers)),
-                f"one launch instead of {len(layers)}",
-            )
-        )  # fmt: skip
-    arithmetic = [layer for layer in attribution.layers if layer.bound == "compute"]
-    if arithmetic:
-        gains.append(
-            Gain("vector instructions", False, "the compute bound is at the rate of vector instructions already")
-        )
-    else:
-        gains.append(Gain("vector instructions", False, "no layer is limited by arithmetic"))
-    if idle_cores:
-        gains.append(
-            _gain(attribution, f"{idle_cores} more cores", ("compute",), 1.0 + idle_cores, "arithmetic divided evenly")
-        )
-    else:
-        gains.append(Gain("more cores", False, "there are no more cores, or their number is unknown"))
-    gains.append(
-        _gain(
-            attribution,
-            "kernels that attain the bound",
-            ("launch", "residual"),
-            float("inf"),
-            "only the bounds remain",
-        )
-    )
+    layers = sum(layer.time > 0 for layer in attribution.layers)
+    narrow = log is not None and log.format == "int8"
+    faster = (int8_ops_per_s or 0.0) / attribution.ops_per_s
+    vectors = "the compute bound is at the rate of vector instructions already"
+    if not any(layer.bound == "compute" for layer in attribution.layers):
+        vectors = "no layer is limited by arithmetic"
+    changes: tuple[tuple[str, str, tuple[Cause, ...], float, str], ...] = (  # change, reason against it, its effect
+        (
+            "INT8 arithmetic",
+            "the network computes in INT8 already" if narrow
+            else "the INT8 rate of this machine was not measured" if int8_ops_per_s is None
+            else "INT8 products are no faster than FP32 ones on this machine" if faster <= 1 else "",
+            ("compute",), faster, "at the measured INT8 rate",
+        ),
+        (
+            "INT8 weights and activations", "they are in INT8 already" if narrow else "",
+            ("memory",), 4.0, "a quarter of the bytes",
+        ),
+        (
+            "fusing all layers into one kernel", "there is only one layer" if layers < 2 else "",
+            ("launch",), float(layers), f"one launch instead of {layers}",
+        ),
+        ("vector instructions", vectors, (), 1.0, ""),
+        (
+            f"{idle_cores} more cores" if idle_cores else "more cores",
+            "" if idle_cores else "there are no more cores, or their number is unknown",
+            ("compute",), 1.0 + idle_cores, "arithmetic divided evenly",
+        ),
+        ("kernels that attain the bound", "", ("launch", "residual"), float("inf"), "only the bounds remain"),
+    )  # fmt: skip
+    gains = [
+        Gain(change, False, against) if against else _gain(attribution, change, causes, factor, why)
+        for change, against, causes, factor, why in changes
+    ]
     return tuple(sorted(gains, key=lambda gain: (not gain.applies, -gain.speedup, gain.change)))
 
 
