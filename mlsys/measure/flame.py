@@ -45,7 +45,7 @@ def flame_graph(command: Sequence[str], path: Path, *, seconds: float = 5.0) -> 
     beside = Path(sys.executable).with_name("py-spy")
     spy = str(beside) if beside.exists() else shutil.which("py-spy")
     if spy is None:
-        raise ArgumentError("flame_graph(): py-spy is not installed. Install it: pip install 'mlsys[explain]'")
+        raise ArgumentError("flame_graph(): py-spy is not installed. Install it: pip install 'mlsys[measure]'")
     if not 0 < seconds <= 600:
         raise ArgumentError(f"flame_graph(): `seconds` must be above 0 and at most 600, got {seconds!r}")
     watched = subprocess.Popen(list(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -21,7 +21,7 @@ class Backend(ABC):
 
     name: ClassVar[str]
     package: ClassVar[str] = ""
-    extra: ClassVar[str] = "explain"
+    extra: ClassVar[str] = "measure"
     kinds: ClassVar[tuple[str, ...]] = ("chain",)
     formats: ClassVar[tuple[str, ...]] = ("fp32",)
     own_clock: ClassVar[bool] = False
