@@ -24,7 +24,6 @@ class Backend(ABC):
     extra: ClassVar[str] = "measure"
     kinds: ClassVar[tuple[str, ...]] = ("chain",)
     formats: ClassVar[tuple[str, ...]] = ("fp32",)
-    own_clock: ClassVar[bool] = False
     channels_last: ClassVar[bool] = False  # layout of a chain's output
 
     def refuses(self, subject: Subject) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mlsys.errors import ArgumentError
 from mlsys.formatting import significant
-from mlsys.unit_checks import checked_number, positive
+from mlsys.unit_checks import checked_number, plain_fields, positive
 from mlsys.units import Q_, Quantity
 
 _SHUNT_STEP, _BUS_STEP, _FULL_SCALE = 2.5e-6, 1.25e-3, 32768 * 2.5e-6
@@ -50,6 +50,7 @@ class INA226:
     conversion: int = 140
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         checked_number("INA226", "shunt", Q_(self.shunt, "ohm"), positive("ohm"), {})
         for name, value, known in (
             ("averages", self.averages, _AVERAGES), ("conversion", self.conversion, _CONVERSIONS_US),

@@ -29,7 +29,6 @@ class SerialDevice(Backend):
 
     name, package = "serial", "serial"
     formats = ("int8",)
-    own_clock = True
 
     def __init__(self, port: str, baud: int = 115200, wait: float = 30.0) -> None:
         self._port, self._baud, self._wait = port, baud, wait
