@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mlsys.errors import ArgumentError, ArgumentUnitError
-from mlsys.measure.timing import Timing, measure, ratio_of_medians
+from mlsys.measure.timing import Timing, latency_statistics, measure, ratio_of_medians
 from mlsys.units import Q_
 
 
@@ -193,3 +193,27 @@ def test_a_clock_that_runs_backwards_is_refused(step: float) -> None:
 
     with pytest.raises(ArgumentError, match="`clock` must not run backwards"):
         measure({"a": lambda: None}, repeats=2, warmup=1, clock=clock)
+
+
+def test_ninety_ninth_percentile_asks_for_a_thousand_samples() -> None:
+    chance = np.random.default_rng(1)
+    samples = chance.lognormal(size=1000)
+    assert latency_statistics(samples[:999]).p99 is None
+    assert latency_statistics(samples).p99 == pytest.approx(float(np.quantile(samples, 0.99)))
+    assert latency_statistics(samples[:19]).p95 is None
+    assert latency_statistics([3.0]).std is None
+
+
+def test_percentile_of_samples_is_not_that_of_window_means() -> None:
+    """The original took the 95th percentile of five means: of these windows 1.16 ms where a request sees 2 ms."""
+    windows = [[1.0] * 90 + [2.0] * 10] * 4 + [[1.0] * 80 + [2.0] * 20]
+    samples = list(itertools.chain(*windows))
+    means = [float(np.mean(window)) for window in windows]
+    assert latency_statistics(samples).p95 == 2.0
+    assert np.percentile(means, 95) < 1.25
+
+
+@pytest.mark.parametrize("samples", [[], [0.0], [-1.0], [math.nan]])
+def test_statistics_refuse_what_is_no_time(samples: list[float]) -> None:
+    with pytest.raises(ArgumentError, match="> 0 ms"):
+        latency_statistics(samples)
