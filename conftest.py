@@ -60,7 +60,7 @@ def pytest_collect_file(file_path):
 LONG = (
     "tests/test_sensitivity.py", "tests/sweep", "tests/cli/test_plan.py",
     "tests/laws/test_fact_laws.py", "tests/notebooks", "tests/edge/test_run.py", "tests/oracles/test_flops_counters.py",
-    "tests/bench/test_compile.py", "tests/mapping/test_fusion_executor.py", "tests/cli/test_own_numbers.py",
+    "tests/measure/test_compile.py", "tests/mapping/test_fusion_executor.py", "tests/cli/test_own_numbers.py",
     "tests/test_compiled.py", "tests/torture", "tests/test_files.py",
 )  # fmt: skip
 

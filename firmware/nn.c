@@ -1,4 +1,4 @@
-/* Kernels in plain C: the order of additions and the rounding are those of mlsys/explain/int8.py, bit for bit. */
+/* Kernels in plain C: the order of additions and the rounding are those of mlsys/measure/networks/int8.py, bit for bit. */
 #include "nn.h"
 
 static int8_t scaled(const layer_t *l, int32_t sum, int channel) {

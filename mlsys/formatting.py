@@ -146,6 +146,17 @@ def natural(value: float, digits: int = 3) -> str:
     return f"{value:,.{decimals}f}"
 
 
+def significant(value: float, digits: int) -> float:
+    """Return a number rounded to significant digits, such as those that a clock resolves.
+
+    Examples
+    --------
+    >>> significant(0.123456789, 5), significant(153_016.0, 2)
+    (0.12346, 150000.0)
+    """
+    return float(f"{value:.{digits}g}")
+
+
 def compact(amount: Quantity, nothing: str = "0 B") -> str:
     """Return a quantity as text, with four significant digits and a suitable unit prefix.
 

@@ -30,10 +30,9 @@ ALLOWED = {
 # folder of what students hand in, which has a door of its own: it follows no link.
 OWN = {
     "_facts/dated.py",
-    "bench/machine.py", "bench/ten.py", "cli/common.py", "edge/arena.py", "edge/stored.py",
-    "explain/backends/runtimes.py", "explain/energy.py", "explain/environment.py", "explain/firmware.py",
-    "explain/stored.py", "files.py", "grading/folder.py", "hardware/catalogue.py", "inputs.py",
-    "models/estimate/effects.py",
+    "cli/common.py", "edge/arena.py", "edge/stored.py", "files.py", "grading/folder.py", "hardware/catalogue.py",
+    "inputs.py", "measure/backends/runtimes.py", "measure/energy/meters.py", "measure/firmware/build.py",
+    "measure/machine.py", "measure/stored.py", "models/estimate/effects.py",
     "planner/mapper/cache.py", "sweep/points.py", "sweep/store.py",
     "calibration/rows.py", "fit/refit.py", "widgets/progress.py",
     "widgets/state.py", "workloads/captures/store.py",

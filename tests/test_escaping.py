@@ -98,8 +98,8 @@ def test_claims_with_hostile_names_are_a_list_of_them() -> None:
 
 
 def test_a_guide_with_hostile_names_is_a_table_of_them() -> None:
-    from mlsys.explain.guide import Requirement, as_markdown, guide
-    from mlsys.explain.platforms import Platform
+    from mlsys.measure.recommend.guide import Requirement, as_markdown, guide
+    from mlsys.measure.recommend.platforms import Platform
 
     rows = [Platform(text, 10.0 + index, source=text) for index, text in enumerate(HOSTILE)]
     cells = table_of(as_markdown(guide(rows, Requirement(latency_ms=12)), rows))

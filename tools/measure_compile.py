@@ -22,7 +22,8 @@ from typing import Any
 
 import torch
 
-from mlsys.bench import (
+from mlsys.files import write_text
+from mlsys.measure import (
     compile_bench,
     machine_rates,
     pass_bench,
@@ -31,10 +32,9 @@ from mlsys.bench import (
     stored_compile_results,
     stored_pass_results,
 )
-from mlsys.bench.kernels import dispatched
-from mlsys.files import write_text
+from mlsys.measure.compile.kernels import dispatched
 
-DATA = Path(__file__).resolve().parents[1] / "mlsys" / "bench" / "data"
+DATA = Path(__file__).resolve().parents[1] / "mlsys" / "measure" / "data"
 NETWORKS: tuple[tuple[str, dict[str, int]], ...] = (
     ("mlp", {}),
     ("mlp", {"batch": 256}),

@@ -1,7 +1,7 @@
 """Excerpts of the measurements that :mod:`mlsys` ships by itself."""
 
-from mlsys.explain.platforms import PUBLISHED_RUNS
 from mlsys.files import Drafts, csv_text
+from mlsys.measure.recommend.platforms import PUBLISHED_RUNS
 from mlsys_evidence.rows import shipped_rows, typed
 
 
@@ -29,7 +29,7 @@ def tiny_runs() -> list[dict[str, object]]:
 
 
 def excerpt_text() -> str:
-    """Return the text of the file that :mod:`mlsys.explain` reads."""
+    """Return the text of the file that :mod:`mlsys.measure` reads."""
     return csv_text(tiny_runs())
 
 

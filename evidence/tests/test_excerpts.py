@@ -1,6 +1,6 @@
 """What the library ships of the measurements is what they are."""
 
-from mlsys.explain.platforms import PUBLISHED_RUNS
+from mlsys.measure.recommend.platforms import PUBLISHED_RUNS
 from mlsys_evidence.excerpts import excerpt_text
 
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlsys.bench.ten import _NETWORKS
 from mlsys.calibration.case import Case, Inexpressible
 from mlsys.calibration.estimates import estimated
 from mlsys.calibration.questions import typed_case
 from mlsys.calibration.rows import Row
 from mlsys.calibration.times import stack_of
+from mlsys.measure.ten_measurements import _NETWORKS
 from mlsys_evidence.questions import interpret, kind_of
 
 EMPTY = dict.fromkeys(("id", "source", "source_path", "quality", "group", "note", "workload", "model"), "")

@@ -184,7 +184,7 @@ def measure(name: str, on: Processor, precision: TimedFormat, out: Path) -> None
     measured twice and the faster result is used, since background load varies; on a GPU, additions of arrays are timed
     too, to measure its memory. Stop other programs first.
     """
-    from mlsys.bench.ten import COLUMNS, ROUNDS, count_measurements, ten_measurements
+    from mlsys.measure.ten_measurements import COLUMNS, ROUNDS, count_measurements, ten_measurements
 
     twin = requested_device(name)
     if not _runs(twin, on):
@@ -249,8 +249,8 @@ def _few_threads(twin: Device, threads: int) -> str:
 
 def _other_twin(twin: Device) -> str:
     """Return the name of PyTorch's GPU if it is another device; empty if it is the same or unknown."""
-    from mlsys.bench.ten import gpu_name
     from mlsys.calibration.named_devices import device_named
+    from mlsys.measure.ten_measurements import gpu_name
 
     name = gpu_name()
     known = device_named(name)

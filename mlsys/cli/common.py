@@ -123,8 +123,8 @@ def speak_plainly(command: Callable[..., Any]) -> Callable[..., Any]:
 EXTRAS = {
     "matplotlib": "viz", "mpl_toolkits": "viz", "torch": "torch", "transformers": "hf", "onnx": "onnx",
     "pyarrow": "sweep", "distributed": "cluster", "dask": "cluster", "ipywidgets": "labs", "IPython": "labs",
-    "sklearn": "guide", "torch_pruning": "edge", "onnxruntime": "explain", "openvino": "explain",
-    "ai_edge_litert": "explain", "flatbuffers": "explain", "serial": "explain", "tvm": "tvm",
+    "sklearn": "guide", "torch_pruning": "edge", "onnxruntime": "measure", "openvino": "measure",
+    "ai_edge_litert": "measure", "flatbuffers": "measure", "serial": "measure", "tvm": "tvm",
     "jinja2": "viz", "nbformat": "grade",
 }  # fmt: skip
 

@@ -22,7 +22,7 @@ def _with_exit_codes(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        from mlsys.bench.errors import MeasureError, OutputsDifferError
+        from mlsys.measure.errors import MeasureError, OutputsDifferError
 
         try:
             with kept_inputs():
@@ -95,12 +95,12 @@ def compile_bench(
 
 def _measured(model: str, sizes: dict[str, Any], freeze: bool, passes: bool, timing: dict[str, Any]) -> Any:
     """Build the model and measure it."""
-    from mlsys import bench
+    from mlsys import measure
 
-    module, inputs, name = bench.ready_model(model, **sizes)
+    module, inputs, name = measure.ready_model(model, **sizes)
     if passes:
-        return bench.pass_bench(module, inputs, name=name, **timing)
-    return bench.compile_bench(module, inputs, name=name, freeze=freeze, **timing)
+        return measure.pass_bench(module, inputs, name=name, **timing)
+    return measure.compile_bench(module, inputs, name=name, freeze=freeze, **timing)
 
 
 @contextmanager

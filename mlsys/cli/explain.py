@@ -68,9 +68,9 @@ def run(
     samples taken so far. A backend that cannot run is listed with the reason; a backend whose INT8 kernels saturate on
     this CPU is labelled, with the difference from exact sums in steps of the output grid.
     """
-    from mlsys.explain.backends import BackendMissingError
-    from mlsys.explain.protocol import LEAST, measure_backend
-    from mlsys.explain.subjects import FORMATS, subject_of
+    from mlsys.measure.errors import BackendMissingError
+    from mlsys.measure.networks.subjects import FORMATS, subject_of
+    from mlsys.measure.protocol import LEAST, measure_backend
     from mlsys.unit_checks import checked_choice
 
     faults: list[str] = []
@@ -118,7 +118,7 @@ def run(
     if trace is not None:
         _trace(subjects[0], trace)
     if flame is not None:
-        from mlsys.explain.flame import of_subject
+        from mlsys.measure.flame import of_subject
 
         of_subject(model, requested[0], batch, flame)
         say(f"written: {flame}", err=True)
@@ -136,7 +136,7 @@ def _free(path: Path) -> Path:
 def _backends(names: str, port: str | None, baud: int, wait: float, faults: list[str]) -> list[Any]:
     """Return a constructor for each backend, and record unknown names as errors."""
     from mlsys.errors import did_you_mean
-    from mlsys.explain.backends import BACKENDS
+    from mlsys.measure.backends import BACKENDS
 
     backends: list[Any] = []
     listed = list(BACKENDS) if names == "all" else [part.strip() for part in names.split(",") if part.strip()]
@@ -151,7 +151,7 @@ def _backends(names: str, port: str | None, baud: int, wait: float, faults: list
             if port is None:
                 faults.append("--backend serial: needs --port, e.g. --port /dev/ttyACM0")
                 continue
-            from mlsys.explain.serial import SerialDevice
+            from mlsys.measure.firmware.serial import SerialDevice
 
             backends.append(lambda: SerialDevice(port, baud, wait))
         elif name not in BACKENDS:
@@ -183,7 +183,7 @@ def _trace(subject: Any, path: Path) -> None:
     """Write PyTorch's profile of five inferences, for chrome://tracing or Perfetto."""
     import torch
 
-    from mlsys.explain.backends.pytorch import Eager
+    from mlsys.measure.backends.pytorch import Eager
 
     backend = Eager()
     backend.setup(subject, 1)
@@ -197,7 +197,7 @@ def _trace(subject: Any, path: Path) -> None:
 
 
 def _tell(logs: list[tuple[Any, Path]], absent: list[dict[str, str]], as_json: bool) -> None:
-    from mlsys.explain.summary import agreement, summary, summary_text
+    from mlsys.measure.summary import agreement, summary, summary_text
 
     pairs = agreement([log for log, _ in logs])
     if as_json:
@@ -235,7 +235,7 @@ def import_(
     Rows are i,layer,start,end,misses,accesses,ms,mJ with the raw 32-bit counter, whose wrap-around is handled. Lines
     that cannot be read are listed by number.
     """
-    from mlsys.explain.imported import imported
+    from mlsys.measure.firmware.imported import imported
 
     if power is None:
         refuse_unused("applies to --power", ("idle",))
@@ -278,11 +278,13 @@ def report(logs: tuple[Path, ...], page_file: Path | None, pictures: Path | None
 def _write_pictures(logs: list[Any], folder: Path) -> None:
     from mlsys.cli.explain_page import OPERATOR_COLUMNS, operator_table, write_pictures
     from mlsys.cli.sunburst_page import sunburst_page
-    from mlsys.explain import attribute
+    from mlsys.measure.attribution import attributed
 
     written, absent = write_pictures(logs, folder)
-    try:
-        shares = attribute(logs[0])
+    shares, why = attributed(logs[0])
+    if shares is None:
+        absent.append(f"operators.csv, attribution_sunburst.html: {why}")
+    else:
         made = {
             "operators.csv": csv_text(operator_table(shares, logs[0]), OPERATOR_COLUMNS),
             "attribution_sunburst.html": sunburst_page(shares, logs[0]),
@@ -290,8 +292,6 @@ def _write_pictures(logs: list[Any], folder: Path) -> None:
         for name, text in made.items():
             write_text(folder / name, text)
             written.append(folder / name)
-    except ValueError as why:
-        absent.append(f"operators.csv, attribution_sunburst.html: {why}")
     for path in written:
         say(f"written: {path}", err=True)
     for words in absent:
@@ -299,22 +299,21 @@ def _write_pictures(logs: list[Any], folder: Path) -> None:
 
 
 def _tell_report(logs: list[Any], as_json: bool) -> None:
-    from mlsys.explain import attribute
-    from mlsys.explain.hypotheses import standard_claims
-    from mlsys.explain.whatif import what_ifs
+    from mlsys.measure.attribution import attributed
+    from mlsys.measure.hypotheses import standard_claims
+    from mlsys.measure.recommend.whatif import what_ifs
 
     verdicts = standard_claims(logs)
     if as_json:
-        from mlsys.explain.summary import summary
+        from mlsys.measure.summary import summary
 
         record = {"logs": list(map(summary, logs)), "claims": [asdict(verdict) for verdict in verdicts]}
         say(json.dumps(record, indent=1, ensure_ascii=False))
         return
     _tell([(log, Path("-")) for log in logs], [], False)
-    try:
-        attribution = attribute(logs[0])
-    except ValueError as why:
-        say(f"{why}")
+    attribution, why = attributed(logs[0])
+    if attribution is None:
+        say(why)
     else:
         say(attribution.explain())
         for gain in what_ifs(attribution, logs[0]):

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from mlsys.cli.page import whole_page, wide_table
-from mlsys.explain import Attribution, Log, attribute, doubts
-from mlsys.explain.doubts import integer_summary
-from mlsys.explain.hypotheses import standard_claims
-from mlsys.explain.platforms import Platform, platform_of, published
-from mlsys.explain.summary import agreement, summary
-from mlsys.explain.whatif import what_ifs
 from mlsys.files import atomically
+from mlsys.measure import Attribution, Log, doubts
+from mlsys.measure.attribution import attributed
+from mlsys.measure.doubts import integer_summary
+from mlsys.measure.hypotheses import standard_claims
+from mlsys.measure.recommend.platforms import Platform, platform_of, published
+from mlsys.measure.recommend.whatif import what_ifs
+from mlsys.measure.summary import agreement, summary
 
 OPERATOR_COLUMNS = (
     "layer", "kind", "time_ms", "share_percent", "compute_ms", "memory_ms", "launch_ms", "residual_ms", "limited_by",
@@ -40,13 +41,6 @@ class Drawing:
 
     def __init__(self, file: str, title: str, draw: Callable[[], Any], alt: str, absent: str = "") -> None:
         self.file, self.title, self.draw, self.alt, self.absent = file, title, draw, alt, absent
-
-
-def _attributed(log: Log) -> tuple[Attribution | None, str]:
-    try:
-        return attribute(log), ""
-    except ValueError as why:
-        return None, str(why)
 
 
 def _figure(draw: Callable[[Any], object], size: tuple[float, float], polar: bool = False, panels: int = 1) -> Any:
@@ -78,7 +72,7 @@ def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Drawing]:
     from mlsys.viz import explain, explain_logs
 
     log = logs[0]
-    attribution, why = _attributed(log)
+    attribution, why = attributed(log)
     each = attribution.shares if attribution else {}
     shares = ", ".join(f"{cause} {share:.0f} %" for cause, share in each.items())
     mean = sum(log.energies) / len(log.energies) if log.energies else 0.0
@@ -152,7 +146,7 @@ def explain_page(logs: Sequence[Log], extra: Sequence[Platform] = (), command: s
     log, rows = logs[0], [*map(platform_of, logs), *extra]
     if any(log.model == "ds-cnn" for log in logs):
         rows += [row for row in published() if row.platform.startswith("STM32")]
-    attribution, why = _attributed(log)
+    attribution, why = attributed(log)
     parts = [_totals(log), _paragraph(log, attribution, why)]
     parts += [_table("Doubts", ("detected automatically",), [(text,) for text in doubts(log)], "No doubts.")]
     for picture in pictures(logs, rows):

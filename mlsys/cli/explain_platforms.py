@@ -24,7 +24,7 @@ _LOG = Input(stored=True)
 def read_logs(paths: tuple[Path, ...]) -> list[Any]:
     """Return logs from files and from the shipped ones; all errors are reported together."""
     from mlsys.errors import LogFileError, did_you_mean
-    from mlsys.explain import read_log, stored_logs
+    from mlsys.measure import read_log, stored_logs
 
     read: list[Any] = []
     faults: list[str] = []
@@ -69,7 +69,7 @@ def compare(
 ) -> None:
     """Compare platforms: LOGS, published microcontrollers, your own rows; print the best of each column."""
     from mlsys.cli.common import print_csv
-    from mlsys.explain.platforms import COLUMNS, winners
+    from mlsys.measure.recommend.platforms import COLUMNS, winners
 
     one_form(as_json, as_csv)
     if portability and (logs or rows is not None or as_csv):
@@ -102,7 +102,7 @@ def _known(value: Any) -> Any:
 
 def _platforms(logs: tuple[Path, ...], with_published: bool, rows: Path | None) -> list[Any]:
     from mlsys.errors import LogFileError
-    from mlsys.explain.platforms import platform_of, published, read_platforms
+    from mlsys.measure.recommend.platforms import platform_of, published, read_platforms
 
     faults: list[str] = []
     platforms: list[Any] = []
@@ -127,7 +127,7 @@ def _platforms(logs: tuple[Path, ...], with_published: bool, rows: Path | None) 
 
 
 def _tell_portability(as_json: bool) -> None:
-    from mlsys.explain.portability import leave_one_out, published_points
+    from mlsys.measure.recommend.portability import leave_one_out, published_points
 
     predictions = leave_one_out(published_points())
     if as_json:
@@ -167,8 +167,8 @@ def guide(
     **limits: float | None,
 ) -> None:
     """Choose a platform for a requirement, by a decision tree over feasible rows. INFEASIBLE ends with exit code 3."""
-    from mlsys.explain.guide import INFEASIBLE, Requirement
-    from mlsys.explain.guide import guide as best
+    from mlsys.measure.recommend.guide import INFEASIBLE, Requirement
+    from mlsys.measure.recommend.guide import guide as best
 
     faults: list[str] = []
     wanted = None
@@ -187,7 +187,7 @@ def guide(
         raise ValueError("\n".join(faults))
     guide = best(platforms, wanted)
     if markdown is not None:
-        from mlsys.explain.guide import as_markdown
+        from mlsys.measure.recommend.guide import as_markdown
 
         write_text(markdown, as_markdown(guide, platforms), folders=True)
         say(f"written: {markdown}", err=True)

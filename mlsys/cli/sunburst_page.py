@@ -9,7 +9,7 @@ from mlsys.cli.page import whole_page, wide_table
 from mlsys.inputs import shipped_text
 
 if TYPE_CHECKING:
-    from mlsys.explain import Attribution, Log
+    from mlsys.measure import Attribution, Log
 
 
 def sunburst_parts(attribution: Attribution) -> list[dict[str, Any]]:
@@ -20,7 +20,7 @@ def sunburst_parts(attribution: Attribution) -> list[dict[str, Any]]:
     attribution
         Attribution of the time; the layers of a cause sum to it, and the causes to the whole.
     """
-    from mlsys.explain.attribution import CAUSES
+    from mlsys.measure.attribution import CAUSES
     from mlsys.viz.explain import LOOKS
     from mlsys.viz.style import COLORS
 

@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mlsys.edge.config import Config, EdgeVariant
-from mlsys.edge.latency import raw_samples
 from mlsys.edge.task import EdgeTask, accuracy, fresh_network, load_task, train
 from mlsys.edge.variants import check_backend, in_format, input_dtype, pruned, stored_sizes
 from mlsys.errors import ArgumentError, UnknownNameError
+from mlsys.measure.machine import with_threads
+from mlsys.measure.timing import measure
+from mlsys.units import Q_
 
 if TYPE_CHECKING:
     import torch
@@ -197,16 +199,17 @@ class Workbench:
         if config.device is not None:
             core, memory = modelled_times(config.device, self.workload(variant), variant.precision, config.batch)
             return [], core, memory
+        import torch
+
         first = self.task.test_x[:1].to(dtype)
         inputs = first.expand(config.batch, *first.shape[1:]).contiguous()
-        times = raw_samples(
-            lambda: made(inputs),
-            samples=config.samples,
-            repeats=config.repeats,
-            warmup=config.warmup,
-            threads=config.threads,
-        )
-        return times, None, None
+        with with_threads(config.threads), torch.inference_mode():
+            # no minimum duration: each sample is one call, never the mean of several
+            (timing,) = measure(
+                {"run": lambda: made(inputs)}, repeats=config.samples * config.repeats, window=config.samples,
+                warmup=max(config.warmup, 1), shortest=Q_(1.0, "ns"),
+            )  # fmt: skip
+        return [1e3 * seconds for seconds in timing.samples], None, None
 
 
 def base_workload(config: Config) -> Workload:

@@ -9,8 +9,8 @@ from mlsys.edge.budgets import memory_violations
 from mlsys.edge.clock import Clock, ClockLaw
 from mlsys.edge.config import Config
 from mlsys.edge.evaluate import VariantMeasurement
-from mlsys.edge.latency import LatencyStatistics, latency_statistics
 from mlsys.edge.pareto import unbeaten_rows
+from mlsys.measure.timing import LatencyStatistics, latency_statistics
 from mlsys.units import Q_
 
 _HEAD = (

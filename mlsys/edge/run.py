@@ -152,7 +152,7 @@ def _machine(config: Config) -> str:
 
     if config.device is not None:
         return f"torch {version('torch')}; nothing was timed."
-    from mlsys.bench.machine import this_machine
+    from mlsys.measure.machine import this_machine
 
     packages = ", ".join(f"{name} {version(name)}" for name in ("torch-pruning", "scikit-learn"))
     return f"{'; '.join(this_machine().explain().splitlines())}; {packages}."

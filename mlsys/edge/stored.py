@@ -11,6 +11,7 @@ from mlsys.edge.config import Config
 from mlsys.edge.evaluate import VariantMeasurement
 from mlsys.edge.points import EdgePoint, points_of
 from mlsys.files import write_bytes
+from mlsys.formatting import significant
 
 _FILE, _DIGITS = "digits.json.gz", 4
 
@@ -60,7 +61,7 @@ def stored_run() -> StoredRun:
 def packed(run: StoredRun) -> bytes:
     """Return the contents of the file read by :func:`stored_run`."""
     rounded = [
-        replace(measurement, samples_ms=[float(f"{time:.{_DIGITS}g}") for time in measurement.samples_ms])
+        replace(measurement, samples_ms=[significant(time, _DIGITS) for time in measurement.samples_ms])
         for measurement in run.measured
     ]
     kept = {"config": run.config.data, "machine": run.machine, "measured": [record.record() for record in rounded]}

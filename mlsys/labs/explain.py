@@ -3,12 +3,12 @@
 import math
 from functools import cache, partial
 
-from mlsys.explain import Attribution
-from mlsys.explain.whatif import amdahl
 from mlsys.labs.design import Built, Design, Knob
 from mlsys.labs.draw import Draw
 from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.labs.wrapup import Finding, WrapUp
+from mlsys.measure import Attribution
+from mlsys.measure.recommend.whatif import amdahl
 from mlsys.viz.views.explain import measured
 from mlsys.viz.views.view import number, percent, times
 

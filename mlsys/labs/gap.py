@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mlsys.bench.result import CompileResult
+from mlsys.measure.compile.result import CompileResult
 from mlsys.viz.words import number, percent, times
 
 __all__ = ["Explanation", "Gap", "compile_gap", "runtime_gap"]

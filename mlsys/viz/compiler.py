@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mlsys.bench.passes import PASSES, PassResult
-from mlsys.bench.result import CompileResult
 from mlsys.frozen import FrozenDict
+from mlsys.measure.compile.passes import PASSES, PassResult
+from mlsys.measure.compile.result import CompileResult
 from mlsys.viz.shown import chart, drawn
 from mlsys.viz.style import COLORS, apply_style
 from mlsys.viz.words import number, times

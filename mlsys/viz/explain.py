@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlsys.explain.attribution import CAUSES, Attribution, Cause, LayerShare
+from mlsys.measure.attribution import CAUSES, Attribution, Cause, LayerShare
 from mlsys.viz.shown import chart, drawn
 from mlsys.viz.style import COLORS, HALO, MARKERS
 

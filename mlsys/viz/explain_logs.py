@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mlsys.explain.log import Log
-from mlsys.explain.platforms import BETTER, Platform, normalised
+from mlsys.measure.log import Log
+from mlsys.measure.recommend.platforms import BETTER, Platform, normalised
 from mlsys.viz.shown import chart, drawn
 from mlsys.viz.style import COLORS, CYCLE, MARKERS, apply_style
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from mlsys.bench.result import CompileResult
 from mlsys.labs import compiler
 from mlsys.labs.gap import compile_gap
+from mlsys.measure.compile.result import CompileResult
 from mlsys.viz.views.compiler import CompilerScene, cases, stored
 from mlsys.viz.views.view import number, times
 from mlsys.widgets import parts

@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlsys.bench import ten, timing
 from mlsys.calibration.calibrate import calibrate, calibrate_file
 from mlsys.calibration.rows import Row, columns_of, read_rows
 from mlsys.choices import Processor
@@ -21,6 +20,8 @@ from mlsys.cli import main
 from mlsys.hardware import Hardware
 from mlsys.inputs import yaml_of
 from mlsys.mapping.fusion import as_kernels
+from mlsys.measure import ten_measurements as ten
+from mlsys.measure import timing
 from mlsys.models.analysis import analyze
 from mlsys.models.estimate.library import CALIBRATION, calibrated, fitted, parameters_of
 from mlsys.models.estimate.ranges import range_of
@@ -254,7 +255,9 @@ def briefly(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # threads that wait for cores which others hold take many times as long
     few = {"repeats": 6, "warmup": 1, "shortest": Q_(0.2, "ms")}
-    monkeypatch.setattr("mlsys.bench.ten.measure", lambda calls, **wanted: timing.measure(calls, **wanted | few))
+    monkeypatch.setattr(
+        "mlsys.measure.ten_measurements.measure", lambda calls, **wanted: timing.measure(calls, **wanted | few)
+    )
     monkeypatch.setitem(ten._NETWORKS, "cpu", (("squeezenet-1.1", 1), ("squeezenet-1.1", 2)))
     yield few
     torch.set_num_threads(threads)
@@ -267,7 +270,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch, briefly: dict[str, Any]) -> None:
     def measured(calls: dict[str, Any], **wanted: Any) -> Any:
         return timing.measure(dict.fromkeys(calls, lambda: None), **wanted | briefly)
 
-    monkeypatch.setattr("mlsys.bench.ten.measure", measured)
+    monkeypatch.setattr("mlsys.measure.ten_measurements.measure", measured)
 
 
 @pytest.mark.usefixtures("briefly")
@@ -293,7 +296,9 @@ def test_a_machine_that_works_for_others_is_told(
     import torch
 
     threads = torch.get_num_threads()
-    monkeypatch.setattr("mlsys.bench.ten.time.process_time", lambda: held * threads * time.perf_counter())
+    monkeypatch.setattr(
+        "mlsys.measure.ten_measurements.time.process_time", lambda: held * threads * time.perf_counter()
+    )
     out = tmp_path / "mine.csv"
     outcome = CliRunner().invoke(main, ["measure", "--device", "Core_i7_12700H", "--out", str(out)])
     assert outcome.exit_code == 0, outcome.output
@@ -336,7 +341,9 @@ def test_a_neighbour_that_comes_for_a_round_is_not_learned(tmp_path: Path, monke
     """Four measurements, two of them disturbed, one of each network: the other one of each is the row."""
     took = iter([0.030, 0.010, 0.020, 0.040])
     timing_of = timing.Timing
-    monkeypatch.setattr("mlsys.bench.ten.measure", lambda *_, **__: (timing_of("run", (next(took),) * 6, warmup=3),))
+    monkeypatch.setattr(
+        "mlsys.measure.ten_measurements.measure", lambda *_, **__: (timing_of("run", (next(took),) * 6, warmup=3),)
+    )
     rows = ten.ten_measurements("Core_i7_12700H", "CPU")
     assert [float(row["value"]) for row in rows] == [20, 10], "ms"
 
@@ -361,7 +368,7 @@ def test_each_measured_network_can_be_estimated_on_the_machine(
         inputs = torch.zeros(batch, *shape, dtype=torch.int64 if len(shape) == 1 else torch.float32)
         return torch.nn.Identity(), inputs, name
 
-    monkeypatch.setattr("mlsys.bench.models.ready_model", unmade)
+    monkeypatch.setattr("mlsys.measure.networks.modules.ready_model", unmade)
     monkeypatch.setitem(ten._ELEMENTS, on, ())
     empty = dict.fromkeys(("id", "source", "source_path", "quality", "group", "note"), "")
     runs = list(ten._runs(on, "fp32", {"device": "cpu", "dtype": torch.float32}, 4))

@@ -9,9 +9,9 @@ from click.testing import CliRunner, Result
 
 pytest.importorskip("torch")
 
-from mlsys import bench
-from mlsys.bench import CompileResult, PassResult, stored_compile_results, stored_pass_results
+from mlsys import measure
 from mlsys.cli import main
+from mlsys.measure import CompileResult, PassResult, stored_compile_results, stored_pass_results
 
 
 def run(*arguments: str) -> Result:
@@ -32,8 +32,8 @@ def requested(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         given.update(options)
         return stored_pass_results()[0]
 
-    monkeypatch.setattr(bench, "compile_bench", answer)
-    monkeypatch.setattr(bench, "pass_bench", climb)
+    monkeypatch.setattr(measure, "compile_bench", answer)
+    monkeypatch.setattr(measure, "pass_bench", climb)
     return given
 
 
@@ -71,10 +71,10 @@ def test_passes(requested: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (bench.OutputsDifferError("compile_bench(): the compiled 'mlp' differs from the eager one"), 1),
-        (bench.NoCompilerError("compile_bench(): no C++ compiler was found"), 3),
-        (bench.CompileFailedError("compile_bench(): 'mlp' cannot be compiled: because"), 3),
-        (bench.OutOfMemoryError("compile_bench(): 'mlp' does not fit into memory"), 3),
+        (measure.OutputsDifferError("compile_bench(): the compiled 'mlp' differs from the eager one"), 1),
+        (measure.NoCompilerError("compile_bench(): no C++ compiler was found"), 3),
+        (measure.CompileFailedError("compile_bench(): 'mlp' cannot be compiled: because"), 3),
+        (measure.OutOfMemoryError("compile_bench(): 'mlp' does not fit into memory"), 3),
     ],
 )
 def test_each_kind_of_failure_has_its_exit_code(
@@ -83,7 +83,7 @@ def test_each_kind_of_failure_has_its_exit_code(
     def fail(*given: Any, **options: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(bench, "compile_bench", fail)
+    monkeypatch.setattr(measure, "compile_bench", fail)
     done = run("mlp", "--output", str(tmp_path / "result.json"))
     assert done.exit_code == code
     assert done.stderr.strip() == f"Error: {error}"

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from mlsys.cli.main import main
-from mlsys.explain import read_log, stored_logs
+from mlsys.measure import read_log, stored_logs
 
 EAGER, QUICK = "stored:ds-cnn fp32 eager", "stored:ds-cnn fp32 litert"
 
@@ -91,8 +91,8 @@ def test_a_broken_model_is_absent_with_the_runtimes_reason(tmp_path: Path) -> No
 def test_a_file_of_ones_own(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
-    from mlsys.explain.export import as_onnx
-    from mlsys.explain.nets import net_of
+    from mlsys.measure.networks.chains import net_of
+    from mlsys.measure.networks.export import as_onnx
 
     path = tmp_path / "mine.onnx"
     path.write_bytes(as_onnx(net_of("tiny-cnn")))
@@ -153,7 +153,7 @@ def test_pictures_by_their_customary_names(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_interactive_sunburst_says_what_the_attribution_does() -> None:
     from mlsys.cli.sunburst_page import sunburst_page, sunburst_parts
-    from mlsys.explain import attribute
+    from mlsys.measure import attribute
 
     log = stored_logs()["ds-cnn fp32 eager"]
     attribution = attribute(log)

@@ -1,6 +1,5 @@
 """Laws of the clock, of fronts, of budgets and of percentiles, each against an opinion of its own."""
 
-import itertools
 import math
 
 import numpy as np
@@ -9,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlsys.edge import Clock, ClockLaw, PowerPoint, best_clock, memory_violations, split_energy, unbeaten_rows
-from mlsys.edge.latency import latency_statistics, raw_samples
 from mlsys.errors import ArgumentError
 from mlsys.units import Q_
 
@@ -161,34 +159,3 @@ def test_equal_is_no_violation_and_one_byte_more_is(unit: str) -> None:
 def test_memory_is_an_amount(size: float) -> None:
     with pytest.raises(ArgumentError, match="memory"):
         memory_violations(Q_(size, "MB"), [Q_(1, "MB")])
-
-
-def test_ninety_ninth_percentile_asks_for_a_thousand_samples() -> None:
-    chance = np.random.default_rng(1)
-    samples = chance.lognormal(size=1000)
-    assert latency_statistics(samples[:999]).p99 is None
-    assert latency_statistics(samples).p99 == pytest.approx(float(np.quantile(samples, 0.99)))
-    assert latency_statistics(samples[:19]).p95 is None
-    assert latency_statistics([3.0]).std is None
-
-
-def test_percentile_of_samples_is_not_that_of_window_means() -> None:
-    """The original took the 95th percentile of five means: of these windows 1.16 ms where a request sees 2 ms."""
-    windows = [[1.0] * 90 + [2.0] * 10] * 4 + [[1.0] * 80 + [2.0] * 20]
-    samples = list(itertools.chain(*windows))
-    means = [float(np.mean(window)) for window in windows]
-    assert latency_statistics(samples).p95 == 2.0
-    assert np.percentile(means, 95) < 1.25
-
-
-def test_warm_up_before_each_window_and_one_sample_a_call() -> None:
-    calls: list[int] = []
-    times = raw_samples(lambda: calls.append(1), samples=5, repeats=3, warmup=4)
-    assert len(times) == 15
-    assert len(calls) == 15 + 3 * 4 + 1  # and the one by which the timer sees that no call is too short
-
-
-@pytest.mark.parametrize("samples", [[], [0.0], [-1.0], [math.nan]])
-def test_statistics_refuse_what_is_no_time(samples: list[float]) -> None:
-    with pytest.raises(ArgumentError, match="> 0 ms"):
-        latency_statistics(samples)

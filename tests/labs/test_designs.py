@@ -103,7 +103,7 @@ def test_no_kernel_holds_less_than_rate_times_latency():
 
 
 def test_a_day_costs_its_calls_and_its_compiling():
-    from mlsys.bench import stored_compile_results
+    from mlsys.measure import stored_compile_results
 
     stored = {(f"{r.model}, batch {r.batch}", r.frozen): r for r in stored_compile_results()}
     [task] = labs.designs("07-compiler", CLASS[0])

@@ -3,10 +3,9 @@
 import json
 import math
 
-from mlsys.bench import stored_compile_results
-from mlsys.explain import stored_logs
-from mlsys.explain.summary import summary
 from mlsys.labs.gap import compile_gap, runtime_gap
+from mlsys.measure import stored_compile_results, stored_logs
+from mlsys.measure.summary import summary
 
 
 def test_an_explanation_of_compiling_holds_as_the_two_times_say():

@@ -39,7 +39,7 @@ from mlsys.workloads import (
 )
 
 TYPES = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
-OPTIONAL = ("widgets", "torch_import", "torch_models", "bench", "__main__")
+OPTIONAL = ("widgets", "torch_import", "torch_models", "mlsys.bench", "mlsys.explain", "__main__")
 # Examples that show a number as it was given, or the type of it.
 SHOWN_AS_GIVEN = {"label_of"}
 

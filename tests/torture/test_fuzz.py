@@ -25,9 +25,9 @@ from mlsys.errors import (
     UnknownNameError,
     UnreadableError,
 )
-from mlsys.explain import read_log
-from mlsys.explain.summary import summary_text
 from mlsys.hardware import load_device
+from mlsys.measure import read_log
+from mlsys.measure.summary import summary_text
 from mlsys.planner.memory.fixed import FixedBuffers
 from mlsys.planner.placement import Scenario
 from mlsys.sweep import SweepSpec, load_results, sweep

@@ -247,7 +247,7 @@ def _log() -> bytes:
     """Return a short log: of a stored one the first inferences."""
     from dataclasses import replace
 
-    from mlsys.explain import stored_logs
+    from mlsys.measure import stored_logs
 
     log = stored_logs()["ds-cnn int8 litert"]
     few = replace(

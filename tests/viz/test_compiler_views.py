@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 
 from mlsys import viz
-from mlsys.bench import compile_table, pass_table, stored_compile_results, stored_pass_results
 from mlsys.errors import UnknownNameError
+from mlsys.measure import compile_table, pass_table, stored_compile_results, stored_pass_results
 from mlsys.viz.views.compiler import CompilerScene, cases
 from mlsys.viz.words import times
 

@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("ipywidgets")
 
-from mlsys.bench import stored_compile_results, stored_pass_results
 from mlsys.labs.questions import NumberQuestion
+from mlsys.measure import stored_compile_results, stored_pass_results
 from mlsys.viz.views.compiler import CompilerScene, cases
 from mlsys.widgets import CompilerLab
 from mlsys.widgets.compiler import measured_comparison

@@ -10,9 +10,9 @@ from matplotlib.patches import PathPatch
 
 pytest.importorskip("ipywidgets")
 
-from mlsys.explain import stored_logs
-from mlsys.explain.summary import summary
 from mlsys.labs.questions import NumberQuestion
+from mlsys.measure import stored_logs
+from mlsys.measure.summary import summary
 from mlsys.viz.views.explain import ExplainScene, measured, measurements
 from mlsys.widgets import ExplainLab
 from mlsys.widgets.explain import measured_summary

@@ -6,9 +6,9 @@ import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
-from mlsys.bench.passes import PASSES, PassResult
-from mlsys.bench.result import CompileResult
-from mlsys.bench.stored import stored_compile_results, stored_pass_results
+from mlsys.measure.compile.passes import PASSES, PassResult
+from mlsys.measure.compile.result import CompileResult
+from mlsys.measure.stored import stored_compile_results, stored_pass_results
 from mlsys.unit_checks import checked_choice
 from mlsys.viz.compiler import LOOKS, Waterfall, dress, time_text
 from mlsys.viz.style import COLORS, apply_style

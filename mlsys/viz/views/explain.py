@@ -10,8 +10,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
-from mlsys.explain import CAUSES, Attribution, Cause, Log, attribute, stored_logs
-from mlsys.explain.whatif import amdahl
+from mlsys.measure import CAUSES, Attribution, Cause, Log, attribute, stored_logs
+from mlsys.measure.recommend.whatif import amdahl
 from mlsys.unit_checks import checked_choice
 from mlsys.viz.explain import LOOKS
 from mlsys.viz.style import COLORS, apply_style

@@ -1,0 +1,1 @@
+"""Boards: the firmware and its simulator, the serial line, and captures of its output."""
