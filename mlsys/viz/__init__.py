@@ -5,7 +5,16 @@ from mlsys.viz.architecture import bytes_by_level, bytes_by_onchip, energy_split
 from mlsys.viz.collectives import all_reduce_times, bus_bandwidth, copy_timeline
 from mlsys.viz.compiler import kernel_bars, pass_waterfall, speedup_scatter
 from mlsys.viz.concept_map import concept_map
-from mlsys.viz.economics import cost_by_batch, parts_by_place, rent_or_buy, tornado_bars, value_for_money
+from mlsys.viz.economics import (
+    cost_by_batch,
+    parts_by_place,
+    quotations_by_provider,
+    rent_or_buy,
+    stacked_parts,
+    tornado_bars,
+    value_for_money,
+)
+from mlsys.viz.feasibility import memory_by_sequence, step_time_by_batch
 from mlsys.viz.fusion import bytes_by_pattern, intensity_shift, memory_passes, speedup_by_chain
 from mlsys.viz.history import growth_lines, timeline
 from mlsys.viz.interconnect import attained_bandwidth, bandwidth_taper, ring_time
@@ -30,6 +39,7 @@ from mlsys.viz.schematics import (
     message_rounds,
     padded_rows,
     parallel_split,
+    quantity_chain,
     ring_steps,
     row_stationary_grid,
     system_map,
@@ -94,6 +104,7 @@ __all__ = [
     "live_chart",
     "loop_nest",
     "mapping_landscape",
+    "memory_by_sequence",
     "memory_figure",
     "memory_map",
     "memory_passes",
@@ -106,6 +117,8 @@ __all__ = [
     "pass_waterfall",
     "pipeline_timeline",
     "price_by_passes",
+    "quantity_chain",
+    "quotations_by_provider",
     "rate_map",
     "rent_or_buy",
     "ridge_by_year",
@@ -124,7 +137,9 @@ __all__ = [
     "speedup_map",
     "speedup_scatter",
     "square_root_convergence",
+    "stacked_parts",
     "step_parts",
+    "step_time_by_batch",
     "stream_gantt",
     "system_map",
     "tensor_path",

@@ -1,4 +1,4 @@
-"""Figures of money and carbon: assumptions, buying against renting, what money buys, and the parts of a footprint."""
+"""Figures of money and carbon: assumptions, quotations, renting or buying, what money buys, parts of a total."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ from mlsys.viz.style import COLORS, CYCLE, DASHES, MARKERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from mlsys.models.prices import Price
+
+_HATCHES = ("", "///", "...", "xx")
 
 
 @drawn
@@ -193,6 +197,90 @@ def cost_by_batch(ax: Axes, costs: Mapping[str, Mapping[int, Quantity]]) -> Axes
         )  # fmt: skip
     ax.set(xscale="log", yscale="log", xlabel="sequences at once", ylabel="USD for a million tokens")
     ax.legend(loc="lower left", fontsize=9)
+    return ax
+
+
+@chart
+def stacked_parts(ax: Axes, bars: Mapping[str, Mapping[str, Quantity]], unit: str, *, label: str = "") -> Axes:
+    """Draw amounts as bars that are split into their parts.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    bars
+        For each bar its parts by name; all bars have the same parts.
+    unit
+        Unit of the axis.
+    label
+        Words before it.
+
+    Returns
+    -------
+    Axes
+        A horizontal bar for each amount with its total at the end, the first one on top.
+    """
+    rows = np.arange(len(bars))
+    left = np.zeros(len(bars))
+    names = next(iter(bars.values()))
+    for index, name in enumerate(names):
+        widths = np.array([float(parts[name].m_as(unit)) for parts in bars.values()])
+        ax.barh(
+            rows, widths, left=left, height=0.62, color=CYCLE[index], edgecolor="white", hatch=_HATCHES[index % 4],
+            label=name,
+        )  # fmt: skip
+        left += widths
+    for row, whole in zip(rows, left, strict=True):
+        ax.annotate(
+            f"{whole:,.3g}" if whole < 1000 else f"{whole:,.0f}", (float(whole), float(row)), (4, 0),
+            textcoords="offset points", va="center", fontsize=9,
+        )  # fmt: skip
+    ax.set_yticks(rows, list(bars))
+    ax.invert_yaxis()
+    ax.set_xlim(0, 1.15 * float(left.max()))
+    short = f"{Q_(1, unit).units:~P}"
+    ax.set_xlabel(f"{label}, {short}" if label else short)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9, ncols=2)
+    ax.grid(axis="y", visible=False)
+    return ax
+
+
+@chart
+def quotations_by_provider(ax: Axes, prices: Mapping[str, Price]) -> Axes:
+    """Draw the quotations behind prices: a row for each provider, a mark for each kind of price.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    prices
+        For each kind, such as ``"on demand"``, what :func:`mlsys.models.cost.rent` returns.
+
+    Returns
+    -------
+    Axes
+        The provider with the cheapest quotation of the first kind on top.
+    """
+    quoted = [(kind, each) for kind, price in prices.items() for each in price.quotations]
+    providers = list(dict.fromkeys(each.provider for _, each in quoted))
+    for index, kind in enumerate(prices):
+        marks = [each for name, each in quoted if name == kind]
+        ax.plot(
+            [each.value.m_as("USD/hour") for each in marks], [providers.index(each.provider) for each in marks],
+            MARKERS[index], color=CYCLE[index], markersize=8, label=kind,
+        )  # fmt: skip
+        for each in marks:
+            ax.annotate(
+                f"{each.value.m_as('USD/hour'):.2f}", (each.value.m_as("USD/hour"), providers.index(each.provider)),
+                (0, 8), textcoords="offset points", ha="center", fontsize=9,
+            )  # fmt: skip
+    ax.set_yticks(range(len(providers)), providers)
+    ax.invert_yaxis()
+    ax.margins(x=0.08, y=0.25)
+    ax.set_xlim(left=0)
+    ax.set_xlabel("rent, USD/hour")
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9, ncols=3)
+    ax.grid(axis="y", visible=False)
     return ax
 
 

@@ -6,7 +6,7 @@ from mlsys import Q_, Hardware, viz
 from mlsys.errors import ArgumentError
 from mlsys.formulas import operational_carbon
 from mlsys.models.breakdown import shown
-from mlsys.models.cost import break_even, cost_per_million_tokens
+from mlsys.models.cost import break_even, cost_per_million_tokens, rent
 from mlsys.models.tornado import tornado
 
 INPUTS = {
@@ -93,3 +93,25 @@ def test_parts_of_a_footprint_stand_at_their_amounts(ax) -> None:
     assert [float(mark.get_xdata()[0]) for mark in marks] == pytest.approx([2000, 100, 300, 100])
     assert [float(mark.get_ydata()[0]) for mark in marks] == [0, 0, 1, 1]
     assert ax.get_xlabel() == "emissions, kgCO2e"
+
+
+def test_stacked_parts_lie_end_to_end_and_add_up(ax) -> None:
+    old = {"fab": Q_(1.0, "kgCO2e"), "gas": Q_(500.0, "gCO2e")}
+    new = {"fab": Q_(2.0, "kgCO2e"), "gas": Q_(1.0, "kgCO2e")}
+    bars = {"old": old, "new": new}
+    viz.stacked_parts(ax, bars, "gCO2e", label="emissions")
+    assert [bar.get_x() for bar in ax.patches] == pytest.approx([0, 0, 1000, 2000])
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx([1000, 2000, 500, 1000])
+    assert [text.get_text() for text in ax.texts] == ["1,500", "3,000"]
+    assert ax.get_xlabel() == "emissions, gCO2e"
+
+
+def test_quotations_stand_in_the_row_of_their_provider(ax) -> None:
+    prices = {"on demand": rent(Hardware.Cloud.A100), "1 year": rent(Hardware.Cloud.A100, commitment="1-year")}
+    viz.quotations_by_provider(ax, prices)
+    rows = [label.get_text() for label in ax.get_yticklabels()]
+    for line, price in zip(ax.lines, prices.values(), strict=True):
+        drawn = {(rows[int(row)], float(rate)) for rate, row in line.get_xydata()}
+        assert drawn == {(each.provider, each.value.m_as("USD/hour")) for each in price.quotations}
+    cheapest = min(prices["on demand"].quotations, key=lambda each: each.value.m_as("USD/hour"))
+    assert rows[0] == cheapest.provider

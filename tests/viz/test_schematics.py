@@ -144,3 +144,14 @@ def test_the_stationary_matrix_moves_once_and_the_others_once_a_tile(ax, tile):
     viz.loop_nest(ax, 64, tile)
     texts = [text.get_text() for text in ax.texts if "moves" in text.get_text()]
     assert sorted(texts) == sorted(["each word moves 1×", *[f"each word moves {64 // tile}×"] * 2])
+
+
+def test_a_chain_of_quantities_has_a_box_for_each_amount_and_a_word_for_each_factor(ax) -> None:
+    amounts = {"CPU": ["1 kWh", "1.2 kWh", "480 g"], "NPU": ["1 Wh", "1.2 Wh", "480 mg"]}
+    viz.quantity_chain(ax, amounts, ["× PUE", "× carbon intensity"])
+    boxes = [patch for patch in ax.patches if patch.get_gid() == "amount"]
+    assert len(boxes) == 6 and len({(box.get_x(), box.get_y()) for box in boxes}) == 6
+    texts = [text.get_text() for text in ax.texts]
+    assert {"CPU", "NPU", "480 mg", "× PUE", "× carbon intensity"} <= set(texts)
+    with pytest.raises(ArgumentError, match="one more than the 2 factors"):
+        viz.quantity_chain(ax, {"CPU": ["1 kWh"]}, ["× PUE", "× carbon intensity"])

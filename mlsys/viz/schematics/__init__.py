@@ -8,6 +8,7 @@ from mlsys.viz.schematics.launches import launches
 from mlsys.viz.schematics.loop_nest import loop_nest
 from mlsys.viz.schematics.message_rounds import message_rounds
 from mlsys.viz.schematics.parallel_split import parallel_split
+from mlsys.viz.schematics.quantity_chain import quantity_chain
 from mlsys.viz.schematics.ring_steps import ring_steps
 from mlsys.viz.schematics.row_stationary import row_stationary_grid
 from mlsys.viz.schematics.system_map import system_map
@@ -25,6 +26,7 @@ __all__ = [
     "message_rounds",
     "padded_rows",
     "parallel_split",
+    "quantity_chain",
     "ring_steps",
     "row_stationary_grid",
     "system_map",
