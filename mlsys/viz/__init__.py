@@ -7,12 +7,12 @@ from mlsys.viz.compiler import kernel_bars, pass_waterfall, speedup_scatter
 from mlsys.viz.concept_map import concept_map
 from mlsys.viz.economics import cost_by_batch, parts_by_place, rent_or_buy, tornado_bars, value_for_money
 from mlsys.viz.fusion import bytes_by_pattern, intensity_shift, memory_passes, speedup_by_chain
-from mlsys.viz.history import growth_lines, timeline
+from mlsys.viz.history import growth_lines, power_density, rate_steps, timeline
 from mlsys.viz.interconnect import attained_bandwidth, bandwidth_taper, ring_time
 from mlsys.viz.journey import journey_energy, journey_time, price_by_passes
 from mlsys.viz.layers import layer_panels, layers_under_roof, shares_by_kind, time_strip
 from mlsys.viz.layout import layout_strip
-from mlsys.viz.mapping import mapping_landscape, order_counts, words_by_dataflow
+from mlsys.viz.mapping import mapping_landscape, order_counts, words_by_dataflow, words_by_rows
 from mlsys.viz.memory import access_energies, bandwidth_by_bytes_in_flight, level_map, ridge_by_year
 from mlsys.viz.mistakes import error_factors
 from mlsys.viz.numerics import bit_fields, padding_steps, sparse_blocks, value_spacing
@@ -27,11 +27,13 @@ from mlsys.viz.schematics import (
     execution_models,
     launches,
     loop_nest,
+    loop_reuse,
     message_rounds,
     padded_rows,
     parallel_split,
     ring_steps,
     row_stationary_grid,
+    stationary_tiles,
     system_map,
     tensor_path,
     warp_divergence,
@@ -93,6 +95,7 @@ __all__ = [
     "level_map",
     "live_chart",
     "loop_nest",
+    "loop_reuse",
     "mapping_landscape",
     "memory_figure",
     "memory_map",
@@ -105,8 +108,10 @@ __all__ = [
     "parts_by_place",
     "pass_waterfall",
     "pipeline_timeline",
+    "power_density",
     "price_by_passes",
     "rate_map",
+    "rate_steps",
     "rent_or_buy",
     "ridge_by_year",
     "ring_steps",
@@ -124,6 +129,7 @@ __all__ = [
     "speedup_map",
     "speedup_scatter",
     "square_root_convergence",
+    "stationary_tiles",
     "step_parts",
     "stream_gantt",
     "system_map",
@@ -144,4 +150,5 @@ __all__ = [
     "warp_divergence",
     "warp_sectors",
     "words_by_dataflow",
+    "words_by_rows",
 ]

@@ -6,9 +6,10 @@ import pytest
 
 from mlsys import Q_, viz
 from mlsys.errors import ArgumentError
-from mlsys.mapping import conv_space, row_stationary
+from mlsys.mapping import conv_space, gemm_space, row_stationary
 from mlsys.models.access import row_buffer
 from mlsys.models.dataflow import movements
+from mlsys.models.dataflow.orders import walked_words
 from mlsys.models.launches import launch_timeline
 
 
@@ -143,3 +144,45 @@ def test_the_stationary_matrix_moves_once_and_the_others_once_a_tile(ax, tile):
     viz.loop_nest(ax, 64, tile)
     texts = [text.get_text() for text in ax.texts if "moves" in text.get_text()]
     assert sorted(texts) == sorted(["each word moves 1×", *[f"each word moves {64 // tile}×"] * 2])
+
+
+# --- loop orders and dataflows ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["krspq", "pqkrs", "srqkp", "pkrqs"])
+def test_counted_cells_multiply_to_the_fetches_of_running_the_loops(ax, order):
+    space = conv_space(1, 1, 16, 6, 6, 3, 3)
+    (panel,) = viz.loop_reuse(ax, space, (order,))
+    walked = walked_words(space, order)
+    for operand in space.operands:
+        fetches = 1
+        for loop in order:
+            (kind,) = [k for k in ("index", "refetch", "stays") if roles(panel, f"{k} {operand.name} {loop}")]
+            fetches *= 1 if kind == "stays" else space.sizes[loop]
+            assert (kind == "index") == (loop in operand.dims)
+        writes = 2 * fetches - operand.words(space.sizes) if operand is space.output else fetches
+        assert writes == walked[operand.name] and f"{writes:,}" in words(panel)
+    assert f"{sum(walked.values()):,} words" in panel.get_title() + panel.get_title("left")
+
+
+def test_a_panel_for_each_dataflow_shows_what_stays_and_how_often_the_others_move(ax):
+    panels = viz.stationary_tiles(ax, 64, 256, 512, 32)
+    for panel, stays, times in zip(panels, "BCA", (("16", "1", "15"), ("16", "2", "1"), ("1", "2", "15")), strict=True):
+        for name in "ABC":
+            assert len(roles(panel, f"stays {name}")) == (name == stays)
+            assert len(roles(panel, f"streams {name}")) == (0 if name == stays else 3)
+        for name, count in zip(("inputs", "weights", "sums"), times, strict=True):
+            assert f"{name} × {count}" in [text.get_text() for text in panel.texts]
+
+
+def test_strips_meet_the_stationary_tile(ax):
+    space = gemm_space(96, 96, 96)
+    for panel, stays in zip(viz.stationary_tiles(ax, 96, 96, 96, 32), "BCA", strict=True):
+        (held,) = roles(panel, f"stays {stays}")
+        for name, letters in (("A", "mk"), ("B", "kn"), ("C", "mn")):
+            shared = set(letters) & set(space.operand(stays).dims)
+            for patch in roles(panel, f"streams {name}"):
+                if name != stays and shared & {"m"} and letters[0] == "m" and stays in "AC":
+                    assert patch.get_y() == held.get_y(), "the same rows"
+                if name != stays and shared & {"n"} and letters[1] == "n" and stays in "BC":
+                    assert patch.get_x() == held.get_x(), "the same columns"
