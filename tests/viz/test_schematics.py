@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 
 from mlsys import Q_, viz
@@ -186,3 +187,24 @@ def test_strips_meet_the_stationary_tile(ax):
                     assert patch.get_y() == held.get_y(), "the same rows"
                 if name != stays and shared & {"n"} and letters[1] == "n" and stays in "BC":
                     assert patch.get_x() == held.get_x(), "the same columns"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_shadows_are_the_elements_that_the_points_use_and_bound_their_number(ax, seed):
+    rng = np.random.default_rng(seed)
+    points = [tuple(int(index) for index in rng.integers(0, 4, 3)) for _ in range(int(rng.integers(1, 30)))]
+    viz.product_shadows(ax, points, size=4)
+    used = {
+        "A": len({(m, k) for m, k, n in points}),
+        "B": len({(k, n) for m, k, n in points}),
+        "C": len({(m, n) for m, k, n in points}),
+    }
+    for name, count in used.items():
+        assert len(roles(ax, f"used {name}")) == count and f"{count} of {name}" in words(ax)
+    drawn = sum(line.get_gid() == "point" for line in ax.lines)
+    assert drawn == len(set(points)) <= (used["A"] * used["B"] * used["C"]) ** 0.5
+
+
+def test_a_point_outside_the_matrices_is_refused(ax):
+    with pytest.raises(ArgumentError, match=r"from 0 to 2, got \(0, 3, 0\)"):
+        viz.product_shadows(ax, [(0, 0, 0), (0, 3, 0)], size=3)

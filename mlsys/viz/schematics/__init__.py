@@ -11,6 +11,7 @@ from mlsys.viz.schematics.message_rounds import message_rounds
 from mlsys.viz.schematics.parallel_split import parallel_split
 from mlsys.viz.schematics.ring_steps import ring_steps
 from mlsys.viz.schematics.row_stationary import row_stationary_grid
+from mlsys.viz.schematics.shadows import product_shadows
 from mlsys.viz.schematics.stationary import stationary_tiles
 from mlsys.viz.schematics.system_map import system_map
 from mlsys.viz.schematics.tensor_path import tensor_path
@@ -28,6 +29,7 @@ __all__ = [
     "message_rounds",
     "padded_rows",
     "parallel_split",
+    "product_shadows",
     "ring_steps",
     "row_stationary_grid",
     "stationary_tiles",
