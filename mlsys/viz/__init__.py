@@ -16,12 +16,12 @@ from mlsys.viz.economics import (
 )
 from mlsys.viz.feasibility import memory_by_sequence, step_time_by_batch
 from mlsys.viz.fusion import bytes_by_pattern, intensity_shift, memory_passes, speedup_by_chain
-from mlsys.viz.history import growth_lines, timeline
+from mlsys.viz.history import growth_lines, power_density, rate_steps, timeline
 from mlsys.viz.interconnect import attained_bandwidth, bandwidth_taper, ring_time
 from mlsys.viz.journey import journey_energy, journey_time, price_by_passes
 from mlsys.viz.layers import layer_panels, layers_under_roof, shares_by_kind, time_strip
 from mlsys.viz.layout import layout_strip
-from mlsys.viz.mapping import mapping_landscape, order_counts, words_by_dataflow
+from mlsys.viz.mapping import mapping_landscape, order_counts, words_by_dataflow, words_by_rows
 from mlsys.viz.memory import access_energies, bandwidth_by_bytes_in_flight, level_map, ridge_by_year
 from mlsys.viz.mistakes import error_factors
 from mlsys.viz.numerics import bit_fields, padding_steps, sparse_blocks, value_spacing
@@ -36,12 +36,15 @@ from mlsys.viz.schematics import (
     execution_models,
     launches,
     loop_nest,
+    loop_reuse,
     message_rounds,
     padded_rows,
     parallel_split,
+    product_shadows,
     quantity_chain,
     ring_steps,
     row_stationary_grid,
+    stationary_tiles,
     system_map,
     tensor_path,
     warp_divergence,
@@ -103,6 +106,7 @@ __all__ = [
     "level_map",
     "live_chart",
     "loop_nest",
+    "loop_reuse",
     "mapping_landscape",
     "memory_by_sequence",
     "memory_figure",
@@ -116,10 +120,13 @@ __all__ = [
     "parts_by_place",
     "pass_waterfall",
     "pipeline_timeline",
+    "power_density",
     "price_by_passes",
+    "product_shadows",
     "quantity_chain",
     "quotations_by_provider",
     "rate_map",
+    "rate_steps",
     "rent_or_buy",
     "ridge_by_year",
     "ring_steps",
@@ -138,6 +145,7 @@ __all__ = [
     "speedup_scatter",
     "square_root_convergence",
     "stacked_parts",
+    "stationary_tiles",
     "step_parts",
     "step_time_by_batch",
     "stream_gantt",
@@ -159,4 +167,5 @@ __all__ = [
     "warp_divergence",
     "warp_sectors",
     "words_by_dataflow",
+    "words_by_rows",
 ]

@@ -1,4 +1,4 @@
-"""Figures of history: a time line of milestones, and the growth of demand and supply."""
+"""Figures of history: a time line, growth of demand and supply, power density by generation, steps of a peak rate."""
 
 from __future__ import annotations
 
@@ -78,4 +78,63 @@ def growth_lines(
     ax.set(yscale="log", ylabel=f"multiple of the fit in {start:.0f}")
     ax.margins(x=0.08)
     ax.legend(loc="upper left", fontsize=9)
+    return ax
+
+
+@chart
+def power_density(ax: Axes, rules: Mapping[str, Sequence[float]]) -> Axes:
+    """Draw the power per area over process generations, a line for each rule of scaling.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into; the vertical axis is logarithmic.
+    rules
+        Name of a rule to the power per area of each generation, relative to the first.
+    """
+    for index, (name, powers) in enumerate(rules.items()):
+        color = CYCLE[index]
+        ax.plot(range(len(powers)), powers, color=color, linestyle=DASHES[index], marker=MARKERS[index],
+                markeredgecolor="white")  # fmt: skip
+        ax.annotate(f"{name}: {powers[-1]:.3g}×", (len(powers) - 1, powers[-1]), xytext=(0, 9),
+                    textcoords="offset points", ha="right", fontsize=9, color=color, bbox=HALO)  # fmt: skip
+    ax.set(yscale="log", xlabel="generations after the first", ylabel="power per area, first = 1")
+    ax.set_xticks(range(max(map(len, rules.values()))))
+    ticks = [2**power for power in range(0, 11) if 2**power <= 2 * max(max(powers) for powers in rules.values())]
+    ax.set_yticks(ticks, [f"{tick}" for tick in ticks])
+    ax.minorticks_off()
+    ax.margins(x=0.06, y=0.12)
+    return ax
+
+
+@chart
+def rate_steps(ax: Axes, steps: Mapping[str, float]) -> Axes:
+    """Draw a peak rate that grows in steps, each a factor on the one before, on a logarithmic axis.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    steps
+        Name of each step, from the top, to the rate that it reaches relative to the first device.
+
+    Returns
+    -------
+    Axes
+        A bar per step from the rate before it to its own, with its factor behind it.
+    """
+    before = 1.0
+    for index, reached in enumerate(steps.values()):
+        color = CYCLE[index % len(CYCLE)]
+        ax.plot([before, reached], [index, index], color=color, linewidth=11, solid_capstyle="butt")
+        ax.annotate(f"× {reached / before:.3g}", (reached, index), xytext=(6, 0), textcoords="offset points",
+                    va="center", fontsize=10, color=color, bbox=HALO)  # fmt: skip
+        if index < len(steps) - 1:
+            ax.plot([reached, reached], [index, index + 1], color=COLORS["axis"], linewidth=0.9, linestyle=":")
+        before = reached
+    ax.set_yticks(range(len(steps)), list(steps))
+    ax.set(xscale="log", xlim=(1, before * 3), ylim=(len(steps) - 0.4, -0.6), xlabel="peak rate, first device = 1")
+    ticks = [10**power for power in range(0, 8) if 10**power <= before * 3]
+    ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    ax.minorticks_off()
     return ax

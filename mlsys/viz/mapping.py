@@ -1,4 +1,4 @@
-"""Figures of mappings: traffic by loop order, search landscapes, and traffic by dataflow."""
+"""Figures of mappings: traffic by loop order, search landscapes, traffic by dataflow and by rows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mlsys.mapping import DATAFLOWS, dataflow, gemm_space
+from mlsys.models.dataflow import movements
 from mlsys.planner.mapper.landscape import Landscape
 from mlsys.viz.shown import chart, drawn
-from mlsys.viz.style import COLORS, HALO, apply_style
+from mlsys.viz.style import COLORS, CYCLE, DASHES, HALO, apply_style
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -160,6 +162,38 @@ def words_by_dataflow(ax: Axes, shapes: AnyMapping[str, AnyMapping[str, Sequence
     axes[0].set_ylabel("words, share of the most in the panel")
     axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=9)
     return axes
+
+
+@chart
+def words_by_rows(ax: Axes, k: int, n: int, tile: int, rows: Sequence[int]) -> Axes:
+    """Draw the words that a product moves for each multiply-accumulate over its rows, a line for each dataflow.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into; both become logarithmic.
+    k, n
+        Length of the sums and columns of the weights.
+    tile
+        Edge of the stationary tile, marked on the axis of rows.
+    rows
+        Rows of the product, rising.
+    """
+    for index, flow in enumerate(("ws", "is", "os")):
+        spaces = [gemm_space(m, n, k) for m in rows]
+        words = [sum(item.words for item in movements(space, dataflow(flow, tile))) / space.macs for space in spaces]
+        color, name = CYCLE[index], DATAFLOWS[flow][0]
+        ax.plot(rows, words, color=color, linestyle=DASHES[index], label=name)
+    ax.axvline(tile, color=COLORS["axis"], linewidth=0.9, linestyle=":")
+    ax.annotate(f"one tile of {tile}", (tile, 1), xycoords=("data", "axes fraction"), xytext=(4, -4),
+                textcoords="offset points", va="top", fontsize=9, color=COLORS["note"])  # fmt: skip
+    ax.set(xscale="log", yscale="log", xlabel="rows of the product, M", ylabel="words per multiply-accumulate")
+    ticks = [tick for tick in (1, 8, 64, 512, 4096) if rows[0] <= tick <= rows[-1]]
+    ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.minorticks_off()
+    ax.legend(loc="lower left", fontsize=9)
+    return ax
 
 
 def _panels(ax: Axes, rows: int, columns: int) -> list[Axes]:

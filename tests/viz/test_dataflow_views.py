@@ -79,3 +79,19 @@ def test_the_front_is_below_everything_drawn(ax):
     assert np.allclose(ax.collections[0].get_offsets()[:, 0], drawn.times * 1e6)
     for energy, time in zip(drawn.energies, drawn.times, strict=True):
         assert ((front.energies <= energy) & (front.times <= time)).any()
+
+
+def test_words_by_rows_are_the_closed_forms(ax):
+    rows, (k, n, tile) = [1, 2, 16, 64], (64, 96, 16)
+    viz.words_by_rows(ax, k, n, tile, rows)
+    lines = {line.get_label(): line.get_ydata() for line in ax.lines if not line.get_label().startswith("_")}
+    for index, m in enumerate(rows):
+        tiles = {"m": -(-m // tile), "k": -(-k // tile), "n": -(-n // tile)}
+        spilled = (2 * tiles["k"] - 1) * m * n
+        forms = {
+            "weight stationary": (m * k if m == 1 else m * k * tiles["n"]) + k * n + spilled,
+            "input stationary": m * k + tiles["m"] * k * n + spilled,
+            "output stationary": m * k * tiles["n"] + tiles["m"] * k * n + m * n,
+        }
+        for name, words in forms.items():
+            assert lines[name][index] == pytest.approx(words / (m * k * n)), (name, m)

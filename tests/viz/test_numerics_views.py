@@ -51,3 +51,16 @@ def test_lines_of_growth_begin_at_one_and_points_keep_their_distance(ax):
 def test_events_stand_at_their_years(ax):
     viz.timeline(ax, [(2015, "later"), (1980, "sooner")])
     assert [text.get_text() for text in ax.texts] == ["sooner\n1980", "later\n2015"]
+
+
+def test_steps_of_a_rate_begin_where_the_one_before_ends(ax):
+    viz.rate_steps(ax, {"vector": 10.0, "matrix": 40.0, "sparse": 80.0})
+    bars = [line.get_xdata() for line in ax.lines if line.get_linewidth() > 5]
+    assert [tuple(bar) for bar in bars] == [(1.0, 10.0), (10.0, 40.0), (40.0, 80.0)]
+    assert [text.get_text() for text in ax.texts] == ["× 10", "× 4", "× 2"]
+
+
+def test_power_density_names_each_rule_and_its_end(ax):
+    viz.power_density(ax, {"falls": [1, 1, 1], "fixed": [1, 2, 4]})
+    assert [text.get_text() for text in ax.texts] == ["falls: 1×", "fixed: 4×"]
+    assert [line.get_ydata()[-1] for line in ax.lines] == [1, 4]

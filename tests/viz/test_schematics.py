@@ -2,13 +2,15 @@
 
 import itertools
 
+import numpy as np
 import pytest
 
 from mlsys import Q_, viz
 from mlsys.errors import ArgumentError
-from mlsys.mapping import conv_space, row_stationary
+from mlsys.mapping import conv_space, gemm_space, row_stationary
 from mlsys.models.access import row_buffer
 from mlsys.models.dataflow import movements
+from mlsys.models.dataflow.orders import walked_words
 from mlsys.models.launches import launch_timeline
 
 
@@ -155,3 +157,66 @@ def test_a_chain_of_quantities_has_a_box_for_each_amount_and_a_word_for_each_fac
     assert {"CPU", "NPU", "480 mg", "× PUE", "× carbon intensity"} <= set(texts)
     with pytest.raises(ArgumentError, match="one more than the 2 factors"):
         viz.quantity_chain(ax, {"CPU": ["1 kWh"]}, ["× PUE", "× carbon intensity"])
+
+
+# --- loop orders and dataflows ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["krspq", "pqkrs", "srqkp", "pkrqs"])
+def test_counted_cells_multiply_to_the_fetches_of_running_the_loops(ax, order):
+    space = conv_space(1, 1, 16, 6, 6, 3, 3)
+    (panel,) = viz.loop_reuse(ax, space, (order,))
+    walked = walked_words(space, order)
+    for operand in space.operands:
+        fetches = 1
+        for loop in order:
+            (kind,) = [k for k in ("index", "refetch", "stays") if roles(panel, f"{k} {operand.name} {loop}")]
+            fetches *= 1 if kind == "stays" else space.sizes[loop]
+            assert (kind == "index") == (loop in operand.dims)
+        writes = 2 * fetches - operand.words(space.sizes) if operand is space.output else fetches
+        assert writes == walked[operand.name] and f"{writes:,}" in words(panel)
+    assert f"{sum(walked.values()):,} words" in panel.get_title() + panel.get_title("left")
+
+
+def test_a_panel_for_each_dataflow_shows_what_stays_and_how_often_the_others_move(ax):
+    panels = viz.stationary_tiles(ax, 64, 256, 512, 32)
+    for panel, stays, times in zip(panels, "BCA", (("16", "1", "15"), ("16", "2", "1"), ("1", "2", "15")), strict=True):
+        for name in "ABC":
+            assert len(roles(panel, f"stays {name}")) == (name == stays)
+            assert len(roles(panel, f"streams {name}")) == (0 if name == stays else 3)
+        for name, count in zip(("inputs", "weights", "sums"), times, strict=True):
+            assert f"{name} × {count}" in [text.get_text() for text in panel.texts]
+
+
+def test_strips_meet_the_stationary_tile(ax):
+    space = gemm_space(96, 96, 96)
+    for panel, stays in zip(viz.stationary_tiles(ax, 96, 96, 96, 32), "BCA", strict=True):
+        (held,) = roles(panel, f"stays {stays}")
+        for name, letters in (("A", "mk"), ("B", "kn"), ("C", "mn")):
+            shared = set(letters) & set(space.operand(stays).dims)
+            for patch in roles(panel, f"streams {name}"):
+                if name != stays and shared & {"m"} and letters[0] == "m" and stays in "AC":
+                    assert patch.get_y() == held.get_y(), "the same rows"
+                if name != stays and shared & {"n"} and letters[1] == "n" and stays in "BC":
+                    assert patch.get_x() == held.get_x(), "the same columns"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_shadows_are_the_elements_that_the_points_use_and_bound_their_number(ax, seed):
+    rng = np.random.default_rng(seed)
+    points = [tuple(int(index) for index in rng.integers(0, 4, 3)) for _ in range(int(rng.integers(1, 30)))]
+    viz.product_shadows(ax, points, size=4)
+    used = {
+        "A": len({(m, k) for m, k, n in points}),
+        "B": len({(k, n) for m, k, n in points}),
+        "C": len({(m, n) for m, k, n in points}),
+    }
+    for name, count in used.items():
+        assert len(roles(ax, f"used {name}")) == count and f"{count} of {name}" in words(ax)
+    drawn = sum(line.get_gid() == "point" for line in ax.lines)
+    assert drawn == len(set(points)) <= (used["A"] * used["B"] * used["C"]) ** 0.5
+
+
+def test_a_point_outside_the_matrices_is_refused(ax):
+    with pytest.raises(ArgumentError, match=r"from 0 to 2, got \(0, 3, 0\)"):
+        viz.product_shadows(ax, [(0, 0, 0), (0, 3, 0)], size=3)
