@@ -57,6 +57,7 @@ FIELDS = {
     "num_channels", "pooler_output_size", "num_decoder_layers", "relative_attention_num_buckets", "feed_forward_proj",
     "encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads", "encoder_ffn_dim",
     "decoder_ffn_dim", "max_source_positions", "max_target_positions", "num_mel_bins",
+    "decoder_vocab_size", "share_encoder_decoder_embeddings",
 }  # fmt: skip
 
 

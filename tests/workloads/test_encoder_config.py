@@ -15,13 +15,21 @@ from mlsys.workloads.transformer_config.encoders import ENCODERS, encoder_entry
 
 TEXT = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "vocab_size": 97,
         "max_position_embeddings": 66, "num_labels": 3, "pad_token_id": 0}  # fmt: skip
+HALVES = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
+          "decoder_attention_heads": 2, "encoder_ffn_dim": 48, "decoder_ffn_dim": 40, "vocab_size": 97,
+          "max_position_embeddings": 32, "pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0,
+          "decoder_start_token_id": 0, "forced_eos_token_id": 0}  # fmt: skip
 SMALL: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("bert", "camembert", "roberta", "xlm-roberta"), TEXT),
     "vit": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48,
             "image_size": 48, "patch_size": 16, "id2label": {"0": "a", "1": "b", "2": "c"},
             "label2id": {"a": 0, "b": 1, "c": 2}},
-    "t5": {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_decoder_layers": 2, "num_heads": 6,
-           "vocab_size": 97, "feed_forward_proj": "gated-gelu"},
+    **dict.fromkeys(("t5", "mt5", "umt5"), {
+        "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_decoder_layers": 2, "num_heads": 6,
+        "vocab_size": 97, "feed_forward_proj": "gated-gelu",
+    }),
+    **dict.fromkeys(("bart", "blenderbot", "blenderbot-small", "m2m_100", "mbart", "pegasus", "plbart"), HALVES),
+    "marian": HALVES | {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 83},
     "whisper": {"d_model": 32, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
                 "decoder_attention_heads": 2, "encoder_ffn_dim": 48, "decoder_ffn_dim": 40, "vocab_size": 97,
                 "num_mel_bins": 20, "max_source_positions": 24, "max_target_positions": 32, "pad_token_id": 0,
@@ -98,7 +106,12 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"model_type": "vit", "patch_size": 15}, {}, "`image_size` is 224, no multiple of the `patch_size` 15"),
     ({"model_type": "vit"}, {"image": 384}, "for images of side 224 takes no others"),
     ({"model_type": "t5", "feed_forward_proj": "gated-swish-gelu"}, {}, "`feed_forward_proj` is 'gated-swish-gelu'"),
-    ({"model_type": "t5"}, {"phase": "decode"}, "`phase` applies to decoder language models"),
+    ({"model_type": "t5", "architectures": ["T5EncoderModel"]}, {"phase": "decode"},
+     "`phase` applies to models that generate tokens"),
+    ({"model_type": "bert"}, {"kv_format": "fp8"}, "`kv_format` is for models that generate tokens"),
+    ({"model_type": "bart", "d_model": 100}, {}, "`d_model` is 100, no multiple of the 16"),
+    ({"model_type": "pegasus"}, {"sequence": 1025}, "must be at most 1024"),
+    ({"model_type": "marian", "decoder_vocab_size": 9}, {}, "both halves share one table"),
     ({"model_type": "whisper"}, {"sequence": 449}, "must be at most 448"),
     ({"model_type": "whisper", "d_model": 100}, {}, "`d_model` is 100, no multiple of the 6"),
 ]

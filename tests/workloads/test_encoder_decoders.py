@@ -12,17 +12,19 @@ from mlsys.mapping.parallel import Layout
 from mlsys.workloads import Workload
 from mlsys.workloads.operator import Network
 from mlsys.workloads.transformer_config import TransformerConfig, load_decoder
-from mlsys.workloads.transformer_config.encoder_decoders import read_encoder_decoder
+from mlsys.workloads.transformer_config.encoder_decoders import ENCODER_DECODERS, read_encoder_decoder
 
+T5 = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_decoder_layers": 2, "num_heads": 6,
+      "vocab_size": 97, "feed_forward_proj": "gated-gelu"}  # fmt: skip
+HALVES = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
+          "decoder_attention_heads": 2, "encoder_ffn_dim": 48, "decoder_ffn_dim": 40, "vocab_size": 97,
+          "pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0, "decoder_start_token_id": 0}  # fmt: skip
 SMALL: dict[str, dict[str, Any]] = {
-    "t5": {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_decoder_layers": 2, "num_heads": 6,
-           "vocab_size": 97, "feed_forward_proj": "gated-gelu", "architectures": ["T5ForConditionalGeneration"]},
-    "whisper": {"d_model": 32, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
-                "decoder_attention_heads": 2, "encoder_ffn_dim": 48, "decoder_ffn_dim": 40, "vocab_size": 97,
-                "num_mel_bins": 20, "max_source_positions": 24, "max_target_positions": 32, "pad_token_id": 0,
-                "bos_token_id": 0, "eos_token_id": 0, "decoder_start_token_id": 0,
-                "architectures": ["WhisperForConditionalGeneration"]},
-}  # fmt: skip
+    kind: (T5 if "t5" in kind else HALVES | {"max_position_embeddings": 32, "forced_eos_token_id": 0})
+    for kind in ENCODER_DECODERS
+}
+SMALL["whisper"] = HALVES | {"num_mel_bins": 20, "max_source_positions": 24, "max_target_positions": 32}
+SMALL["apart"] = SMALL["marian"] | {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 83}
 BATCH, SOURCE = 2, 24
 FLAN_T5_XXL = {
     "model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "d_model": 4096, "d_ff": 10240,
@@ -36,7 +38,7 @@ WHISPER_LARGE = {
 
 
 def small(kind: str) -> TransformerConfig:
-    config = read_encoder_decoder(SMALL[kind] | {"model_type": kind})
+    config = read_encoder_decoder(SMALL[kind] | {"model_type": "marian" if kind == "apart" else kind})
     assert config is not None
     return config if kind == "whisper" else config.reading(SOURCE)
 
@@ -52,15 +54,16 @@ def test_passes_and_cache_are_those_of_the_running_module(kind: str) -> None:
     import transformers
     from torch.utils.flop_counter import FlopCounterMode
 
-    config = getattr(transformers, "T5Config" if kind == "t5" else "WhisperConfig")(**SMALL[kind])
+    model_type = "marian" if kind == "apart" else kind
+    config = transformers.CONFIG_MAPPING[model_type](**SMALL[kind])
     config._attn_implementation = "eager"
-    module = getattr(transformers, SMALL[kind]["architectures"][0])(config).eval()
+    module = getattr(transformers, ENCODER_DECODERS[model_type].generates)(config).eval()
     ours = small(kind)
     assert ours.parameters().magnitude == sum(each.numel() for each in module.parameters())
     given = (
-        {"input_ids": torch.ones(BATCH, SOURCE, dtype=torch.long)}
-        if kind == "t5"
-        else {"input_features": torch.zeros(BATCH, 20, 2 * SOURCE)}
+        {"input_features": torch.zeros(BATCH, 20, 2 * SOURCE)}
+        if kind == "whisper"
+        else {"input_ids": torch.ones(BATCH, SOURCE, dtype=torch.long)}
     )
     token, cache, ran = torch.zeros(BATCH, 1, dtype=torch.long), None, []
     for _ in range(3):
