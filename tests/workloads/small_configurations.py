@@ -77,3 +77,19 @@ def small(kind: str, sizes: dict[str, Any]) -> dict[str, Any]:
     renamed = OF_FALCON if kind == "falcon" else OF_OPT if kind == "opt" else {}
     refused = set(known_models()[kind].get("ignores", ())) - {"num_experts"}  # names of sizes that only others have
     return {renamed.get(name, name): value for name, value in config.items() if renamed.get(name, name) not in refused}
+
+
+def small_encoder_decoder(kind: str, *, shared: bool = True) -> dict[str, Any]:
+    """Return a small configuration of an encoder-decoder; Marian's tables of tokens may be ``shared``."""
+    tokens = {**TOKENS, "vocab_size": 97, "decoder_start_token_id": 0}
+    if "t5" in kind:
+        sizes = {"d_kv": 8, "d_ff": 48, "num_layers": 3, "num_decoder_layers": 2, "num_heads": 6}
+        return {"d_model": 32, **sizes, "feed_forward_proj": "gated-gelu", **tokens}
+    config = {
+        "d_model": 32, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
+        "decoder_attention_heads": 2, "encoder_ffn_dim": 48, "decoder_ffn_dim": 40, **tokens,
+    }  # fmt: skip
+    if kind == "whisper":
+        return config | {"num_mel_bins": 20, "max_source_positions": 24, "max_target_positions": 32}
+    apart = {} if shared else {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 83}
+    return config | {"max_position_embeddings": 32, "forced_eos_token_id": 0} | apart

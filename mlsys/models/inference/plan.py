@@ -108,10 +108,11 @@ def tokens_of(
         tokens = Tokens(whole, 0, whole)
     if model.encoder is not None and not model.encoder.fixed:
         tokens = replace(tokens, encoded=True)
-    if longest and tokens.sequence > longest:
+    read = max(tokens.prompt, tokens.cached) if tokens.encoded else tokens.sequence  # each half has its own positions
+    if longest and read > longest:
+        what = "prompts and answers" if tokens.encoded else "sequences"
         raise ArgumentError(
-            f"{model.name} has learned positions for {longest} tokens, got sequences of {tokens.sequence}. "
-            f"Give at most {longest}"
+            f"{model.name} has learned positions for {longest} tokens, got {what} of {read}. Give at most {longest}"
         )
     if tokens.sequence > MOST_TOKENS:
         raise ArgumentError(

@@ -142,7 +142,7 @@ def read_bart(read: Fields) -> TransformerConfig:
 
 
 def _halves(read: Fields, hidden: int, biases: int) -> tuple[tuple[DecoderLayer, ...], tuple[DecoderLayer, ...]]:
-    """Return the layers of encoder and decoder, which have layer norms, and biases of queries, values and maybe keys."""
+    """Return the layers of encoder and decoder: layer norms, and ``biases`` of queries, keys and values."""
     halves = []
     for half, attentions in (("encoder", 1), ("decoder", 2)):
         heads = read.whole(f"{half}_attention_heads")

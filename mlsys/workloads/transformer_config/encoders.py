@@ -134,7 +134,7 @@ def _vit(read: Fields, given: Mapping[str, Any], named: str, source: str) -> Ent
 
 
 def _both(read: Fields, given: Mapping[str, Any], named: str, source: str) -> Entry:
-    """An encoder-decoder, whose halves read as many tokens; Whisper's encoder always reads the same audio."""
+    """Encoder-decoders: both halves read as many tokens, but for Whisper, whose encoder always reads 30 s."""
     known = ENCODER_DECODERS[read.model_type]
     model = replace(known.reader(read), name=named, head=named == known.generates)
     assert model.encoder is not None
@@ -145,9 +145,7 @@ def _both(read: Fields, given: Mapping[str, Any], named: str, source: str) -> En
             write_encoder(model.reading(tokens), builder, batch, crossed=False)
 
         return Entry(named, named, family, source, sequence=_USUAL, write=write)
-    return Entry(
-        named, named, family, source, sequence=min(_USUAL, most or _USUAL), model=model, longest=most
-    )
+    return Entry(named, named, family, source, sequence=min(_USUAL, most or _USUAL), model=model, longest=most)
 
 
 _TEXT = ("Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")
