@@ -134,6 +134,25 @@ def learned_positions(model: Decoder) -> int:
 
 
 @dataclass(frozen=True)
+class Draft:
+    """A small model that proposes tokens, which the large one verifies in one pass: speculative decoding.
+
+    Attributes
+    ----------
+    model
+        The small model; it runs on the chips of the large one.
+    tokens
+        Tokens drafted for one verification.
+    acceptance
+        Probability that a drafted token is accepted, the same and independent for each.
+    """
+
+    model: Decoder
+    tokens: int
+    acceptance: float
+
+
+@dataclass(frozen=True)
 class InferenceRequest:
     """What is asked of an inference.
 
@@ -157,6 +176,8 @@ class InferenceRequest:
         Whether local layers keep only their window of the cache.
     software
         Name of the software that is timed; None for the usual one.
+    draft
+        Model that drafts tokens; None for plain decoding.
     """
 
     tokens: Tokens
@@ -170,3 +191,4 @@ class InferenceRequest:
     chunk: int = 8192
     windows: bool = True
     software: str | None = None
+    draft: Draft | None = None

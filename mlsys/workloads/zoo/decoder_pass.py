@@ -16,6 +16,8 @@ from mlsys.workloads.zoo.recurrence import STATE_FORMAT, Recurrence
 if TYPE_CHECKING:
     from mlsys.workloads.zoo.decoder import Decoder
 
+_FEW = 16  # new tokens that attend to latents as they are, where others came before
+
 
 def write_pass(
     model: Decoder, builder: LayerBuilder, batch: int, queries: int, keys: int, causal: bool, logits: int
@@ -274,11 +276,12 @@ def _cross(layer: DecoderLayer, builder: LayerBuilder, hidden: int, sizes: tuple
 def _attend_to_latents(
     layer: DecoderLayer, builder: LayerBuilder, hidden: int, sizes: tuple[int, int, int], pairs: int
 ) -> None:
-    """Append multi-head latent attention: expanded into heads for a prompt, absorbed for a decoding step.
+    """Append multi-head latent attention: expanded into heads for a prompt, absorbed for a few tokens after others.
 
     When absorbed, the up-projections are applied to the query and the output of each head instead of to the cache,
     and all heads share one key as wide as the cache (arXiv:2405.04434, section 2.1.2; deepseek-ai/DeepSeek-V3,
-    inference/model.py).
+    inference/model.py). A later chunk of a prompt expands the latents of all tokens before it again, as vLLM does
+    (vllm/model_executor/layers/attention/mla_attention.py).
     """
     batch, queries, keys = sizes
     rows, width, values, bias = batch * queries, layer.key_width, layer.value_width, "latent" in layer.biases
@@ -288,8 +291,8 @@ def _attend_to_latents(
     builder.dense("query", rows, layer.query_latent or hidden, layer.heads * width, False)
     builder.dense("latent", rows, hidden, layer.latent + layer.rotary, bias, layer.small)
     builder.norm("latent norm", rows, layer.latent, centred=False)
-    if queries > 1:
-        builder.dense("key and value", rows, layer.latent, layer.heads * (layer.head_dim + values), False)
+    if queries == keys > 1 or queries > _FEW:
+        builder.dense("key and value", batch * keys, layer.latent, layer.heads * (layer.head_dim + values), False)
         # Keys and values have different widths; two products of the mean width cost the same.
         builder.attention("attention", batch, layer.heads, queries, keys, (width + values) // 2, None, pairs)
         return
