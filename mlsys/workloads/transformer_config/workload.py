@@ -144,6 +144,8 @@ def _source(path: str | Path, config: TransformerConfig, precision: str | None, 
         parts.append(f"assumed, as it does not say: {', '.join(config.assumed)}")
     if not config.head:
         parts.append("it names no class with a classifier: the bare model, without logits")
+    if any(layer.selects for layer in config.layers):
+        parts.append("attention is counted over the keys that its indexer selects, which transformers masks instead")
     if config.left_out:
         parts.append(f"its language model alone, without {', '.join(config.left_out)}")
     return "; ".join(parts)
