@@ -13,6 +13,7 @@ from mlsys.models.inference.limits import Limits, request_rate
 from mlsys.models.inference.result import Sizing
 from mlsys.models.inference.search import Search, search
 from mlsys.models.inference.sizing import Ranking, size_model
+from mlsys.models.inference.speculative import checked_draft
 from mlsys.unit_checks import checked_number, nonnegative, positive
 from mlsys.units import Quantity
 from mlsys.workloads.transformer_config import load_decoder
@@ -47,6 +48,9 @@ def size(
     chunk: int = 8192,
     windows: bool = True,
     software: str | None = None,
+    draft: str | Path | Decoder | None = None,
+    draft_tokens: int | None = None,
+    acceptance: float | None = None,
     rent: Quantity | None = None,
     grid: str | None = None,
     option: str = "`{}`",
@@ -89,6 +93,10 @@ def size(
         Whether local layers keep only their window of the cache.
     software
         Software that is timed, such as ``"llama.cpp"``; by default what usually runs such passes on such a chip.
+    draft, draft_tokens, acceptance
+        Of speculative decoding: the small model, the tokens that it drafts at a time, and the probability that one of
+        them is accepted, which depends on the two models and on the text. Its weights, in its own format, and its cache
+        lie on the same chips.
     rent
         Rent of one chip, USD/hour; by default the recorded one.
     grid
@@ -122,12 +130,16 @@ def size(
         system = as_system(on, nodes)
     else:
         _refuse_without_system(
-            option, nodes=nodes, phase=phase, precision=precision, software=software, rent=rent, grid=grid
-        )
+            option, nodes=nodes, phase=phase, precision=precision, software=software, rent=rent, grid=grid,
+            draft=draft, draft_tokens=draft_tokens, acceptance=acceptance,
+        )  # fmt: skip
+    drafting = checked_draft(
+        decoder, None if draft is None else load_decoder(draft), draft_tokens, acceptance, phase=phase, option=option
+    )
     request = request_of(
         decoder, "size", option, sequence=sequence, prompt=prompt, output=output, batch=batch, phase=phase,
         replicas=replicas, weight_format=weight_format, kv_format=kv_format, precision=precision, usable=usable,
-        chunk=chunk, windows=windows, software=software,
+        chunk=chunk, windows=windows, software=software, draft=drafting,
     )  # fmt: skip
     _check_rent("size", rent)
     return size_model(

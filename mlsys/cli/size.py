@@ -79,6 +79,16 @@ from mlsys.files import together
     "--software", help='Software to estimate, such as "llama.cpp"; by default the typical one for the device.'
 )
 @click.option(
+    "--draft",
+    metavar="MODEL",
+    help="Small model for speculative decoding, on the same chips: its name, or its config.json.",
+    shell_complete=complete_model,
+)
+@click.option("--draft-tokens", type=Whole(min=1), help="Tokens that it drafts for one verification.")
+@click.option(
+    "--acceptance", type=Finite(min=0, max=1), help="Probability that a drafted token is accepted, such as 0.8."
+)
+@click.option(
     "--rent", type=QuantityType("USD/hour"), help="Rent of one chip, such as '2 USD/hour'; by default as recorded."
 )
 @click.option("--grid", help="Country whose electricity is used; by default the world's mean.")
@@ -108,6 +118,7 @@ def size(
     \b
         mlsys size llama-3-70b --on DGX_H100 --prompt 1000 --output 500 --batch 32
         mlsys size llama-3-70b --weight-format q4_k_m --sequence 32768 --on Workstation_2x_RTX_4090
+        mlsys size llama-3-70b --on DGX_H100 --draft llama-3.2-1b --draft-tokens 4 --acceptance 0.8
         mlsys size llama-3-70b --find 'TPOT<30 ms, TTFT<1 s' --requests 5/s --prompt 1000 --output 500
     """  # noqa: D301
     from mlsys.api.size import size as sized
@@ -120,7 +131,8 @@ def size(
     if requests is not None:
         raise WrongUsage("--requests needs --find, such as --find 'TPOT<30 ms'")
     if name is None:
-        needing = ("nodes", "phase", "precision", "rank", "usable", "software", "rent", "grid", "as_csv", "page_file")
+        needing = ("nodes", "phase", "precision", "rank", "usable", "software", "rent", "grid", "as_csv", "page_file",
+                   "draft", "draft_tokens", "acceptance")  # fmt: skip
         refuse_unused("needs a machine; name one with --on", needing)
     sizing = sized(model, name, option="--{}", **options)
     devices = [sizing.best.system.device] if sizing.best is not None else []
@@ -156,8 +168,9 @@ def _find(
 
     if page_file is not None:
         raise WrongUsage("--html shows one system: omit --find")
-    refuse_unused("plays no part with --find", ("batch", "nodes", "replicas", "rank", "phase"))
-    for unused in ("batch", "nodes", "replicas", "rank", "phase"):
+    unused_here = ("batch", "nodes", "replicas", "rank", "phase", "draft", "draft_tokens", "acceptance")
+    refuse_unused("plays no part with --find", unused_here)
+    for unused in unused_here:
         options.pop(unused)
     found = find_systems(model, limits, requests=requests, among=name, option="--{}", **options)
     if as_json:

@@ -50,7 +50,13 @@ from mlsys.viz.schematics import (
     warp_divergence,
     warp_sectors,
 )
-from mlsys.viz.serving import goodput_by_load, latency_by_load, latency_distribution, waits_by_load
+from mlsys.viz.serving import (
+    goodput_by_load,
+    latency_by_load,
+    latency_distribution,
+    speedup_by_draft,
+    waits_by_load,
+)
 from mlsys.viz.style import COLORS, apply_style, setup_plot
 from mlsys.viz.sweep import cost_front, rate_map
 from mlsys.viz.systolic import array_frame, energy_per_mac_levels, utilisation_teeth
@@ -141,6 +147,7 @@ __all__ = [
     "shares_by_kind",
     "sparse_blocks",
     "speedup_by_chain",
+    "speedup_by_draft",
     "speedup_map",
     "speedup_scatter",
     "square_root_convergence",

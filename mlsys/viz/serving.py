@@ -217,3 +217,44 @@ def goodput_by_load(ax: Axes, results: Sequence[ServingResult]) -> Axes:
     ax.set(xlabel="offered load, requests/s", ylabel="requests/s", ylim=(0, None), xlim=(0, None))
     ax.legend(loc="upper left", fontsize=9)
     return ax
+
+
+@drawn
+def speedup_by_draft(ax: Axes, drafted: Sequence[int], speedups: Mapping[str, Sequence[float]]) -> Axes:
+    """Draw the speedup of speculative decoding against the number of drafted tokens.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    drafted
+        Tokens that are drafted for one verification.
+    speedups
+        For each setting, by its name, the speedup at each of them; see
+        :class:`mlsys.models.inference.SpeculativeStep`.
+
+    Returns
+    -------
+    Axes
+        With a line at one, below which decoding without drafts is faster.
+
+    Raises
+    ------
+    ArgumentError
+        If a setting has more or fewer values than there are numbers of tokens.
+    """
+    hues = ("GreenLine", "BlueLine", "OrangeLine", "RedLine", "VioletLine")
+    for index, (name, values) in enumerate(speedups.items()):
+        if len(values) != len(drafted):
+            raise ArgumentError(
+                f"speedup_by_draft(): {name!r} has {len(values)} speedups for {len(drafted)} numbers of drafted tokens"
+            )
+        ax.plot(
+            drafted, values, color=COLORS[hues[index % len(hues)]], marker=MARKERS[index % len(MARKERS)],
+            markeredgecolor="white", label=name,
+        )  # fmt: skip
+    ax.axhline(1, color=COLORS["axis"], linestyle=":", linewidth=1.2)
+    highest = max((max(values) for values in speedups.values()), default=1.0)
+    ax.set(xlabel="drafted tokens", ylabel="speedup", ylim=(0, 1.25 * highest), xlim=(0, None))
+    ax.legend(loc="upper left", ncols=2, fontsize=9)
+    return ax

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mlsys.workloads.workload import Workload
     from mlsys.workloads.zoo.decoder import Decoder
     from mlsys.workloads.zoo.entry import Entry
+    from mlsys.workloads.zoo.source_encoder import SourceEncoder
 
 
 _FORMATS = {"weight_format": "weights", "kv_format": "cache"}
@@ -58,8 +59,8 @@ def in_formats(entry: Entry, formats: Mapping[str, str], option: str) -> Entry:
     """
     if entry.model is None:
         raise ArgumentError(
-            f"{spelled(option, next(iter(formats)))} is for the decoder language models of the catalogue and of "
-            f"configurations, and {entry.name!r} is none"
+            f"{spelled(option, next(iter(formats)))} is for models that generate tokens, of the catalogue or of a "
+            f"configuration, and {entry.name!r} is none"
         )
     stored_in = [f"{what} in {formats[name]}" for name, what in _FORMATS.items() if name in formats]
     model: Decoder = entry.model
@@ -81,8 +82,8 @@ def from_entry(
     )
     if phase is not None and not entry.model:
         raise ArgumentError(
-            f"{option.format('phase')} applies to decoder language models of the catalogue and of configurations, and "
-            f"{entry.name!r} is not one"
+            f"{option.format('phase')} applies to models that generate tokens, of the catalogue or of a configuration, "
+            f"and {entry.name!r} is not one"
         )
     if entry.longest and given.get("sequence", 0) > entry.longest:
         raise ArgumentError(
@@ -189,20 +190,36 @@ def _written_down(entry: Entry, sizes: dict[str, int], precision: str, phase: Ph
     network = entry.build(**given, fused=False)
     operators = tuple(map(attention_in_one_kernel, network.operators))  # as in layer recipes and captures
     workload = Workload.from_network(replace(network, operators=operators))
-    if entry.model is not None and entry.model.quantization is not None:
-        stored = entry.model.quantization.weight_bytes(entry.model, PRECISIONS[precision])
-        workload = replace(workload, held=workload.held._replace(weights=round(stored)))
+    model = entry.model
+    if model is not None and (model.quantization is not None or model.encoder is not None):
+        bits = PRECISIONS[precision]
+        count = int(model.parameters().magnitude)  # also of an encoder, which a decoding step does not run
+        stored = count * bits / 8 if model.quantization is None else model.quantization.weight_bytes(model, bits)
+        workload = replace(workload, held=workload.held._replace(parameters=count, weights=round(stored)))
+    recipe = f"{entry.source}; defined operator by operator"
+    if model is not None and model.encoder is not None:
+        recipe += f"; {_encoder_words(sizes['sequence'], phase, model.encoder)}"
+        model = model if model.encoder.fixed else model.reading(sizes["sequence"])
     return replace(
         workload,
         name=entry.title,
-        decoder=entry.model,
+        decoder=model,
         sizes=FrozenDict(sizes),
-        recipe=f"{entry.source}; defined operator by operator",
+        recipe=recipe,
         _again=partial(_changed, _reference(entry), sizes, precision, phase),
         _stored=partial(_in_format, _reference(entry), sizes, phase),
         _kernels=partial(_ride_along, _reference(entry), given),
         _apart=partial(_one_by_one, _reference(entry), given),
     )
+
+
+def _encoder_words(tokens: int, phase: Phase | None, encoder: SourceEncoder) -> str:
+    """Return what encoder and decoder read, in words."""
+    read = encoder.tokens if encoder.fixed else tokens
+    if phase == "decode":
+        return f"a token attends to {tokens:,} of the decoder and {read:,} of the encoder, which has been run"
+    begins = 1 if phase == "prefill" and not encoder.fixed else tokens
+    return f"the encoder reads {read:,} tokens and the decoder {begins:,}"
 
 
 def _reference(entry: Entry) -> str | Entry:

@@ -176,6 +176,8 @@ def _from_config(
     try:
         return configured_decoder(model, given, precision, phase, option, formats)
     except UnknownArchitectureError as error:
+        encoder = configured_encoder(model, given, precision, phase, option, formats)
+        if encoder is not None:
+            return encoder
         refuse_others(option, formats, set(), f"{model}, which is built by transformers and traced")
-        encoder = configured_encoder(model, given, precision, phase, option)
-        return encoder or traced_configuration(model, given, precision, phase, option, error)
+        return traced_configuration(model, given, precision, phase, option, error)

@@ -37,3 +37,14 @@ def test_latency_by_load_draws_percentiles_in_order_of_load_and_the_knee() -> No
     plt.close("all")
     with pytest.raises(ArgumentError, match="two loads"):
         viz.latency_by_load(ax, results[:1])
+
+
+def test_speedup_by_draft_draws_each_setting_and_a_line_at_one() -> None:
+    _, ax, _, plt = viz.setup_plot()
+    viz.speedup_by_draft(ax, (1, 2, 4), {"most": [1.5, 2.0, 2.6], "few": [1.2, 1.1, 0.8]})
+    assert [list(line.get_ydata()) for line in ax.lines] == [[1.5, 2.0, 2.6], [1.2, 1.1, 0.8], [1, 1]]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["most", "few"]
+    assert ax.get_xlabel() == "drafted tokens" and ax.get_ylabel() == "speedup"
+    plt.close("all")
+    with pytest.raises(ArgumentError, match="'few' has 1 speedups for 2"):
+        viz.speedup_by_draft(ax, (1, 2), {"few": [1.0]})

@@ -4,6 +4,7 @@ from typing import Any
 
 from mlsys.workloads.transformer_config.fields import known_models
 from mlsys.workloads.transformer_config.hybrids import HYBRIDS
+from mlsys.workloads.transformer_config.latent import LATENT
 
 TOKENS = {"pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0}
 OF_FALCON = {"num_key_value_heads": "num_kv_heads", "intermediate_size": "ffn_hidden_size"}
@@ -27,7 +28,8 @@ def small(kind: str, sizes: dict[str, Any]) -> dict[str, Any]:
         "qk_rope_head_dim": 4, "v_head_dim": 12, "first_k_dense_replace": sizes["first"], "decoder_sparse_step": 1,
         "word_embed_proj_dim": sizes["latent"], "block_multiple_of": 8, **TOKENS,
     }  # fmt: skip
-    if kind in ("hunyuan_v1_dense", "ministral", "hunyuan_v1_moe", "nemotron_h", "exaone4", "dots1", "minimax"):
+    if kind in ("hunyuan_v1_dense", "ministral", "hunyuan_v1_moe", "nemotron_h", "exaone4", "dots1", "minimax",
+                "helium", "mimo_v2_flash"):  # fmt: skip
         config["head_dim"] = sizes["head_dim"]
     flags = {name for name, usual in known_models()[kind]["defaults"].items() if isinstance(usual, bool)} - FIXED
     chosen = flags & sizes["flags"] if sizes["unset"] else flags
@@ -44,8 +46,13 @@ def small(kind: str, sizes: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
     if kind in HYBRIDS and kind != "nemotron_h":
         config.pop("n_group")  # too close to `n_groups`, which these have
-    if kind.startswith("deepseek"):
+    if kind in LATENT:
         config["head_dim"] = 4  # of rotary positions, by which transformers sets up their table
+        config |= {"index_n_heads": 4, "index_head_dim": 8, "index_topk": 16}
+    if kind == "glm_moe_dsa":
+        config["indexer_types"] = (["full", "shared"] * 4)[: sizes["layers"]]
+    if kind == "mimo_v2_flash":  # local layers have twice as many
+        config["num_key_value_heads"] = sizes["heads"] // 2
     if kind in ("gptj", "codegen"):
         config["rotary_dim"] = 4
     if kind == "exaone4":
@@ -77,3 +84,19 @@ def small(kind: str, sizes: dict[str, Any]) -> dict[str, Any]:
     renamed = OF_FALCON if kind == "falcon" else OF_OPT if kind == "opt" else {}
     refused = set(known_models()[kind].get("ignores", ())) - {"num_experts"}  # names of sizes that only others have
     return {renamed.get(name, name): value for name, value in config.items() if renamed.get(name, name) not in refused}
+
+
+def small_encoder_decoder(kind: str, *, shared: bool = True) -> dict[str, Any]:
+    """Return a small configuration of an encoder-decoder; Marian's tables of tokens may be ``shared``."""
+    tokens = {**TOKENS, "vocab_size": 97, "decoder_start_token_id": 0}
+    if "t5" in kind:
+        sizes = {"d_kv": 8, "d_ff": 48, "num_layers": 3, "num_decoder_layers": 2, "num_heads": 6}
+        return {"d_model": 32, **sizes, "feed_forward_proj": "gated-gelu", **tokens}
+    config = {
+        "d_model": 32, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
+        "decoder_attention_heads": 2, "encoder_ffn_dim": 48, "decoder_ffn_dim": 40, **tokens,
+    }  # fmt: skip
+    if kind == "whisper":
+        return config | {"num_mel_bins": 20, "max_source_positions": 24, "max_target_positions": 32}
+    apart = {} if shared else {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 83}
+    return config | {"max_position_embeddings": 32, "forced_eos_token_id": 0} | apart

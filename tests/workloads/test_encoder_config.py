@@ -11,7 +11,11 @@ import pytest
 from mlsys.errors import ArgumentError
 from mlsys.units import Q_
 from mlsys.workloads import Workload, load
+from mlsys.workloads.transformer_config.encoder_decoders import ENCODER_DECODERS
 from mlsys.workloads.transformer_config.encoders import ENCODERS, encoder_entry
+
+sys.path.append(str(Path(__file__).parent))
+from small_configurations import small_encoder_decoder
 
 TEXT = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "vocab_size": 97,
         "max_position_embeddings": 66, "num_labels": 3, "pad_token_id": 0}  # fmt: skip
@@ -20,12 +24,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "vit": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48,
             "image_size": 48, "patch_size": 16, "id2label": {"0": "a", "1": "b", "2": "c"},
             "label2id": {"a": 0, "b": 1, "c": 2}},
-    "t5": {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_decoder_layers": 2, "num_heads": 6,
-           "vocab_size": 97, "feed_forward_proj": "gated-gelu"},
-    "whisper": {"d_model": 32, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
-                "decoder_attention_heads": 2, "encoder_ffn_dim": 48, "decoder_ffn_dim": 40, "vocab_size": 97,
-                "num_mel_bins": 20, "max_source_positions": 24, "max_target_positions": 32, "pad_token_id": 0,
-                "bos_token_id": 0, "eos_token_id": 0, "decoder_start_token_id": 0},
+    **{kind: small_encoder_decoder(kind) for kind in ENCODER_DECODERS},
 }  # fmt: skip
 CLASSES = [
     (kind, f"{stem}{end}")
@@ -37,14 +36,15 @@ CLASSES = [
 @pytest.mark.parametrize(("kind", "named"), CLASSES)
 def test_work_is_that_of_the_traced_module(kind: str, named: str, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
-    config = SMALL[kind] | {"model_type": kind, "architectures": [named], "torch_dtype": "float16"}
+    # In FP16, code of BART looks for infinities.
+    config = SMALL[kind] | {"model_type": kind, "architectures": [named], "torch_dtype": "bfloat16"}
     if named.endswith("QuestionAnswering"):
         config |= {"num_labels": 2}  # the first and the last word of the answer
     path.write_text(json.dumps(config))
     sizes = {} if kind == "vit" else {"sequence": 16}
     ours = load(path, batch=2, **sizes)
-    assert ours.source == "configuration" and ours.precision == "fp16"
-    traced = Workload.from_hf_config(config, batch=2, precision="fp16", **sizes)
+    assert ours.source == "configuration" and ours.precision == "bf16"
+    traced = Workload.from_hf_config(config, batch=2, precision="bf16", **sizes)
     assert ours.parameters == traced.parameters
     assert ours.product_flops == traced.product_flops
     assert ours.flops.magnitude == pytest.approx(traced.flops.magnitude, rel=0.08)
@@ -68,6 +68,15 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
          "num_layers": 24, "num_heads": 64, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
         11_135_332_352,  # with a classifier of its own, which transformers 5 ties when it builds the module anew
     ),
+    "mt5-small": (
+        {"model_type": "mt5", "architectures": ["MT5ForConditionalGeneration"], "tie_word_embeddings": False},
+        300_176_768,
+    ),
+    "bart-large": ({"model_type": "bart", "architectures": ["BartModel"]}, 406_291_456),
+    "mbart-large-50": (
+        {"model_type": "mbart", "architectures": ["MBartForConditionalGeneration"], "vocab_size": 250054}, 610_879_488
+    ),
+    "m2m100_418M": ({"model_type": "m2m_100", "architectures": ["M2M100ForConditionalGeneration"]}, 483_905_536),
     "whisper-tiny": ({"model_type": "whisper", "architectures": ["WhisperForConditionalGeneration"]}, 37_760_640),
 }  # fmt: skip
 
@@ -98,7 +107,15 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"model_type": "vit", "patch_size": 15}, {}, "`image_size` is 224, no multiple of the `patch_size` 15"),
     ({"model_type": "vit"}, {"image": 384}, "for images of side 224 takes no others"),
     ({"model_type": "t5", "feed_forward_proj": "gated-swish-gelu"}, {}, "`feed_forward_proj` is 'gated-swish-gelu'"),
-    ({"model_type": "t5"}, {"phase": "decode"}, "`phase` applies to decoder language models"),
+    (
+        {"model_type": "t5", "architectures": ["T5EncoderModel"]},
+        {"phase": "decode"},
+        "`phase` applies to models that generate tokens",
+    ),
+    ({"model_type": "bert"}, {"kv_format": "fp8"}, "`kv_format` is for models that generate tokens"),
+    ({"model_type": "bart", "d_model": 100}, {}, "`d_model` is 100, no multiple of the 16"),
+    ({"model_type": "pegasus"}, {"sequence": 1025}, "must be at most 1024"),
+    ({"model_type": "marian", "decoder_vocab_size": 9}, {}, "both halves share one table"),
     ({"model_type": "whisper"}, {"sequence": 449}, "must be at most 448"),
     ({"model_type": "whisper", "d_model": 100}, {}, "`d_model` is 100, no multiple of the 6"),
 ]

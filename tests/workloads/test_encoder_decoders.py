@@ -1,6 +1,7 @@
 """Encoder-decoders that generate tokens: parameters, products and cache are those of transformers' running modules."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +10,16 @@ import pytest
 from mlsys import size
 from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
-from mlsys.workloads import Workload
+from mlsys.workloads import Workload, load
 from mlsys.workloads.operator import Network
 from mlsys.workloads.transformer_config import TransformerConfig, load_decoder
-from mlsys.workloads.transformer_config.encoder_decoders import read_encoder_decoder
+from mlsys.workloads.transformer_config.encoder_decoders import ENCODER_DECODERS, read_encoder_decoder
 
-SMALL: dict[str, dict[str, Any]] = {
-    "t5": {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_decoder_layers": 2, "num_heads": 6,
-           "vocab_size": 97, "feed_forward_proj": "gated-gelu", "architectures": ["T5ForConditionalGeneration"]},
-    "whisper": {"d_model": 32, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
-                "decoder_attention_heads": 2, "encoder_ffn_dim": 48, "decoder_ffn_dim": 40, "vocab_size": 97,
-                "num_mel_bins": 20, "max_source_positions": 24, "max_target_positions": 32, "pad_token_id": 0,
-                "bos_token_id": 0, "eos_token_id": 0, "decoder_start_token_id": 0,
-                "architectures": ["WhisperForConditionalGeneration"]},
-}  # fmt: skip
+sys.path.append(str(Path(__file__).parent))
+from small_configurations import small_encoder_decoder
+
+SMALL = {kind: small_encoder_decoder(kind) for kind in ENCODER_DECODERS}
+SMALL["apart"] = small_encoder_decoder("marian", shared=False)
 BATCH, SOURCE = 2, 24
 FLAN_T5_XXL = {
     "model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "d_model": 4096, "d_ff": 10240,
@@ -36,7 +33,7 @@ WHISPER_LARGE = {
 
 
 def small(kind: str) -> TransformerConfig:
-    config = read_encoder_decoder(SMALL[kind] | {"model_type": kind})
+    config = read_encoder_decoder(SMALL[kind] | {"model_type": "marian" if kind == "apart" else kind})
     assert config is not None
     return config if kind == "whisper" else config.reading(SOURCE)
 
@@ -52,15 +49,16 @@ def test_passes_and_cache_are_those_of_the_running_module(kind: str) -> None:
     import transformers
     from torch.utils.flop_counter import FlopCounterMode
 
-    config = getattr(transformers, "T5Config" if kind == "t5" else "WhisperConfig")(**SMALL[kind])
+    model_type = "marian" if kind == "apart" else kind
+    config = transformers.CONFIG_MAPPING[model_type](**SMALL[kind])
     config._attn_implementation = "eager"
-    module = getattr(transformers, SMALL[kind]["architectures"][0])(config).eval()
+    module = getattr(transformers, ENCODER_DECODERS[model_type].generates)(config).eval()
     ours = small(kind)
     assert ours.parameters().magnitude == sum(each.numel() for each in module.parameters())
     given = (
-        {"input_ids": torch.ones(BATCH, SOURCE, dtype=torch.long)}
-        if kind == "t5"
-        else {"input_features": torch.zeros(BATCH, 20, 2 * SOURCE)}
+        {"input_features": torch.zeros(BATCH, 20, 2 * SOURCE)}
+        if kind == "whisper"
+        else {"input_ids": torch.ones(BATCH, SOURCE, dtype=torch.long)}
     )
     token, cache, ran = torch.zeros(BATCH, 1, dtype=torch.long), None, []
     for _ in range(3):
@@ -105,6 +103,31 @@ def test_whisper_large_reads_its_audio_once(tmp_path: Path) -> None:
     assert answer.largest_sequence == 448
     longer = size(path, "H100", prompt=4, output=200)
     assert longer.ttft_seconds == answer.ttft_seconds and longer.cross_cache_bytes == answer.cross_cache_bytes
+
+
+@pytest.mark.parametrize("kind", ["bart", "t5", "whisper"])
+def test_phases_are_counted_as_the_passes_of_the_model(kind: str, tmp_path: Path) -> None:
+    named = ENCODER_DECODERS[kind].generates
+    path = written(tmp_path, SMALL[kind] | {"model_type": kind, "architectures": [named]})
+    model = load_decoder(path, encoders=True)
+    model = model if kind == "whisper" else model.reading(SOURCE)
+    begins = SOURCE if kind == "whisper" else 1
+    prefill, step = (load(path, batch=BATCH, sequence=SOURCE, phase=phase) for phase in ("prefill", "decode"))
+    assert prefill.product_flops.magnitude == products(model.prefill(BATCH, begins))
+    assert step.product_flops.magnitude == products(model.decode(BATCH, SOURCE))
+    for work in (prefill, step):
+        assert work.parameters == model.parameters() and work.weight_bytes.magnitude == 4 * model.parameters().magnitude
+        assert work.kv_cache_bytes == model.kv_cache(SOURCE, batch=BATCH, precision="fp32")
+    narrow = load(path, sequence=SOURCE, phase="decode", kv_format="int8", weight_format="int8")
+    assert narrow.kv_cache_bytes.magnitude * 4 * BATCH == step.kv_cache_bytes.magnitude
+    assert narrow.weight_bytes.magnitude * 4 == step.weight_bytes.magnitude
+
+
+def test_each_half_of_bart_has_positions_of_its_own(tmp_path: Path) -> None:
+    path = written(tmp_path, {"model_type": "bart"})
+    assert size(path, prompt=1000, output=600).kv_cache_bytes == (1000 + 600) * 12 * 2 * 1024 * 2
+    with pytest.raises(ArgumentError, match="learned positions for 1024 tokens, got prompts and answers of 1025"):
+        size(path, prompt=1025, output=1)
 
 
 def test_tensor_parallelism_divides_both_halves(tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def test_the_networks_of_mlperf_tiny_have_graphs() -> None:
         ({"model": "gpt2", "sequence": 1025}, ArgumentError, "`sequence` must be at most 1024"),
         ({"model": "alexnet", "image": 8}, ArgumentError, "nothing is left of the picture at"),
         ({"model": "unet", "image": 100}, ArgumentError, "`image` must be a multiple of 16"),
-        ({"model": "resnet50", "phase": "decode"}, ArgumentError, "`phase` applies to decoder language models"),
+        ({"model": "resnet50", "phase": "decode"}, ArgumentError, "`phase` applies to models that generate tokens"),
         ({"model": "resnet50", "precision": "fp61"}, UnknownNameError, "unknown precision 'fp61'"),
         ({"model": "resnet50", "sizes": {"n": 3}}, ArgumentError, "open sizes of an ONNX file"),
         ({"model": "resnet50", "shape": (1, 3)}, ArgumentError, "`shape` does not apply to a network of the catalogue"),

@@ -14,6 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from mlsys.workloads.transformer_config import read_config
 from mlsys.workloads.transformer_config.architectures import ARCHITECTURES
 from mlsys.workloads.transformer_config.hybrids import HYBRIDS
+from mlsys.workloads.transformer_config.latent import LATENT
 
 sys.path.append(str(Path(__file__).parent))
 from small_configurations import small
@@ -30,6 +31,7 @@ DENSE = ("aten.mm", "aten.addmm")
 BATCHED = {  # batched products in torch; Llama 4's module takes every token to every expert
     "gemma3n_text": ("streams predicted",),
     "recurrent_gemma": ("recurrence input_gate", "recurrence recurrent_gate"),
+    **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), ("index scores", "index sum")),
     "llama4_text": ("experts gate and up", "experts down"),
 }
 KEPT_ELSEWHERE = ("recurrent_gemma", "minimax")  # states are attributes of the module, or of a cache of its own
@@ -38,7 +40,7 @@ KEPT_ELSEWHERE = ("recurrent_gemma", "minimax")  # states are attributes of the 
 def drawn(kind: str) -> dict[str, Any]:
     """Return sizes that are drawn anew for each kind, and alike in every run."""
     draw = random.Random(zlib.crc32(kind.encode()))
-    most = 1 if kind.startswith("deepseek") else 2  # latent attention has keys for all heads
+    most = 1 if kind in LATENT else 2  # latent attention has keys for all heads
     return {
         "layers": 4, "heads": draw.choice([2, 4]), "share": draw.choice([1, most]), "head_dim": draw.choice([8, 16]),
         "inner": draw.choice([24, 40]), "tied": draw.random() < 0.5, "window": 64, "first": 1, "latent": 12,

@@ -7,14 +7,16 @@ from mlsys.models.inference.money import Money
 from mlsys.models.inference.pareto import Choice, pareto_front
 from mlsys.models.inference.phases import InferenceModel, PhaseTime
 from mlsys.models.inference.placed import Placed, Rates
-from mlsys.models.inference.plan import InferenceRequest, Tokens
+from mlsys.models.inference.plan import Draft, InferenceRequest, Tokens
 from mlsys.models.inference.result import Sizing
 from mlsys.models.inference.search import Found, Search
 from mlsys.models.inference.shard import Shard, shard_of
 from mlsys.models.inference.sizing import size_model
+from mlsys.models.inference.speculative import SpeculativeStep, accepted_tokens, speculative_step
 
 __all__ = [
     "Choice",
+    "Draft",
     "Formats",
     "Found",
     "InferenceModel",
@@ -29,9 +31,12 @@ __all__ = [
     "Search",
     "Shard",
     "Sizing",
+    "SpeculativeStep",
     "Tokens",
+    "accepted_tokens",
     "formats_on",
     "pareto_front",
     "shard_of",
     "size_model",
+    "speculative_step",
 ]

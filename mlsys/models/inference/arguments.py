@@ -6,7 +6,7 @@ from typing import get_args
 
 from mlsys.choices import Phase
 from mlsys.models.inference.formats import known_format
-from mlsys.models.inference.plan import InferenceRequest, tokens_of
+from mlsys.models.inference.plan import Draft, InferenceRequest, tokens_of
 from mlsys.unit_checks import checked_choice, checked_count, checked_number, efficiency
 from mlsys.workloads.zoo.decoder import Decoder
 
@@ -29,6 +29,7 @@ def request_of(
     chunk: int = 8192,
     windows: bool = True,
     software: str | None = None,
+    draft: Draft | None = None,
 ) -> InferenceRequest:
     """Return a request for an inference, with all arguments checked.
 
@@ -42,6 +43,8 @@ def request_of(
         As for :func:`mlsys.size`.
     software
         As for :func:`mlsys.size`.
+    draft
+        A draft model, checked.
 
     Raises
     ------
@@ -64,6 +67,7 @@ def request_of(
         chunk=checked_count(where, "chunk", chunk),
         windows=windows,
         software=software,
+        draft=draft,
     )
 
 

@@ -39,6 +39,21 @@ class MemoryParts:
         """All parts together, bytes."""
         return self.weights + self.kv_cache + self.states + self.activations
 
+    def beside(self, other: MemoryParts) -> MemoryParts:
+        """Return what two models need that share chips and run in turn, in one buffer of activations.
+
+        Examples
+        --------
+        >>> MemoryParts(8, 4, 0, 2).beside(MemoryParts(1, 1, 0, 1))
+        MemoryParts(weights=9, kv_cache=5, states=0, activations=2)
+        """
+        return MemoryParts(
+            self.weights + other.weights,
+            self.kv_cache + other.kv_cache,
+            self.states + other.states,
+            max(self.activations, other.activations),
+        )
+
 
 @dataclass(frozen=True)
 class MemoryModel:
@@ -54,6 +69,10 @@ class MemoryModel:
         Whether local layers keep only their window of the cache.
     chunk
         Most tokens that one pass processes: longer prompts are processed in chunks.
+    new_tokens
+        New tokens of each sequence in a step: more than one where drafted tokens are verified.
+    draft
+        The model that drafts tokens on the same chips, which is part of what a chip and all chips need; None for none.
 
     Raises
     ------
@@ -74,6 +93,8 @@ class MemoryModel:
     kv_format: str | None = None
     windows: bool = True
     chunk: int = 8192
+    new_tokens: int = 1
+    draft: MemoryModel | None = None
 
     def __post_init__(self) -> None:
         refuse_context_parallelism(self.layout)
@@ -110,12 +131,12 @@ class MemoryModel:
         return batch * self._state
 
     def rows(self, batch: int, prompt: int) -> int:
-        """Return the most tokens that one pass processes: a chunk of a prompt, or a token of each sequence.
+        """Return the most tokens that one pass processes: a chunk of a prompt, or the new tokens of each sequence.
 
         An encoder reads all of its tokens in one pass, as each attends to all.
         """
         read = self.model.encoder.tokens if self.model.encoder is not None else 0
-        return max(min(prompt, self.chunk), batch, read)
+        return max(min(prompt, self.chunk), batch * self.new_tokens, read)
 
     def of_stage(self, stage: int, tokens: int, batch: int = 1, prompt: int | None = None) -> MemoryParts:
         """Return what one chip of a pipeline stage needs; sequences are divided among ``dp`` copies."""
@@ -157,26 +178,30 @@ class MemoryModel:
     def _activations(self, rows: int, sequences: int) -> float:
         """Return the bytes of the values that one chip holds at once in a pass over ``rows`` tokens.
 
-        At the end, logits of the last token of each sequence are held in 16 and in 32 bits, as samplers need them.
+        At the end, logits of the last token of each sequence, or of all that are verified, are held in 16 and in 32
+        bits, as samplers need them.
         """
-        logits = sequences * -(-self.model.vocabulary // self.layout.tp) * (_VALUE + _LOGIT) if self.model.head else 0
+        scored = sequences * self.new_tokens
+        logits = scored * -(-self.model.vocabulary // self.layout.tp) * (_VALUE + _LOGIT) if self.model.head else 0
         return max(rows * self._values * _VALUE, logits + rows * self.model.hidden * _VALUE)
 
     def per_chip(self, tokens: int, batch: int = 1, prompt: int | None = None) -> MemoryParts:
         """Return what the fullest chip needs."""
         stages = (self.of_stage(stage, tokens, batch, prompt) for stage in range(self.layout.pp))
-        return max(stages, key=lambda parts: parts.needed)
+        fullest = max(stages, key=lambda parts: parts.needed)
+        return fullest if self.draft is None else fullest.beside(self.draft.per_chip(tokens, batch, prompt))
 
     def in_all(self, tokens: int, batch: int = 1, prompt: int | None = None) -> MemoryParts:
         """Return what all chips of one copy of the model need together, what is stored twice counted twice."""
         stages = [self.of_stage(stage, tokens, batch, prompt) for stage in range(self.layout.pp)]
         chips = self.layout.stage_chips
-        return MemoryParts(
+        whole = MemoryParts(
             *(
                 chips * sum(getattr(parts, name) for parts in stages)
                 for name in ("weights", "kv_cache", "states", "activations")
             )
         )
+        return whole if self.draft is None else whole.beside(self.draft.in_all(tokens, batch, prompt))
 
     def largest_batch(self, tokens: int, room: float, prompt: int | None = None) -> int:
         """Return the most sequences of ``tokens`` tokens with which no chip needs more than ``room`` bytes.

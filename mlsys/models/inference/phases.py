@@ -155,7 +155,7 @@ class InferenceModel:
         if len(times) < len(sizes):  # full chunks between are linear in the tokens before them
             missing = len(sizes) - len(times)
             times += [_mean(times[1], times[-2])] * missing
-        total = _summed(times if self.model.encoder is None else [self.encoding, *times])
+        total = summed(times if self.model.encoder is None else [self.encoding, *times])
         stages = self.layout.pp
         if stages == 1:
             return total
@@ -250,8 +250,8 @@ class InferenceModel:
 
     def _timed_pass(self, batch: int, queries: int, keys: int, logits: int) -> PassTime:
         network = self.network(batch, queries, keys, logits)
-        # A few tokens of each sequence run as a step of decoding does, a chunk of a prompt as a prompt.
-        kind = DECODE if queries == 1 or (batch > 1 and queries <= _FEW) else PREFILL
+        # A few new tokens, each with its logits, run as a step of decoding does; a chunk of a prompt as a prompt.
+        kind = DECODE if queries == 1 or (queries <= _FEW and logits == batch * queries) else PREFILL
         return self._timed(network, kind, batch)
 
     def _timed(self, network: Network, kind: str, batch: int) -> PassTime:
@@ -382,7 +382,8 @@ def _own_experts(operators: tuple[Operator, ...], share: Decoder, layout: Layout
     return tuple(changed.get(id(operator), operator) for operator in operators)
 
 
-def _summed(times: list[PhaseTime]) -> PhaseTime:
+def summed(times: list[PhaseTime]) -> PhaseTime:
+    """Return the time of passes one after the other."""
     return PhaseTime(*(sum(getattr(one, name) for one in times) for name in PhaseTime.__dataclass_fields__))
 
 

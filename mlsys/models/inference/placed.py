@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from mlsys.hardware.view import view
 from mlsys.mapping.parallel import Layout
-from mlsys.models.inference.formats import Formats
+from mlsys.models.inference.formats import Formats, formats_on
 from mlsys.models.inference.memory import MemoryModel, MemoryParts
-from mlsys.models.inference.phases import InferenceModel, PhaseTime
+from mlsys.models.inference.phases import InferenceModel, PhaseTime, summed
 from mlsys.models.inference.plan import InferenceRequest, learned_positions
 from mlsys.models.inference.shard import shard_of
+from mlsys.models.inference.speculative import SpeculativeStep, draft_layout, speculative_step
 from mlsys.workloads.zoo.decoder import Decoder
 
 if TYPE_CHECKING:
@@ -61,11 +62,8 @@ class Placed:
 
     @cached_property
     def memory_model(self) -> MemoryModel:
-        """The memory of one copy."""
-        request = self.request
-        return MemoryModel(
-            self.model, self.layout, request.weight_format, request.kv_format, request.windows, request.chunk
-        )
+        """The memory of one copy, with that of its draft model."""
+        return memory_of(self.model, self.layout, self.request)
 
     @cached_property
     def times(self) -> InferenceModel:
@@ -73,6 +71,28 @@ class Placed:
         return InferenceModel(
             self.system, self.model, self.layout, self.formats, self.request.chunk, self.request.software
         )
+
+    @cached_property
+    def draft_times(self) -> InferenceModel | None:
+        """The times of the draft model; None without one."""
+        request = self.request
+        if request.draft is None:
+            return None
+        small = request.draft.model
+        formats = formats_on(self.system.device, small, None, request.kv_format, None)
+        return InferenceModel(
+            self.system, small, draft_layout(small, self.layout), formats, request.chunk, request.software
+        )
+
+    def speculative(self, batch: int) -> SpeculativeStep | None:
+        """Return a round of speculative decoding at a batch; None without a draft model."""
+        draft, times = self.request.draft, self.draft_times
+        if draft is None or times is None:
+            return None
+        return speculative_step(
+            self.times, times, batch=batch, context=self.request.tokens.context, drafted=draft.tokens,
+            acceptance=draft.acceptance,
+        )  # fmt: skip
 
     @property
     def chips(self) -> int:
@@ -126,8 +146,10 @@ class Placed:
 
     @cached_property
     def prefill(self) -> PhaseTime:
-        """Prefill of one prompt on an idle system."""
-        return self.times.prefill(self.request.tokens.begins)
+        """Prefill of one prompt on an idle system, by the draft model too."""
+        tokens, draft = self.request.tokens.begins, self.draft_times
+        own = self.times.prefill(tokens)
+        return own if draft is None else summed([own, draft.prefill(tokens)])
 
     def at(self, batch: int) -> Rates:
         """Return latency and rate at a batch.
@@ -142,7 +164,8 @@ class Placed:
             # Prompts follow each other through the stages, and dp of them are processed side by side.
             rate = copies * layout.dp * layout.pp * request.tokens.prompt
             return Rates(batch, one, None, rate / one.seconds, rate / one.high, rate / one.low)
-        step = self.times.decode_step(batch, request.tokens.context)
+        drafted = self.speculative(batch)
+        step = self.times.decode_step(batch, request.tokens.context) if drafted is None else drafted.tpot
         first = None if request.phase == "decode" else self.prefill
         output = request.tokens.output
         if first is None or not output:
@@ -178,6 +201,26 @@ class Placed:
             "tokens_per_second": rates.tokens_per_second if self.holds_a_layer else None,
             "tokens_per_second_per_chip": rates.tokens_per_second / self.chips if self.holds_a_layer else None,
         }
+
+
+def memory_of(model: Decoder, layout: Layout, request: InferenceRequest) -> MemoryModel:
+    """Return the memory of one copy of a model under a layout, with that of its draft model."""
+    draft = request.draft
+    if draft is None:
+        return MemoryModel(model, layout, request.weight_format, request.kv_format, request.windows, request.chunk)
+    beside = MemoryModel(
+        draft.model, draft_layout(draft.model, layout), None, request.kv_format, request.windows, request.chunk
+    )
+    return MemoryModel(
+        model,
+        layout,
+        request.weight_format,
+        request.kv_format,
+        request.windows,
+        request.chunk,
+        draft.tokens + 1,
+        beside,
+    )
 
 
 def layout_record(layout: Layout) -> dict[str, int]:

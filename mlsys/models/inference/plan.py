@@ -108,10 +108,11 @@ def tokens_of(
         tokens = Tokens(whole, 0, whole)
     if model.encoder is not None and not model.encoder.fixed:
         tokens = replace(tokens, encoded=True)
-    if longest and tokens.sequence > longest:
+    read = max(tokens.prompt, tokens.cached) if tokens.encoded else tokens.sequence  # each half has its own positions
+    if longest and read > longest:
+        what = "prompts and answers" if tokens.encoded else "sequences"
         raise ArgumentError(
-            f"{model.name} has learned positions for {longest} tokens, got sequences of {tokens.sequence}. "
-            f"Give at most {longest}"
+            f"{model.name} has learned positions for {longest} tokens, got {what} of {read}. Give at most {longest}"
         )
     if tokens.sequence > MOST_TOKENS:
         raise ArgumentError(
@@ -130,6 +131,25 @@ def learned_positions(model: Decoder) -> int:
     (1024, 0)
     """
     return getattr(model, "learned", 0) or model.positions
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A small model that proposes tokens, which the large one verifies in one pass: speculative decoding.
+
+    Attributes
+    ----------
+    model
+        The small model; it runs on the chips of the large one.
+    tokens
+        Tokens drafted for one verification.
+    acceptance
+        Probability that a drafted token is accepted, the same and independent for each.
+    """
+
+    model: Decoder
+    tokens: int
+    acceptance: float
 
 
 @dataclass(frozen=True)
@@ -156,6 +176,8 @@ class InferenceRequest:
         Whether local layers keep only their window of the cache.
     software
         Name of the software that is timed; None for the usual one.
+    draft
+        Model that drafts tokens; None for plain decoding.
     """
 
     tokens: Tokens
@@ -169,3 +191,4 @@ class InferenceRequest:
     chunk: int = 8192
     windows: bool = True
     software: str | None = None
+    draft: Draft | None = None

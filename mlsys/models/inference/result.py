@@ -12,6 +12,7 @@ from mlsys.models.inference.money import Money
 from mlsys.models.inference.phases import PhaseTime
 from mlsys.models.inference.placed import Placed, Rates, batches_up_to, layout_record
 from mlsys.models.inference.plan import InferenceRequest
+from mlsys.models.inference.speculative import SpeculativeStep, accepted_tokens
 from mlsys.models.record import facts_behind, with_units
 from mlsys.provenance import Fact
 from mlsys.units import Q_, Quantity
@@ -204,6 +205,12 @@ class Sizing:
         return None if self.rates is None or not self.chips else self.rates.tokens_per_second / self.chips
 
     @property
+    def speculative(self) -> SpeculativeStep | None:
+        """A round of speculative decoding at the batch requested; None without a draft model or a system."""
+        best = self.best
+        return None if best is None or not best.holds_a_layer else best.speculative(self.request.batch)
+
+    @property
     def usd_per_million_tokens(self) -> float | None:
         """Rent of the chips for a million tokens; None where no rent is known."""
         return self.money.usd_per_million_tokens
@@ -288,6 +295,7 @@ class Sizing:
                 "kv_format": request.kv_format,
                 "precision": None if self.best is None else self.best.formats.computes,
                 **numbers,
+                "draft": _draft(self),
                 "bound_by": self.bound_by or None,
                 "layout": layout_record(self.layout),
                 "replicas": request.replicas,
@@ -320,7 +328,7 @@ class Sizing:
         )
 
     @property
-    def _memory_model(self) -> MemoryModel:
+    def _memory_model(self) -> MemoryModel:  # of the model itself, without its draft
         return replace(self._model_memory, layout=self.layout)
 
     def _row(self, placed: Placed) -> dict[str, Any]:
@@ -348,6 +356,24 @@ NUMBERS = (
     "kwh_per_million_tokens", "gco2e_per_million_tokens",
 )  # fmt: skip
 """Members of a sizing that are plain numbers, in the order in which a record states them."""
+
+
+def _draft(sizing: Sizing) -> dict[str, Any] | None:
+    """Return what a draft model gives as plain data; None without one."""
+    draft, drafted = sizing.request.draft, sizing.speculative
+    if draft is None:
+        return None
+    times = dict.fromkeys(("draft_seconds", "verify_seconds", "plain_tpot_seconds", "speedup"))
+    if drafted is not None:
+        spent = drafted.drafted * drafted.draft.seconds
+        times = dict(zip(times, (spent, drafted.verify.seconds, drafted.plain.seconds, drafted.speedup), strict=True))
+    return {
+        "model": draft.model.name,
+        "tokens": draft.tokens,
+        "acceptance": draft.acceptance,
+        "tokens_per_round": accepted_tokens(draft.acceptance, draft.tokens),
+        **times,
+    }
 
 
 def _parts(parts: MemoryParts) -> dict[str, float]:

@@ -8,9 +8,8 @@ from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout, layouts
 from mlsys.models.inference.exchange import joins
 from mlsys.models.inference.formats import formats_on
-from mlsys.models.inference.memory import MemoryModel
 from mlsys.models.inference.money import Money, hour_of
-from mlsys.models.inference.placed import Placed
+from mlsys.models.inference.placed import Placed, memory_of
 from mlsys.models.inference.plan import InferenceRequest
 from mlsys.models.inference.result import Sizing
 from mlsys.provenance import traced
@@ -74,6 +73,8 @@ def size_model(
     if layout is not None and any(size is not None for size in (tp, pp, ep, dp)):
         raise ArgumentError("size(): give either `layout` or its sizes tp, pp, ep and dp, not both")
     model = request.tokens.read_by(model)
+    if request.draft is not None:
+        pp = _together(pp, layout)
     if system is None:
         chosen = layout or _stated(tp, pp, ep, dp)
         chosen.check(model)
@@ -122,6 +123,17 @@ def size_model(
     )
 
 
+def _together(pp: int | None, layout: Layout | None) -> int:
+    """Return the one pipeline stage that drafting needs: others would stand still meanwhile."""
+    stages = layout.pp if layout is not None else 1 if pp is None else pp
+    if stages != 1:
+        raise ArgumentError(
+            f"size(): a draft model is not modelled with pipeline stages, which would wait for it; pp is {stages}. "
+            "Leave it at 1"
+        )
+    return stages
+
+
 def _stated(tp: int | None, pp: int | None, ep: int | None, dp: int | None) -> Layout:
     """Return the layout of the given sizes; by default 1, and ``dp`` as many copies as ``ep`` spans beyond ``tp``."""
     given = (("tp", tp), ("pp", pp), ("ep", ep))
@@ -141,7 +153,7 @@ def _seconds(placed: Placed) -> float:
 
 
 def _alone(model: Decoder, layout: Layout, request: InferenceRequest) -> Sizing:
-    memory = MemoryModel(model, layout, request.weight_format, request.kv_format, request.windows, request.chunk)
+    memory = memory_of(model, layout, request)
     tokens = request.tokens
     return Sizing(
         model.name,
@@ -205,6 +217,8 @@ def _assumptions(best: Placed, money: Money, fits: bool) -> tuple[str, ...]:
         *best.formats.notes,
         "time to first token is that of one prompt on an idle system; queues are for `mlsys serve-sim`",
     ]
+    if request.draft is not None:
+        texts += _draft_words(best)
     if layout.tp > 1:
         kinds = dict.fromkeys(model.layer_list)
         if any(layer.latent for layer in kinds):
@@ -222,6 +236,18 @@ def _assumptions(best: Placed, money: Money, fits: bool) -> tuple[str, ...]:
     if context and request.tokens.sequence > context:
         texts.append(f"the model is made for {context} tokens, fewer than the {request.tokens.sequence} requested")
     return (*texts, *money.notes)
+
+
+def _draft_words(best: Placed) -> list[str]:
+    """Return how a draft model is counted, in words."""
+    draft, times = best.request.draft, best.draft_times
+    if draft is None or times is None:
+        return []
+    where = "split as the model is" if times.layout.tp == best.layout.tp else "whole on each chip"
+    return [
+        f"{draft.model.name} drafts {draft.tokens} tokens at a time on the same chips, {where}, each accepted with "
+        f"probability {draft.acceptance:g} whatever the others; it reads the prompt before the first token"
+    ]
 
 
 def _unfit(best: Placed) -> str:

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlsys.models.inference.phases import InferenceModel
+from mlsys.choices import Phase
+from mlsys.errors import ArgumentError
+from mlsys.mapping.parallel import Layout
+from mlsys.models.inference.arguments import option_name
+from mlsys.models.inference.phases import InferenceModel, PhaseTime
+from mlsys.models.inference.plan import Draft
 from mlsys.unit_checks import checked_count, checked_counts, checked_number, fraction
+from mlsys.workloads.zoo.decoder import Decoder
 
-__all__ = ["SpeculativeStep", "accepted_tokens", "speculative_step"]
+__all__ = ["SpeculativeStep", "accepted_tokens", "checked_draft", "draft_layout", "speculative_step"]
+
+_MOST_DRAFTED = 64
+# Tokens by which tables of one family differ, being padded; llama.cpp (common/speculative.cpp) allows as many.
+_PADDED = 128
 
 
 def accepted_tokens(acceptance: float, drafted: int) -> float:
@@ -52,28 +62,37 @@ class SpeculativeStep:
 
     Attributes
     ----------
-    draft_seconds, verify_seconds
-        Drafting all tokens one by one, and verifying them in one pass of the large model.
+    draft, verify
+        A step of the small model, and the pass of the large one that verifies all drafted tokens.
+    plain
+        A step of the large model alone.
+    drafted
+        Tokens drafted in a round.
     tokens
         Expected tokens of a round, of each sequence.
-    plain_seconds
-        A step of the large model alone.
     """
 
-    draft_seconds: float
-    verify_seconds: float
+    draft: PhaseTime
+    verify: PhaseTime
+    plain: PhaseTime
+    drafted: int
     tokens: float
-    plain_seconds: float
 
     @property
-    def tpot_seconds(self) -> float:
-        """Expected time between tokens."""
-        return (self.draft_seconds + self.verify_seconds) / self.tokens
+    def tpot(self) -> PhaseTime:
+        """Expected time between tokens: a round over the tokens that it yields."""
+        names = PhaseTime.__dataclass_fields__
+        return PhaseTime(
+            **{
+                name: (self.drafted * getattr(self.draft, name) + getattr(self.verify, name)) / self.tokens
+                for name in names
+            }
+        )
 
     @property
     def speedup(self) -> float:
         """How many times as fast as without drafts; below 1 where drafting costs more than it saves."""
-        return self.plain_seconds / self.tpot_seconds
+        return self.plain.seconds / self.tpot.seconds
 
 
 def speculative_step(
@@ -99,6 +118,11 @@ def speculative_step(
     ArgumentError
         If a number is out of range.
 
+    References
+    ----------
+    Leviathan et al. 2023, as for :func:`accepted_tokens`; where verification takes as long as a step of the large
+    model, the speedup is that of their theorem 3.8.
+
     Examples
     --------
     >>> from mlsys.hardware import as_system
@@ -117,10 +141,88 @@ def speculative_step(
     True
     """
     batch, context, drafted = checked_counts("speculative_step", batch=batch, context=context, drafted=drafted)
-    tokens = accepted_tokens(acceptance, drafted)
     return SpeculativeStep(
-        drafted * draft.decode_step(batch, context).seconds,
-        model.step(batch, drafted + 1, context + drafted).seconds,
-        tokens,
-        model.decode_step(batch, context).seconds,
+        draft.decode_step(batch, context),
+        model.step(batch, drafted + 1, context + drafted),
+        model.decode_step(batch, context),
+        drafted,
+        accepted_tokens(acceptance, drafted),
     )
+
+
+def draft_layout(draft: Decoder, layout: Layout) -> Layout:
+    """Return how a draft model lies on the chips of a large one: split by its tensor parallelism, or on each chip.
+
+    Examples
+    --------
+    >>> from mlsys.workloads.zoo import language_model
+    >>> for name in ("llama-3.2-1b", "gpt2"):
+    ...     print(draft_layout(language_model(name), Layout(tp=8)))
+    tp 8
+    one chip
+    """
+    split = Layout(tp=layout.tp, dp=layout.dp)
+    return split if split.fits(draft) else Layout(dp=layout.dp)
+
+
+def checked_draft(
+    model: Decoder,
+    draft: Decoder | None,
+    tokens: int | None,
+    acceptance: float | None,
+    *,
+    phase: Phase | None = None,
+    option: str = "`{}`",
+) -> Draft | None:
+    """Return a draft with all arguments checked; None if none is given.
+
+    Parameters
+    ----------
+    model, draft
+        The large model and the small one.
+    tokens, acceptance
+        As of :class:`~mlsys.models.inference.plan.Draft`.
+    phase
+        The phase that is requested; None for both.
+    option
+        Form of an argument's name, for messages.
+
+    Raises
+    ------
+    ArgumentError
+        If only some of the three are given; if one is out of range; if the models have other vocabularies; if one keeps
+        a state of fixed size or reads an encoder; or if nothing is decoded.
+    """
+    names = {"draft": draft, "draft_tokens": tokens, "acceptance": acceptance}
+    missing = [option_name(option, name) for name, value in names.items() if value is None]
+    if len(missing) == len(names):
+        return None
+    given = next(option_name(option, name) for name, value in names.items() if value is not None)
+    if draft is None or tokens is None or acceptance is None:
+        raise ArgumentError(
+            f"{given} is one of three: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing. Give "
+            "the draft model, the tokens that it drafts at a time, such as 4, and the share of them that the model "
+            "accepts, such as 0.8"
+        )
+    tokens = checked_count("size", option_name(option, "draft_tokens"), tokens)
+    if tokens > _MOST_DRAFTED:
+        raise ArgumentError(f"{option_name(option, 'draft_tokens')} must be at most {_MOST_DRAFTED}, got {tokens}")
+    acceptance = checked_number("size", option_name(option, "acceptance"), acceptance, fraction(), {})
+    if phase == "prefill":
+        raise ArgumentError(
+            f"{option_name(option, 'draft')} plays no part in a prefill alone. Leave one of the two out"
+        )
+    for each in (model, draft):
+        if each.encoder is not None:
+            raise ArgumentError(f"{name}: {each.name} has an encoder, which is not modelled here")
+        if any(layer.recurrence is not None for layer in each.layer_list):
+            raise ArgumentError(
+                f"{name}: layers of {each.name} keep a state of fixed size, which a rejected token "
+                "has changed already. Use a model whose layers all attend"
+            )
+    if abs(model.vocabulary - draft.vocabulary) > _PADDED:
+        raise ArgumentError(
+            f"{name}: {draft.name} has a vocabulary of {draft.vocabulary:,} tokens and {model.name} "
+            f"of {model.vocabulary:,}, so that it cannot propose its tokens. Use a smaller model of the same family"
+        )
+    return Draft(draft, tokens, acceptance)

@@ -10,6 +10,7 @@ from mlsys.units import Q_
 if TYPE_CHECKING:
     from mlsys.models.inference.placed import Placed
     from mlsys.models.inference.result import Sizing
+    from mlsys.models.inference.speculative import SpeculativeStep
 
 _LISTED = 12
 
@@ -76,6 +77,10 @@ def summary(sizing: Sizing) -> list[tuple[str, str]]:
             rows.append((name, f"{amount(middle, 's')}, {low} to {high} (80 % interval)"))
     if sizing.rates is None:
         return rows
+    drafted = sizing.speculative
+    if drafted is not None:
+        spent = f"{amount(drafted.drafted * drafted.draft.seconds, 's')} + {amount(drafted.verify.seconds, 's')}"
+        rows.append(("drafted", f"{drafted.tokens:.3g} tokens in a round of {spent}; {_gain(drafted)}"))
     ends = "tokens_per_second", "tokens_per_second_per_chip", "tokens_per_second_low", "tokens_per_second_high"
     rate, each, slowest, fastest = (natural(getattr(sizing, end), 4) for end in ends)
     rows.append(("rate", f"{rate} tokens/s, {slowest} to {fastest}; {each} per chip"))
@@ -87,6 +92,13 @@ def summary(sizing: Sizing) -> list[tuple[str, str]]:
     ]
     known = ", ".join(f"{natural(number, 4)} {unit}" for number, unit in money if number is not None)
     return [*rows, ("1 M tokens", known or "cost and energy unknown")]
+
+
+def _gain(drafted: SpeculativeStep) -> str:
+    plain = amount(drafted.plain.seconds, "s")
+    if drafted.speedup < 1:
+        return f"slower than without, {plain}: {drafted.speedup:.2f}×"
+    return f"{drafted.speedup:.2f}× as fast as without, {plain}"
 
 
 def _layouts(sizing: Sizing) -> list[str]:

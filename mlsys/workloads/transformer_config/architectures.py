@@ -11,10 +11,11 @@ from mlsys.workloads.transformer_config.dbrx import resolve_dbrx
 from mlsys.workloads.transformer_config.fields import fault
 from mlsys.workloads.transformer_config.gemma3n import resolve_gemma3n
 from mlsys.workloads.transformer_config.hybrids import HYBRIDS
+from mlsys.workloads.transformer_config.latent import LATENT
 
 
 def _llama(of: Common) -> ArchitectureFields:
-    """Llama, Granite, Arcee, SmolLM3: RMSNorm twice, rotary positions, biases by two flags."""
+    """Llama, Granite, Arcee, SmolLM3, InternLM3: RMSNorm twice, rotary positions, biases by two flags."""
     biases = (*of.attention_biases("qkv", "output"), *of.flagged(mlp_bias="ffn"))
     layer = of.layer(*biases, gated=of.fields.model_type != "arcee")
     if of.fields.model_type != "smollm3" or not of.window():
@@ -22,6 +23,59 @@ def _llama(of: Common) -> ArchitectureFields:
     rotary = of.fields.entries("no_rope_layers", int, "0 or 1, one for each layer")
     every = of.fields.optional("no_rope_layer_interval") or 4
     return of.resolved(of.all_layers(layer, of.windows(lambda at: not (rotary[at] if rotary else (at + 1) % every))))
+
+
+def _apertus(of: Common) -> ArchitectureFields:
+    """Apertus: norms of queries and keys; its activation has two parameters."""
+    layer = of.layer(*of.attention_biases("qkv", "output"), gated=False, more=2 * of.head_dim + 2)
+    return of.resolved(of.all_layers(layer))
+
+
+def _bitnet(of: Common) -> ArchitectureFields:
+    """BitNet: further norms before the output of attention and of the feed-forward block."""
+    more = of.hidden + of.fields.whole("intermediate_size")
+    return of.resolved(of.all_layers(of.layer(*of.attention_biases("qkv", "output"), more=more)))
+
+
+def _helium(of: Common) -> ArchitectureFields:
+    layer = of.layer(*of.attention_biases("qkv"), *of.flagged(mlp_bias="ffn"))
+    return of.resolved(of.all_layers(layer))
+
+
+def _hyperclovax(of: Common) -> ArchitectureFields:
+    norms = 4 if of.fields.flag("use_post_norm") else 2
+    layer = of.layer(*of.attention_biases("qkv", "output"), *of.flagged(mlp_bias="ffn"), norms=norms)
+    return of.resolved(of.all_layers(layer))
+
+
+def _nanochat(of: Common) -> ArchitectureFields:
+    """Nanochat: norms without parameters."""
+    layer = of.layer(*of.attention_biases("qkv", "output"), norm_size=0, gated=False)
+    return of.resolved(of.all_layers(layer), 0)
+
+
+def _cwm(of: Common) -> ArchitectureFields:
+    layer = of.layer(*of.flagged(mlp_bias="ffn"))
+    return of.resolved(of.all_layers(layer, of.windows(lambda index: bool(index % 4))))
+
+
+def _granite_swa(of: Common) -> ArchitectureFields:
+    """Granite with local layers and attention sinks."""
+    layer = of.layer(*of.attention_biases("qkv", "output"), *of.flagged(mlp_bias="ffn"), more=of.heads)
+    return of.resolved(of.all_layers(layer, of.windows(lambda index: bool(index % 4))))
+
+
+def _vaultgemma(of: Common) -> ArchitectureFields:
+    layer = of.layer(*of.attention_biases("qkv", "output"))
+    return of.resolved(of.all_layers(layer, of.windows(of.pattern(2))))
+
+
+def _xglm(of: Common) -> ArchitectureFields:
+    """XGLM: positions are sines, computed for as many tokens as there are."""
+    if of.fields.flag("add_cross_attention"):
+        raise fault("`add_cross_attention` is true: a decoder that reads an encoder is not known here")
+    layer = of.layer("qkv", "output", "ffn", norm_size=2, kv_heads=of.heads, gated=False, rotary=0)
+    return of.resolved(of.all_layers(layer), 2)
 
 
 def _seed_oss(of: Common) -> ArchitectureFields:
@@ -66,6 +120,7 @@ def _granitemoe(of: Common) -> ArchitectureFields:
 
 
 def _olmoe(of: Common) -> ArchitectureFields:
+    """OLMoE, FlexOlmo: norms of queries and keys over all heads."""
     normed = of.hidden + of.kv_heads * (of.hidden // of.heads)
     layer = of.layer(*of.attention_biases("qkv", "output"), more=normed)
     return of.resolved(of.all_layers(of.routed(layer)))
@@ -128,24 +183,6 @@ def _phi3(of: Common) -> ArchitectureFields:
     return of.resolved(of.all_layers(of.layer(), [of.window()] * of.layers))
 
 
-def _deepseek(of: Common) -> ArchitectureFields:
-    """DeepSeek V2 and V3: latent attention, the first layers dense, the others with shared experts."""
-    read = of.fields
-    query, latent, rotary = read.optional("q_lora_rank"), read.whole("kv_lora_rank"), read.whole("qk_rope_head_dim")
-    if (read.optional("moe_layer_freq") or 1) != 1:
-        raise fault("`moe_layer_freq` is not 1: transformers ignores it, and layers would be counted wrongly")
-    plain = read.whole("qk_nope_head_dim")
-    dense = of.layer(
-        *of.attention_biases("latent", "output"), *of.flagged(mlp_bias="ffn"),
-        more=latent + (query or 0), head_dim=plain, kv_heads=of.heads, latent=latent, rotary=rotary,
-        query_latent=query or 0, value_dim=read.whole("v_head_dim"),
-    )  # fmt: skip
-    inner = read.whole("moe_intermediate_size")
-    experts = of.routed(dense, ffn=inner, shared_ffn=inner * (read.optional("n_shared_experts", least=0) or 0))
-    first = read.optional("first_k_dense_replace", least=0) or 0
-    return of.resolved([dense if index < first else experts for index in range(of.layers)])
-
-
 def _glm4_moe(of: Common) -> ArchitectureFields:
     read = of.fields
     more = 2 * of.head_dim if read.flag("use_qk_norm") else 0
@@ -154,6 +191,64 @@ def _glm4_moe(of: Common) -> ArchitectureFields:
     experts = of.routed(dense, ffn=inner, shared_ffn=inner * (read.optional("n_shared_experts", least=0) or 0))
     first = read.optional("first_k_dense_replace", least=0) or 0
     return of.resolved([dense if index < first else experts for index in range(of.layers)])
+
+
+def _solar_open(of: Common) -> ArchitectureFields:
+    inner = of.fields.whole("moe_intermediate_size")
+    shared = inner * (of.fields.optional("n_shared_experts", least=0) or 0)
+    layer = of.layer(*of.attention_biases("qkv"), ffn=inner)
+    return of.resolved(of.all_layers(of.routed(layer, shared_ffn=shared)))
+
+
+def _hy_v3(of: Common) -> ArchitectureFields:
+    biases = (*of.attention_biases("qkv", "output"), *of.flagged(mlp_bias="ffn"))
+    dense = of.layer(*biases, more=2 * of.head_dim)
+    inner = of.fields.whole("moe_intermediate_size")
+    experts = of.routed(dense, ffn=inner, shared_ffn=inner * (of.fields.optional("n_shared_experts", least=0) or 0))
+    return of.resolved([experts if each else dense for each in of.routed_layers(1)])
+
+
+def _exaone_moe(of: Common) -> ArchitectureFields:
+    dense = of.layer(more=2 * of.head_dim)
+    inner = of.fields.whole("moe_intermediate_size")
+    experts = of.routed(dense, ffn=inner, shared_ffn=inner * of.fields.whole("n_shared_experts"))
+    windows, routed = of.windows(of.pattern(4)), of.routed_layers(0)
+    return of.resolved(
+        [replace(experts if sparse else dense, window=window) for sparse, window in zip(routed, windows, strict=True)]
+    )
+
+
+def _mimo_v2_flash(of: Common) -> ArchitectureFields:
+    """MiMo-V2-Flash: local layers have twice the key-value heads, and sinks; values are narrower than keys."""
+    read = of.fields
+    dense = of.layer(*of.attention_biases("qkv"), value_dim=read.whole("v_head_dim"))
+    experts = of.routed(dense, ffn=read.whole("moe_intermediate_size"))
+    after = read.optional("sliding_window_size")
+    windows = of.windows(lambda index: bool(index and (index + 1) % 6))
+    layers = []
+    for sparse, window in zip(of.routed_layers(1), windows, strict=True):
+        layer = experts if sparse else dense
+        if window:
+            window = window if after is None else after + 1
+            layer = replace(layer, kv_heads=2 * layer.kv_heads, window=window, small=layer.small + of.heads)
+        layers.append(layer)
+    return of.resolved(layers)
+
+
+def _afmoe(of: Common) -> ArchitectureFields:
+    """Trinity (AFMoE): a gate of the attention's output, the first layers dense, local layers."""
+    read = of.fields
+    if read.flag("attention_bias"):
+        raise fault("`attention_bias` is true: biases beside a gate without one are not known here for afmoe")
+    dense = of.layer(norms=4, more=2 * of.head_dim, gated_query=True)
+    inner, first = read.whole("moe_intermediate_size"), read.optional("num_dense_layers", least=0) or 0
+    shared = inner * (read.optional("n_shared_experts", least=0) or 0)
+    experts = of.routed(dense, ffn=inner, shared_ffn=shared, small=dense.small + read.whole("num_experts"))
+    every = read.optional("global_attn_every_n_layers") or 4
+    windows = of.windows(lambda index: bool((index + 1) % every))
+    return of.resolved(
+        [replace(dense if index < first else experts, window=window) for index, window in enumerate(windows)]
+    )
 
 
 def _gpt_oss(of: Common) -> ArchitectureFields:
@@ -348,18 +443,22 @@ def _llama4(of: Common) -> ArchitectureFields:
 
 
 ARCHITECTURES: dict[str, Callable[[Common], ArchitectureFields]] = {
-    "arcee": _llama, "bloom": _bloom, "codegen": _gptj, "cohere": _cohere, "cohere2": _cohere, "dbrx": resolve_dbrx,
-    "deepseek_v2": _deepseek, "deepseek_v3": _deepseek, "dots1": _dots1, "ernie4_5": _ernie,
-    "ernie4_5_moe": _ernie_moe, "exaone4": _exaone4, "falcon": _falcon, "gemma": _gemma, "gemma2": _gemma2,
-    "gemma3_text": _gemma3, "gemma3n_text": resolve_gemma3n, "glm": _glm, "glm4": _glm, "glm4_moe": _glm4_moe,
-    "gpt2": _gpt2, "gpt_bigcode": _gpt2, "gpt_neo": _gpt_neo, "gpt_neox": _gpt_neox, "gpt_oss": _gpt_oss,
-    "gptj": _gptj, "granite": _llama, "granitemoe": _granitemoe, "hunyuan_v1_dense": _hunyuan,
-    "hunyuan_v1_moe": _hunyuan_moe, "llama": _llama, "llama4_text": _llama4, "minimax_m2": _minimax_m2,
-    "ministral": _ministral, "mistral": _mistral, "mixtral": _mixtral, "mpt": _mpt, "nemotron": _nemotron,
-    "olmo": _olmo, "olmo2": _olmo2, "olmo3": _olmo2, "olmoe": _olmoe, "opt": _opt, "persimmon": _persimmon,
-    "phi": _phi, "phi3": _phi3, "phimoe": _phimoe, "qwen2": _qwen2, "qwen2_moe": _qwen2_moe, "qwen3": _qwen3,
-    "qwen3_moe": _qwen3_moe, "seed_oss": _seed_oss, "smollm3": _llama, "stablelm": _stablelm,
-    "starcoder2": _starcoder2,
+    "afmoe": _afmoe, "apertus": _apertus, "arcee": _llama, "bitnet": _bitnet, "bloom": _bloom, "codegen": _gptj,
+    "cohere": _cohere, "cohere2": _cohere, "cwm": _cwm, "dbrx": resolve_dbrx, "dots1": _dots1, "ernie4_5": _ernie,
+    "ernie4_5_moe": _ernie_moe, "exaone4": _exaone4, "exaone_moe": _exaone_moe, "falcon": _falcon, "flex_olmo": _olmoe,
+    "gemma": _gemma, "gemma2": _gemma2, "gemma3_text": _gemma3, "gemma3n_text": resolve_gemma3n, "glm": _glm,
+    "glm4": _glm, "glm4_moe": _glm4_moe, "gpt2": _gpt2, "gpt_bigcode": _gpt2, "gpt_neo": _gpt_neo,
+    "gpt_neox": _gpt_neox, "gpt_oss": _gpt_oss, "gptj": _gptj, "granite": _llama, "granite_swa": _granite_swa,
+    "granitemoe": _granitemoe, "helium": _helium, "hunyuan_v1_dense": _hunyuan, "hunyuan_v1_moe": _hunyuan_moe,
+    "hy_v3": _hy_v3, "hyperclovax": _hyperclovax, "internlm3": _llama, "iquestcoder": _llama, "jais2": _nemotron,
+    "llama": _llama, "llama4_text": _llama4, "mimo_v2_flash": _mimo_v2_flash, "minimax_m2": _minimax_m2,
+    "ministral": _ministral, "ministral3": _mistral, "mistral": _mistral, "mixtral": _mixtral, "mpt": _mpt,
+    "nanochat": _nanochat, "nemotron": _nemotron, "olmo": _olmo, "olmo2": _olmo2, "olmo3": _olmo2, "olmoe": _olmoe,
+    "opt": _opt, "persimmon": _persimmon, "phi": _phi, "phi3": _phi3, "phimoe": _phimoe, "qwen2": _qwen2,
+    "qwen2_moe": _qwen2_moe, "qwen3": _qwen3, "qwen3_moe": _qwen3_moe, "seed_oss": _seed_oss, "smollm3": _llama,
+    "solar_open": _solar_open, "stablelm": _stablelm, "starcoder2": _starcoder2, "vaultgemma": _vaultgemma,
+    "xglm": _xglm,
+    **LATENT,
     **HYBRIDS,
 }  # fmt: skip
 """How the layers of each ``model_type`` follow from its fields."""

@@ -14,7 +14,7 @@ from mlsys.workloads.zoo.decoder_layer import DecoderLayer, WeightMatrix
 _ACTIVATIONS = {
     "silu": "silu", "swish": "silu", "gelu": "exact gelu", "gelu_new": "gelu", "gelu_pytorch_tanh": "gelu",
     "gelu_fast": "gelu", "gelu_python": "exact gelu", "relu": "relu", "relu2": "squared relu", "mish": "mish",
-    "quick_gelu": "quick gelu", "tanh": "tanh", "sigmoid": "sigmoid",
+    "quick_gelu": "quick gelu", "xielu": "xielu", "tanh": "tanh", "sigmoid": "sigmoid",
 }  # fmt: skip
 SLIDING, FULL = "sliding_attention", "full_attention"
 """Kinds of attention in ``layer_types``."""
@@ -85,6 +85,9 @@ class Common:
             self.heads = self.head_dim = 0
             return
         self.heads = read.whole("num_attention_heads")
+        if read.takes("kv_lora_rank"):  # latent attention has widths of its own
+            self.head_dim = read.whole("qk_nope_head_dim")
+            return
         stated = read.optional("head_dim")
         if (stated is None or read.checks_width) and self.hidden % self.heads:
             raise fault(
@@ -192,6 +195,15 @@ class Common:
         step = self.fields.optional("decoder_sparse_step") or 1
         plain = self.fields.entries("mlp_only_layers", int, "numbers of layers") or []
         return index not in plain and not (index + 1) % step
+
+    def routed_layers(self, usual: int) -> list[bool]:
+        """Return which layers have experts: by ``mlp_layer_types``, or all but the first, by default ``usual``."""
+        kinds = self.listed("mlp_layer_types", ("dense", "sparse"))
+        if kinds is not None:
+            return [kind == "sparse" for kind in kinds]
+        stated = self.fields.optional("first_k_dense_replace", least=0)
+        first = usual if stated is None else stated
+        return [index >= first for index in range(self.layers)]
 
     def routed(self, layer: DecoderLayer, **sizes: Any) -> DecoderLayer:
         """Return a layer with experts, of which a token visits ``num_experts_per_tok``."""

@@ -1,4 +1,4 @@
-"""Configurations of encoders and encoder-decoders, read without torch: BERT and its like, ViT, T5, Whisper."""
+"""Configurations of encoders and encoder-decoders, read without torch: BERT and its like, ViT, T5, BART, Whisper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from mlsys.faults import short
 from mlsys.workloads.transformer_config.common import activation
-from mlsys.workloads.transformer_config.encoder_decoders import read_t5, read_whisper
+from mlsys.workloads.transformer_config.encoder_decoders import ENCODER_DECODERS
 from mlsys.workloads.transformer_config.fields import Fields, fault
 from mlsys.workloads.zoo.cnn_builder import CnnBuilder
 from mlsys.workloads.zoo.decoder_pass import write_encoder
@@ -133,31 +133,19 @@ def _vit(read: Fields, given: Mapping[str, Any], named: str, source: str) -> Ent
     return Entry(named, named, "picture", source, image=(channels, side, side), draw=draw)
 
 
-def _t5(read: Fields, given: Mapping[str, Any], named: str, source: str) -> Entry:
-    """T5 and Flan-T5; encoder and decoder read as many tokens."""
-    model = replace(read_t5(read), head=not named.endswith("Model"))
+def _both(read: Fields, given: Mapping[str, Any], named: str, source: str) -> Entry:
+    """Encoder-decoders: both halves read as many tokens, but for Whisper, whose encoder always reads 30 s."""
+    known = ENCODER_DECODERS[read.model_type]
+    model = replace(known.reader(read), name=named, head=named == known.generates)
+    assert model.encoder is not None
+    family, most = "speech and sensors" if model.encoder.fixed else "text", model.learned
+    if named.endswith("EncoderModel"):
 
-    def write(builder: LayerBuilder, batch: int, tokens: int) -> None:
-        reading = model.reading(tokens)
-        if named.endswith("EncoderModel"):
-            write_encoder(reading, builder, batch, crossed=False)
-        else:
-            write_encoder(reading, builder, batch)
-            reading.write(builder, batch, tokens)
+        def write(builder: LayerBuilder, batch: int, tokens: int) -> None:
+            write_encoder(model.reading(tokens), builder, batch, crossed=False)
 
-    return Entry(named, named, "text", source, sequence=_USUAL, write=write)
-
-
-def _whisper(read: Fields, given: Mapping[str, Any], named: str, source: str) -> Entry:
-    """Whisper; the decoder reads ``sequence`` tokens."""
-    model = replace(read_whisper(read), head=not named.endswith("Model"))
-
-    def write(builder: LayerBuilder, batch: int, tokens: int) -> None:
-        write_encoder(model, builder, batch)
-        model.write(builder, batch, tokens)
-
-    most = model.positions
-    return Entry(named, named, "speech and sensors", source, sequence=min(_USUAL, most), write=write, longest=most)
+        return Entry(named, named, family, source, sequence=_USUAL, write=write)
+    return Entry(named, named, family, source, sequence=min(_USUAL, most or _USUAL), model=model, longest=most)
 
 
 _TEXT = ("Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")
@@ -165,7 +153,9 @@ _Reader = Callable[[Fields, Mapping[str, Any], str, str], Entry]
 ENCODERS: dict[str, tuple[str, tuple[str, ...], _Reader]] = {
     "bert": ("Bert", _TEXT, _bert), "camembert": ("Camembert", _TEXT, _bert), "roberta": ("Roberta", _TEXT, _bert),
     "xlm-roberta": ("XLMRoberta", _TEXT, _bert), "vit": ("ViT", ("Model", "ForImageClassification"), _vit),
-    "t5": ("T5", ("Model", "EncoderModel", "ForConditionalGeneration"), _t5),
-    "whisper": ("Whisper", ("Model", "ForConditionalGeneration"), _whisper),
+    **{kind: (known.stem, ("Model", known.generates.removeprefix(known.stem)), _both)
+       for kind, known in ENCODER_DECODERS.items() if "t5" not in kind},
+    **{kind: (known.stem, ("Model", "EncoderModel", "ForConditionalGeneration"), _both)
+       for kind, known in ENCODER_DECODERS.items() if "t5" in kind},
 }  # fmt: skip
 """Stem of the class names, the endings that are read, and the reader, by ``model_type``."""

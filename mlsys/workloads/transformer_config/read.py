@@ -56,6 +56,8 @@ _CLASSES = {
     "hunyuan_v1_dense": ("hunyuandensev1",),
     "hunyuan_v1_moe": ("hunyuanmoev1",),
     "falcon": ("rw",),
+    "internlm3": ("llama",),
+    "iquestcoder": ("llama",),
 }  # classes that are called otherwise
 
 

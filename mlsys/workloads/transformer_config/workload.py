@@ -83,13 +83,18 @@ def configured_decoder(
 
 
 def configured_encoder(
-    path: str | Path, given: Mapping[str, int], precision: str | None, phase: Phase | None, option: str
+    path: str | Path,
+    given: Mapping[str, int],
+    precision: str | None,
+    phase: Phase | None,
+    option: str,
+    formats: Mapping[str, str] | None = None,
 ) -> Workload | None:
     """Return the workload of an encoder or encoder-decoder that is read without torch; None for other configurations.
 
     Parameters
     ----------
-    path, given, precision, phase, option
+    path, given, precision, phase, option, formats
         As of :func:`configured_decoder`; ``given`` may also have ``image``.
 
     Raises
@@ -97,7 +102,7 @@ def configured_encoder(
     ArgumentError
         If it states how weights are stored and no precision overrides it, or something does not go with it.
     """
-    from mlsys.workloads.from_catalogue import from_entry
+    from mlsys.workloads.from_catalogue import from_entry, in_formats
     from mlsys.workloads.hf import from_hf_config
     from mlsys.workloads.transformer_config.encoders import encoder_entry
 
@@ -105,11 +110,13 @@ def configured_encoder(
     entry = encoder_entry(described, f"configuration {path}, read without building the model")
     if entry is None or (described.get("quantization_config") is not None and precision is None):
         return None
+    if formats:
+        entry = in_formats(entry, formats, option)
     form = precision or stated_dtype(described) or "fp32"
     workload = from_entry(entry, {"batch": 1, **given}, form, phase, option)
     recipe = workload.recipe.replace("; written down", ". Written down")
     sizes: dict[str, Any] = dict(workload.sizes)
-    captured = partial(from_hf_config, str(path), **sizes)
+    captured = partial(from_hf_config, str(path), **sizes) if phase is None and not formats else None
     return replace(workload, recipe=recipe, source="configuration", _captured=captured)
 
 
@@ -137,6 +144,8 @@ def _source(path: str | Path, config: TransformerConfig, precision: str | None, 
         parts.append(f"assumed, as it does not say: {', '.join(config.assumed)}")
     if not config.head:
         parts.append("it names no class with a classifier: the bare model, without logits")
+    if any(layer.selects for layer in config.layers):
+        parts.append("attention is counted over the keys that its indexer selects, which transformers masks instead")
     if config.left_out:
         parts.append(f"its language model alone, without {', '.join(config.left_out)}")
     return "; ".join(parts)

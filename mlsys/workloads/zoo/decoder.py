@@ -319,9 +319,9 @@ class Decoder(ABC):
         if self.encoder is not None:
             write_encoder(self, builder, batch)
         write_pass(self, builder, batch, prompt, prompt, causal, batch if last_logits else batch * prompt)
-        return Network(
-            f"{self.name}, prefill of {batch} × {prompt}", tuple(builder.operators), PREFILL if self.head else NETWORK
-        )
+        # Software for language models is timed as such; the encoder's attention has no causal mask.
+        kind = PREFILL if self.head and self.encoder is None else NETWORK
+        return Network(f"{self.name}, prefill of {batch} × {prompt}", tuple(builder.operators), kind)
 
     def decode(
         self,

@@ -58,8 +58,13 @@ class DecoderLayer:
         Number of experts, and how many are active per token; 0 for a dense layer.
     shared_ffn, shared_gate
         Inner width of the shared expert, and whether a learned gate scales its output.
-    latent, rotary, query_latent, value_dim
+    latent, rotary, query_latent
         Of multi-head latent attention; see :class:`~mlsys.workloads.zoo.LanguageModel`.
+    value_dim
+        Width of a value where it is not that of a key; 0 for the same.
+    selects, index_heads, index_width
+        Of sparse attention: keys that a token attends to at most, those with the highest scores of an indexer with so
+        many heads of such a width (DeepSeek-V3.2); no heads where the choice of an earlier layer is reused.
     window
         Window of local attention in tokens; 0 for full attention.
     recurrence
@@ -95,6 +100,9 @@ class DecoderLayer:
     rotary: int = 0
     query_latent: int = 0
     value_dim: int = 0
+    selects: int = 0
+    index_heads: int = 0
+    index_width: int = 0
     window: int = 0
     recurrence: Recurrence | None = None
     shares_cache: bool = False
@@ -140,7 +148,9 @@ class DecoderLayer:
         """Elements that one token adds to the cache of this layer."""
         if not self.attends or self.shares_cache:
             return 0
-        return self.latent + self.rotary if self.latent else 2 * self.kv_heads * self.head_dim
+        if self.latent:
+            return self.latent + self.rotary + self.index_width
+        return self.kv_heads * (self.head_dim + self.value_width)
 
     @property
     def cross_elements(self) -> int:
@@ -161,8 +171,8 @@ class DecoderLayer:
         """Return the parameters in biases, counting ``experts`` experts (by default all)."""
         count, total = self.experts if experts is None else experts, 0
         if "qkv" in self.biases:
-            shared = 0 if self.shares_cache else 2 * self.kv_heads
-            total += (self.heads * (1 + self.gated_query) + shared) * self.head_dim
+            shared = 0 if self.shares_cache else self.kv_heads * (self.head_dim + self.value_width)
+            total += self.heads * (1 + self.gated_query) * self.head_dim + shared
         if "latent" in self.biases:
             total += self.query_latent + self.latent + self.rotary
         if "output" in self.biases:
@@ -217,11 +227,10 @@ class DecoderLayer:
                 matrix("key and value", "self_attn.kv_b_proj", self.latent, expanded),
                 output,
             )
-        shared = self.kv_heads * self.head_dim
         sides: tuple[tuple[str, int], ...] = (
             ("q", self.heads * self.head_dim * (1 + self.gated_query)),
-            ("k", shared),
-            ("v", shared),
+            ("k", self.kv_heads * self.head_dim),
+            ("v", self.kv_heads * self.value_width),
         )
         if self.shares_cache:
             sides = sides[:1]

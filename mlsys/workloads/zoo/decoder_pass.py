@@ -16,6 +16,8 @@ from mlsys.workloads.zoo.recurrence import STATE_FORMAT, Recurrence
 if TYPE_CHECKING:
     from mlsys.workloads.zoo.decoder import Decoder
 
+_FEW = 16  # new tokens that attend to latents as they are, where others came before
+
 
 def write_pass(
     model: Decoder, builder: LayerBuilder, batch: int, queries: int, keys: int, causal: bool, logits: int
@@ -149,7 +151,7 @@ def _layer(
 ) -> None:
     batch, queries, keys = sizes
     rows, start = batch * queries, builder.here
-    pairs = scores_computed(queries, keys, layer.window, causal)
+    pairs = scores_computed(queries, keys, layer.window or layer.selects, causal)
     if layer.window:
         keys = min(keys, layer.window + queries - 1)
     if layer.recurrence is not None or layer.attends:
@@ -237,20 +239,22 @@ def _recur(recurrence: Recurrence, builder: LayerBuilder, batch: int, queries: i
 
 def _attend(layer: DecoderLayer, builder: LayerBuilder, hidden: int, sizes: tuple[int, int, int], pairs: int) -> None:
     batch, queries, keys = sizes
-    wide, shared = layer.heads * layer.head_dim * (1 + layer.gated_query), layer.kv_heads * layer.head_dim
-    rotary = layer.rotary > 0
-    parts = {"query": wide, "key": shared, "value": shared} if rotary else None
+    wide, keyed = layer.heads * layer.head_dim * (1 + layer.gated_query), layer.kv_heads * layer.head_dim
+    rotary, valued = layer.rotary > 0, layer.kv_heads * layer.value_width
+    parts = {"query": wide, "key": keyed, "value": valued} if rotary else None
     builder.dense(
         "query, key, value",
         batch * queries,
         hidden,
-        wide if layer.shares_cache else wide + 2 * shared,
+        wide if layer.shares_cache else wide + keyed + valued,
         "qkv" in layer.biases,
         layer.small,
         parts=parts,
     )
+    # Keys and values of different widths: two products of the mean width cost the same.
+    width = (layer.head_dim + layer.value_width) // 2
     builder.attention(
-        "attention", batch, layer.heads, queries, keys, layer.head_dim, layer.kv_heads, pairs,
+        "attention", batch, layer.heads, queries, keys, width, layer.kv_heads, pairs,
         causal=True, rotary=rotary,
     )  # fmt: skip
 
@@ -274,11 +278,13 @@ def _cross(layer: DecoderLayer, builder: LayerBuilder, hidden: int, sizes: tuple
 def _attend_to_latents(
     layer: DecoderLayer, builder: LayerBuilder, hidden: int, sizes: tuple[int, int, int], pairs: int
 ) -> None:
-    """Append multi-head latent attention: expanded into heads for a prompt, absorbed for a decoding step.
+    """Append multi-head latent attention: expanded into heads for a prompt, absorbed for a few tokens after others.
 
     When absorbed, the up-projections are applied to the query and the output of each head instead of to the cache,
     and all heads share one key as wide as the cache (arXiv:2405.04434, section 2.1.2; deepseek-ai/DeepSeek-V3,
-    inference/model.py).
+    inference/model.py). A later chunk of a prompt expands the latents of all tokens before it again, as vLLM does
+    (vllm/model_executor/layers/attention/mla_attention.py). Sparse attention is absorbed as soon as there are more keys
+    than it selects (DeepSeek-V3.2, arXiv:2512.02556, section 2.1): each token then reads its own.
     """
     batch, queries, keys = sizes
     rows, width, values, bias = batch * queries, layer.key_width, layer.value_width, "latent" in layer.biases
@@ -288,8 +294,12 @@ def _attend_to_latents(
     builder.dense("query", rows, layer.query_latent or hidden, layer.heads * width, False)
     builder.dense("latent", rows, hidden, layer.latent + layer.rotary, bias, layer.small)
     builder.norm("latent norm", rows, layer.latent, centred=False)
-    if queries > 1:
-        builder.dense("key and value", rows, layer.latent, layer.heads * (layer.head_dim + values), False)
+    if layer.index_heads:
+        _index(layer, builder, sizes)
+    if layer.selects and keys > layer.selects:
+        keys = layer.selects if queries == 1 else keys
+    elif queries == keys > 1 or queries > _FEW:
+        builder.dense("key and value", batch * keys, layer.latent, layer.heads * (layer.head_dim + values), False)
         # Keys and values have different widths; two products of the mean width cost the same.
         builder.attention("attention", batch, layer.heads, queries, keys, (width + values) // 2, None, pairs)
         return
@@ -301,6 +311,18 @@ def _attend_to_latents(
         values_among_keys=layer.latent,
     )  # fmt: skip
     builder.heads_apart("value absorbed", rows, layer.latent, values, layer.heads)
+
+
+def _index(layer: DecoderLayer, builder: LayerBuilder, sizes: tuple[int, int, int]) -> None:
+    """Append the scores by which sparse attention selects keys: of every head, then their weighted sum."""
+    batch, queries, keys = sizes
+    heads, width = layer.index_heads, layer.index_width
+    shape = {"m": queries * heads, "n": keys, "k": width, "copies": batch}
+    moved = batch * (queries * heads * width * builder.size + keys * width * builder.cache_size)
+    builder.write("index scores", "gemm", 2 * batch * queries * heads * keys * width, moved, shape=shape)
+    shape = {"m": queries, "n": keys, "k": heads, "copies": batch}
+    moved = batch * queries * (heads + 2 * keys) * builder.size  # scores are written and read for the choice
+    builder.write("index sum", "gemm", 2 * batch * queries * heads * keys, moved, shape=shape)
 
 
 def _feed_forward(

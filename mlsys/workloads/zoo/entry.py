@@ -51,7 +51,7 @@ class Entry:
     sequence
         Default number of tokens, for a network on text.
     model
-        The decoder language model, if it is one.
+        The model that generates tokens, if it is one: a decoder language model, or an encoder-decoder.
     note
         Deviations from the source, if any.
     code
@@ -199,8 +199,11 @@ class Entry:
         whole: bool,
     ) -> Network:
         tokens = self._count("sequence", self.sequence if sequence is None else sequence)
-        phase = checked_choice("network", "phase", "prefill" if phase is None else phase, get_args(Phase))
-        write = model.decode if phase == "decode" else model.prefill
+        chosen = checked_choice("network", "phase", "prefill" if phase is None else phase, get_args(Phase))
+        if model.encoder is not None and not model.encoder.fixed:
+            model = model.reading(tokens)
+            tokens = 1 if phase == "prefill" else tokens  # generation begins with one token of the decoder
+        write = model.decode if chosen == "decode" else model.prefill
         return write(batch, tokens, precision, weight_format=weight_format, fused=fused, whole=whole)
 
     def _count(self, name: str, value: int | None) -> int:

@@ -40,6 +40,8 @@ ACTIVATION_OPERATIONS = FrozenDict(
         "silu": 5,
         "mish": 9,  # two exponentials' worth: exponential, add, logarithm, then tanh (5) and a product
         "exact gelu": 5,  # scale, error function, add one, product, halve
+        # Both branches: square, scale, line, add; least, exponential, subtract, scale, add; and the choice.
+        "xielu": 10,
         "gelu": 10,  # of the tanh form: cube and scale (4), tanh (4), add, multiply
     }
 )
