@@ -208,10 +208,9 @@ def checked_draft(
     if tokens > _MOST_DRAFTED:
         raise ArgumentError(f"{option_name(option, 'draft_tokens')} must be at most {_MOST_DRAFTED}, got {tokens}")
     acceptance = checked_number("size", option_name(option, "acceptance"), acceptance, fraction(), {})
+    name = option_name(option, "draft")
     if phase == "prefill":
-        raise ArgumentError(
-            f"{option_name(option, 'draft')} plays no part in a prefill alone. Leave one of the two out"
-        )
+        raise ArgumentError(f"{name} plays no part in a prefill alone. Leave one of the two out")
     for each in (model, draft):
         if each.encoder is not None:
             raise ArgumentError(f"{name}: {each.name} has an encoder, which is not modelled here")
