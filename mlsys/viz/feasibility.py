@@ -50,8 +50,8 @@ def memory_by_sequence(ax: Axes, needed: Mapping[str, Mapping[int, Quantity]], c
     top = 1.5 * room
     ax.axhspan(room, top, color=COLORS["RedL"], zorder=0)
     ax.annotate(
-        f"does not fit: more than {room:g} GB", (0, room), (6, 5), xycoords=("axes fraction", "data"),
-        textcoords="offset points", fontsize=9, color=COLORS["RedLine"], bbox=HALO,
+        f"does not fit: more than {room:g} GB", (0, 1), (6, -6), xycoords="axes fraction",
+        textcoords="offset points", va="top", fontsize=9, color=COLORS["RedLine"], bbox=HALO,
     )  # fmt: skip
     ax.set(xlim=(0, longest), ylim=(0, top), xlabel="tokens of each sequence", ylabel="memory, GB")
     ax.xaxis.set_major_formatter("{x:,.0f}")
