@@ -14,7 +14,7 @@ for _old, _new in {
     "counters": "counters", "derived": "counters", "doubts": "doubts", "energy": "energy",
     "energy_model": "energy.model", "environment": "machine", "export": "networks.export",
     "firmware": "firmware.build", "flame": "flame", "guide": "recommend.guide", "hypotheses": "hypotheses",
-    "imported": "firmware.imported", "int8": "networks.int8", "integer_check": "integer_check", "log": "log",
+    "imported": "firmware.capture", "int8": "networks.int8", "integer_check": "integer_check", "log": "log",
     "nets": "networks.chains", "platforms": "recommend.platforms", "portability": "recommend.portability",
     "protocol": "protocol", "rates": "rates", "schema": "schema", "serial": "firmware.serial", "stored": "stored",
     "subjects": "networks.subjects", "summary": "summary", "uart": "firmware.uart", "whatif": "recommend.whatif",

@@ -235,12 +235,12 @@ def import_(
     Rows are i,layer,start,end,misses,accesses,ms,mJ with the raw 32-bit counter, whose wrap-around is handled. Lines
     that cannot be read are listed by number.
     """
-    from mlsys.measure.firmware.imported import imported
+    from mlsys.measure.firmware.capture import import_capture
 
     if power is None:
         refuse_unused("applies to --power", ("idle",))
 
-    log = imported(
+    log = import_capture(
         capture, model=model, platform=platform, clock=clock, power=power, idle=idle, skip_malformed=skip_malformed
     )
     log.write(out)
@@ -278,10 +278,10 @@ def report(logs: tuple[Path, ...], page_file: Path | None, pictures: Path | None
 def _write_pictures(logs: list[Any], folder: Path) -> None:
     from mlsys.cli.explain_page import OPERATOR_COLUMNS, operator_table, write_pictures
     from mlsys.cli.sunburst_page import sunburst_page
-    from mlsys.measure.attribution import attributed
+    from mlsys.measure.attribution import attribution_or_reason
 
     written, absent = write_pictures(logs, folder)
-    shares, why = attributed(logs[0])
+    shares, why = attribution_or_reason(logs[0])
     if shares is None:
         absent.append(f"operators.csv, attribution_sunburst.html: {why}")
     else:
@@ -299,7 +299,7 @@ def _write_pictures(logs: list[Any], folder: Path) -> None:
 
 
 def _tell_report(logs: list[Any], as_json: bool) -> None:
-    from mlsys.measure.attribution import attributed
+    from mlsys.measure.attribution import attribution_or_reason
     from mlsys.measure.hypotheses import standard_claims
     from mlsys.measure.recommend.whatif import what_ifs
 
@@ -311,7 +311,7 @@ def _tell_report(logs: list[Any], as_json: bool) -> None:
         say(json.dumps(record, indent=1, ensure_ascii=False))
         return
     _tell([(log, Path("-")) for log in logs], [], False)
-    attribution, why = attributed(logs[0])
+    attribution, why = attribution_or_reason(logs[0])
     if attribution is None:
         say(why)
     else:

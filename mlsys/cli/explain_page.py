@@ -9,7 +9,7 @@ from typing import Any
 from mlsys.cli.page import whole_page, wide_table
 from mlsys.files import atomically
 from mlsys.measure import Attribution, Log, doubts
-from mlsys.measure.attribution import attributed
+from mlsys.measure.attribution import attribution_or_reason
 from mlsys.measure.doubts import integer_summary
 from mlsys.measure.hypotheses import standard_claims
 from mlsys.measure.recommend.platforms import Platform, platform_of, published
@@ -72,7 +72,7 @@ def pictures(logs: Sequence[Log], rows: Sequence[Platform]) -> list[Drawing]:
     from mlsys.viz import explain, explain_logs
 
     log = logs[0]
-    attribution, why = attributed(log)
+    attribution, why = attribution_or_reason(log)
     each = attribution.shares if attribution else {}
     shares = ", ".join(f"{cause} {share:.0f} %" for cause, share in each.items())
     mean = sum(log.energies) / len(log.energies) if log.energies else 0.0
@@ -146,7 +146,7 @@ def explain_page(logs: Sequence[Log], extra: Sequence[Platform] = (), command: s
     log, rows = logs[0], [*map(platform_of, logs), *extra]
     if any(log.model == "ds-cnn" for log in logs):
         rows += [row for row in published() if row.platform.startswith("STM32")]
-    attribution, why = attributed(log)
+    attribution, why = attribution_or_reason(log)
     parts = [_totals(log), _paragraph(log, attribution, why)]
     parts += [_table("Doubts", ("detected automatically",), [(text,) for text in doubts(log)], "No doubts.")]
     for picture in pictures(logs, rows):

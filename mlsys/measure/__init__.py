@@ -1,5 +1,9 @@
 """Measurements on this machine and on boards: timing, logs with every sample, counters, energy, and what explains them.
 
+`timing` and `machine` serve all others. `compile` compares eager PyTorch with compiled code. `protocol` measures a
+network of `networks` with one of the `backends`, or a board through `firmware`, and keeps a `log`; `attribution`,
+`doubts` and `hypotheses` explain logs, and `recommend` says what to change or to choose.
+
 Importing this package loads neither torch nor a runtime; measuring does.
 """
 

@@ -158,7 +158,7 @@ def attribute(log: Log) -> Attribution:
     )  # fmt: skip
 
 
-def attributed(log: Log) -> tuple[Attribution | None, str]:
+def attribution_or_reason(log: Log) -> tuple[Attribution | None, str]:
     """Return the attribution of a log's time, or None and the reason why it cannot be attributed."""
     try:
         return attribute(log), ""

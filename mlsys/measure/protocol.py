@@ -178,12 +178,11 @@ def _on_board(
         stopped = _stopped(len(samples), runs * iterations)
         how, layers = None, []
     board.close()
-    debug = ["the firmware is a debug build"] if facts.get("build") == "debug" else []
     return Log(
         backend=board.name, model=subject.name, format=subject.format, platform=facts.get("board", "a board"),
         day=date.today().isoformat(),
         protocol={"warmup": warmup, "iterations": iterations, "runs": runs, "threads": 1, "affinity": None},
-        environment={"backend": facts, "debug": debug, **({"stopped": stopped} if stopped else {})},
+        environment={**board.environment(), **({"stopped": stopped} if stopped else {})},
         works=works, colds=colds, samples=tuple(samples),
         layers=tuple(replace(layer, run=0) for layer in layers if layer.iteration < _LAYER_ROUNDS),
         rates=rates, rates_reason=reason, energy={"source": None, "reason": _NO_METER},

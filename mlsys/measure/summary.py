@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mlsys.measure.attribution import attributed
+from mlsys.measure.attribution import attribution_or_reason
 from mlsys.measure.doubts import doubts, integer_summary
 from mlsys.measure.log import Log
 
@@ -41,7 +41,7 @@ def summary(log: Log) -> dict[str, Any]:
         "integers": log.integers and dict(log.integers),
         "doubts": list(doubts(log)),
     }  # fmt: skip
-    attribution, reason = attributed(log)
+    attribution, reason = attribution_or_reason(log)
     return facts | {
         "attribution": attribution and attribution.shares, "attribution_reason": reason,
         "bottleneck": attribution and attribution.bottleneck,

@@ -348,7 +348,7 @@ class LatencyStatistics:
     count
         Number of samples.
     mean, std
-        Mean and unbiased standard deviation; zero deviation for a single sample.
+        Mean, and unbiased standard deviation; None for a single sample.
     p50, p95, p99
         Percentiles with linear interpolation; None if there are too few samples.
     """
@@ -385,15 +385,10 @@ def latency_statistics(samples: Sequence[float]) -> LatencyStatistics:
         raise ArgumentError(
             "latency_statistics(): `samples` must be finite times > 0 ms, at least one. Write e.g. samples=[1.2]"
         )
-    percentiles = {
-        percent: float(np.percentile(values, percent)) if len(values) >= least else None
-        for percent, least in LEAST_FOR.items()
-    }
-    return LatencyStatistics(
-        len(values),
-        float(values.mean()),
-        float(values.std(ddof=1)) if len(values) > 1 else None,
-        float(np.percentile(values, 50)),
-        percentiles[95],
-        percentiles[99],
-    )
+
+    def reported(percent: int) -> float | None:
+        return float(np.percentile(values, percent)) if len(values) >= LEAST_FOR[percent] else None
+
+    deviation = float(values.std(ddof=1)) if len(values) > 1 else None
+    middle = float(np.percentile(values, 50))
+    return LatencyStatistics(len(values), float(values.mean()), deviation, middle, reported(95), reported(99))

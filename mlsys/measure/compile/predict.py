@@ -96,11 +96,7 @@ def predict(
 
 
 def predict_workload(
-    work: Workload,
-    rates: MachineRates,
-    *,
-    frozen: bool = False,
-    fuse: Callable[[Workload], Network] | None = None,
+    work: Workload, rates: MachineRates, *, frozen: bool = False, fuse: Callable[[Workload], Network] | None = None
 ) -> PredictedTimes:
     """Return the prediction for a captured network; see :func:`predict`."""
     fused = fuse(work) if fuse else inductor_kernels(work, frozen)

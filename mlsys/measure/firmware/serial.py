@@ -143,8 +143,12 @@ class SerialDevice(Backend):
 
     def facts(self) -> dict[str, Any]:
         """Return board, clock, counter and build, as reported by the board."""
-        wanted = ("board", "clock", "counter", "build", "profile")
-        return {name: self._profile.facts[name] for name in wanted if name in self._profile.facts}
+        facts: dict[str, Any] = self.environment()["backend"]
+        return facts
+
+    def environment(self) -> dict[str, Any]:
+        """Return what the board reports of itself, for the log."""
+        return self._profile.environment
 
     def memory(self) -> dict[str, float] | None:
         """Return the program's flash and RAM, kB, if the board reports them."""

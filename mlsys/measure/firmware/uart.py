@@ -7,12 +7,14 @@ after, the board's counts, and its own milliseconds, by which the row is checked
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from mlsys.errors import LogFileError
 from mlsys.faults import by_line
 from mlsys.measure.counters import unwrapped
 from mlsys.measure.log import Sample
 
+_BOARD = ("board", "clock", "counter", "build", "profile")
 COLUMNS = ("i", "layer", "start", "end", "misses", "accesses", "ms", "mJ")
 _MESSAGE = re.compile(r"(?P<kind>[me])-(?P<text>.*)")
 _VALUE = re.compile(r"(?P<name>[a-z-]+?)-?\[(?P<value>[^\]]*)\]")
@@ -72,6 +74,12 @@ class Capture:
         """Ticks per second of its counter; 0 if not reported."""
         text = self.facts.get("clock", "")
         return float(text) if re.fullmatch("[0-9]{1,12}", text) else 0.0
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """Board, clock, counter and build, as reported by the board, and a warning of a debug build."""
+        facts = {name: self.facts[name] for name in _BOARD if name in self.facts}
+        return {"backend": facts, "debug": ["the firmware is a debug build"] if facts.get("build") == "debug" else []}
 
     def rates_per_second(self, clock: float) -> dict[str, float] | None:
         """Return operations and bytes per second of the board's loops, and seconds of a launch; None if missing.

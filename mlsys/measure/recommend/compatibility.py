@@ -70,11 +70,7 @@ def compatibility(
     findings = (
         ("nearly full", int(memory_kb > _NEARLY * available_kb), f"{memory_kb / available_kb:.0%} of the memory"),
         ("unsupported operator", unsupported, f"{unsupported} operators run elsewhere"),
-        (
-            "below the ridge",
-            int(intensity < _FAR * ridge),
-            f"{intensity:.3g} operations per byte, ridge {ridge:.3g}",
-        ),
+        ("below the ridge", int(intensity < _FAR * ridge), f"{intensity:.3g} operations per byte, ridge {ridge:.3g}"),
         ("batch on a microcontroller", int(device.kind == "MCU" and batch > 1), f"a batch of {batch}"),
     )
     for name, times, words in findings:

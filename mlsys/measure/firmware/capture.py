@@ -13,7 +13,7 @@ from mlsys.measure.networks.chains import NETS, net_of
 from mlsys.measure.networks.subjects import Subject
 
 
-def imported(
+def import_capture(
     path: Path, *, model: str, platform: str, clock: float | None = None, power: Path | None = None, idle: float = 0.0,
     skip_malformed: bool = False,
 ) -> Log:  # fmt: skip
@@ -76,18 +76,15 @@ def imported(
         "source": "power trace" if trace else "board" if samples[0].energy_mj is not None else None,
         "reason": reason,
     }
-    facts = {name: value for name, value in capture.facts.items() if name in ("board", "clock", "counter", "build")}
     counted = any((layer.counters or {}).get("accesses") is not None for layer in layers)
     log = Log(
         backend="import", model=model, format="int8", platform=platform, day=date.today().isoformat(),
         protocol={"warmup": 0, "iterations": len(samples), "runs": 1, "threads": 1, "affinity": None},
-        environment={
-            "backend": facts, "debug": ["the firmware is a debug build"] if facts.get("build") == "debug" else [],
-        },
+        environment=capture.environment,
         works=_works(model, [layer.layer or "" for layer in layers]), colds=(Cold(0, None, samples[0].latency_ms),),
         samples=tuple(samples), layers=tuple(layers),
         rates=rates and {**rates, "how": "the board's own loops, in the capture"},
-        rates_reason="" if capture.rates else "the capture contains no answer to `rates`", energy=energy | rate,
+        rates_reason="" if rates else "the capture contains no answer to `rates`", energy=energy | rate,
         counters={"source": "board" if counted else None, "reason": "" if counted else "the board counts no accesses"},
         layer_times={"source": "the counter of the board, before and after each layer" if layers else None,
                      "reason": "" if layers else "the capture has no layer rows"},
