@@ -229,13 +229,13 @@ def tensor_sizes(model: Decoder, *, ep: int = 1) -> tuple[int, ...]:
     (1, 2, 4, 8, 16, 32)
     """
     kinds = dict.fromkeys((*model.layer_list, *(model.encoder.layers if model.encoder is not None else ())))
-    most = min((layer.heads for layer in kinds if not layer.convolution), default=1)
+    most = min((layer.heads for layer in kinds if layer.attends), default=1)
     return tuple(size for size in divisors(most) if all(_obstacle(size, layer, ep) is None for layer in kinds))
 
 
 def _obstacle(size: int, layer: DecoderLayer, ep: int) -> str | None:
     """Return what of a layer ``size`` chips cannot share, in words, or None."""
-    if not layer.convolution:
+    if layer.attends:
         if layer.heads % size:
             return f"the {layer.heads} query heads"
         if not layer.latent and layer.kv_heads % size and size % layer.kv_heads:

@@ -12,6 +12,10 @@ FIXED = {
     "tie_word_embeddings", "add_cross_attention", "alibi", "conv_bias", "use_bidirectional_attention",
     "_remove_final_layer_norm", "block_auto_adjust_ff_dim",
 }  # fmt: skip
+STATED_WIDTHS = (
+    "hunyuan_v1_dense", "ministral", "hunyuan_v1_moe", "nemotron_h", "exaone4", "dots1", "minimax", "helium",
+    "mimo_v2_flash", "gemma4_text",
+)  # fmt: skip
 OF_OPT = {"intermediate_size": "ffn_dim"}
 
 
@@ -28,8 +32,7 @@ def small(kind: str, sizes: dict[str, Any]) -> dict[str, Any]:
         "qk_rope_head_dim": 4, "v_head_dim": 12, "first_k_dense_replace": sizes["first"], "decoder_sparse_step": 1,
         "word_embed_proj_dim": sizes["latent"], "block_multiple_of": 8, **TOKENS,
     }  # fmt: skip
-    if kind in ("hunyuan_v1_dense", "ministral", "hunyuan_v1_moe", "nemotron_h", "exaone4", "dots1", "minimax",
-                "helium", "mimo_v2_flash"):  # fmt: skip
+    if kind in STATED_WIDTHS:
         config["head_dim"] = sizes["head_dim"]
     flags = {name for name, usual in known_models()[kind]["defaults"].items() if isinstance(usual, bool)} - FIXED
     chosen = flags & sizes["flags"] if sizes["unset"] else flags
@@ -48,9 +51,21 @@ def small(kind: str, sizes: dict[str, Any]) -> dict[str, Any]:
         config.pop("n_group")  # too close to `n_groups`, which these have
     if kind in LATENT:
         config["head_dim"] = 4  # of rotary positions, by which transformers sets up their table
+        if kind == "mistral4":  # its rotary positions are a part of the whole width
+            del config["head_dim"]
         config |= {"index_n_heads": 4, "index_head_dim": 8, "index_topk": 16}
     if kind == "glm_moe_dsa":
         config["indexer_types"] = (["full", "shared"] * 4)[: sizes["layers"]]
+    if kind == "gemma4_text":
+        config |= {
+            "num_kv_shared_layers": sizes["first"] if sizes["layers"] == 4 else 0, "hidden_size_per_layer_input": 8,
+            "vocab_size_per_layer_input": 50, "top_k_experts": 2, "global_head_dim": 2 * sizes["head_dim"],
+            "layer_types": (["sliding_attention", "full_attention"] * 4)[: sizes["layers"]],
+        }  # fmt: skip
+        config["sliding_window"] = sizes["window"] or 4
+        del config["attention_chunk_size"]
+    if kind == "cohere2_moe":
+        config |= {"num_shared_experts": 1, "prefix_dense_intermediate_size": 56}
     if kind == "mimo_v2_flash":  # local layers have twice as many
         config["num_key_value_heads"] = sizes["heads"] // 2
     if kind in ("gptj", "codegen"):

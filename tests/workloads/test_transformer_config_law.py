@@ -20,7 +20,9 @@ sys.path.append(str(Path(__file__).parent))
 from small_configurations import small
 
 transformers.utils.logging.set_verbosity_error()
-CLASSES = transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+CLASSES = {
+    **transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "mistral4": "Mistral4ForCausalLM"
+}  # fmt: skip
 FLAGS = (
     "attention_bias", "mlp_bias", "use_bias", "bias", "qkv_bias", "use_qkv_bias", "qk_layernorm", "use_qk_norm",
     "parallel_attn", "use_parallel_residual", "enable_bias", "do_layer_norm_before", "layer_norm_elementwise_affine",
@@ -34,7 +36,8 @@ BATCHED = {  # batched products in torch; Llama 4's module takes every token to 
     **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), ("index scores", "index sum")),
     "llama4_text": ("experts gate and up", "experts down"),
 }
-KEPT_ELSEWHERE = ("recurrent_gemma", "minimax")  # states are attributes of the module, or of a cache of its own
+# States are attributes of the module, or of a cache of its own; the module of the first GPT keeps nothing.
+KEPT_ELSEWHERE = ("recurrent_gemma", "minimax", "openai-gpt")
 
 
 def drawn(kind: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -9,7 +10,7 @@ from functools import lru_cache
 from mlsys.errors import ArgumentError
 from mlsys.mapping.parallel import Layout
 from mlsys.workloads.zoo.decoder import Decoder
-from mlsys.workloads.zoo.decoder_layer import DecoderLayer
+from mlsys.workloads.zoo.decoder_layer import DecoderLayer, WeightMatrix
 from mlsys.workloads.zoo.source_encoder import SourceEncoder
 from mlsys.workloads.zoo.stored_weights import StoredWeights
 from mlsys.workloads.zoo.weight_formats import weight_bits
@@ -25,8 +26,10 @@ class Shard(Decoder):
     ----------
     name, hidden, tied, positions, outer_parameters, embedding_width, head, head_bias, quantization, cache_format
         Of the whole model.
-    vocabulary
-        Rows of the embedding table and of the classifier on this chip.
+    vocabulary, per_layer_table
+        Rows of the embedding tables and of the classifier on this chip.
+    outer_matrices
+        With the chip's share of their columns.
     layers
         The layers with the chip's share of their heads and columns. Their experts are all of them; see ``groups``.
     encoder
@@ -49,6 +52,8 @@ class Shard(Decoder):
     cache_format: str | None = None
     encoder: SourceEncoder | None = None
     groups: int = 1
+    outer_matrices: tuple[WeightMatrix, ...] = ()
+    per_layer_table: tuple[int, ...] = ()
 
     @property
     def layer_list(self) -> tuple[DecoderLayer, ...]:
@@ -128,6 +133,8 @@ def shard_of(model: Decoder, layout: Layout) -> Decoder:
         if model.encoder is None
         else replace(model.encoder, layers=tuple(_share(layer, layout) for layer in model.encoder.layers)),
         layout.ep,
+        tuple(each._replace(outputs=-(-each.outputs // layout.tp)) for each in model.outer_matrices),
+        tuple(-(-size // (1 if index else layout.tp)) for index, size in enumerate(model.per_layer_table)),
     )
 
 
@@ -153,7 +160,7 @@ def stage_of(model: Decoder, layout: Layout, stage: int) -> tuple[DecoderLayer, 
 def stage_weights(model: Decoder, layout: Layout, weight_format: str | None) -> tuple[float, ...]:
     """Return the bytes of weights on one chip of each pipeline stage.
 
-    The first stage holds the embedding table, the last one the classifier: tied to the table, it is stored again there.
+    The first stage holds the embedding tables, the last one the classifier, again where it is tied to the table.
 
     Examples
     --------
@@ -177,6 +184,9 @@ def stage_weights(model: Decoder, layout: Layout, weight_format: str | None) -> 
     last = share.outer_parameters * plain + down * outside.get("embedding down", plain)
     if share.head:
         last += share.vocabulary * width * outside.get("logits", plain) + share.vocabulary * share.head_bias * plain
+    per_layer = math.prod(share.per_layer_table) if share.per_layer_table else 0
+    first += per_layer * outside.get("embedding of layers", plain)
+    first += sum(each.elements * outside.get(each.operator, plain) for each in share.outer_matrices)
     if share.encoder is not None:
         first += share.encoder.parameters(share.hidden) * plain
     if layout.pp == 1 and share.tied and share.head:

@@ -108,11 +108,14 @@ def products(layer: DecoderLayer, hidden: int, tokens: float, layout: Layout) ->
     for matrix in layer.matrices(hidden):
         merged.setdefault(matrix.operator, [matrix.inputs, 0, matrix.copies])[1] += matrix.outputs
     for operator, (inputs, outputs, copies) in merged.items():
-        split = expert_shares if copies > 1 else shares
+        routed = operator.startswith("experts")
+        split = expert_shares if routed else shares
         ins, outs = (inputs / split, outputs) if operator in _ROW_PARALLEL else (inputs, outputs / split)
         if operator in _REPLICATED:
             ins, outs = inputs, outputs
-        if copies > 1:
+        if copies > 1 and not routed:  # blocks on the diagonal of one matrix
+            found.append(Product(tokens, inputs, outputs, copies / shares))
+        elif routed:
             local = copies / layout.ep
             rows = tokens * layer.active_experts * expert_shares / layout.tp
             found.append(Product(rows / local, ins, outs, local))
@@ -144,7 +147,7 @@ def layer_cost(
     moved = _elementwise_bytes(layer, hidden, tokens.here, layout, chip, sequence_parallel, dropout, work)
     # Chips of one tensor-parallel group hold the same tokens, and each sends its share of them.
     visits = tokens.here * layer.active_experts / layout.tp if layer.experts else 0.0
-    kept = 0 if layer.convolution else (layer.cached_elements if layer.latent else layer.cached_elements / layout.tp)
+    kept = 0 if not layer.attends else (layer.cached_elements if layer.latent else layer.cached_elements / layout.tp)
     return LayerCost(
         products=(forward, backward),
         attention=scores[:2],
@@ -161,7 +164,7 @@ def _scores(
     layer: DecoderLayer, tokens: Tokens, layout: Layout, chip: ChipRates, kernel: AttentionKernel, dropout: bool
 ) -> tuple[float, float, float]:
     """Return the seconds of attention scores forward and backward, and the multiply-accumulates forward."""
-    if layer.convolution:
+    if not layer.attends:
         return 0.0, 0.0, 0.0
     heads = layer.heads / layout.tp
     widths = layer.key_width + layer.value_width
@@ -214,7 +217,7 @@ def _elementwise_bytes(
     wide = 3 if layer.gated else 2
     forward += sum(inner) * wide * size
     backward += sum(inner) * (wide + (2 if layer.gated else 1)) * size
-    if not layer.convolution:
+    if layer.attends:
         rotated = (layer.heads + layer.kv_heads) * layer.head_dim / layout.tp * tokens
         forward += 2 * rotated * size
         backward += 2 * rotated * size

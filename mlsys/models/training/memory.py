@@ -88,7 +88,7 @@ class Shards:
 
 def layer_shards(layer: DecoderLayer, hidden: int, layout: Layout) -> tuple[float, float]:
     """Return a layer's parameters on one chip: dense ones and those of experts."""
-    experts = sum(matrix.elements for matrix in layer.matrices(hidden) if matrix.copies > 1)
+    experts = sum(matrix.elements for matrix in layer.matrices(hidden) if matrix.operator.startswith("experts"))
     everything = layer.parameters(hidden)
     return (everything - experts) / layout.tp, experts / (layout.ep * expert_tensor_shares(layout))
 
@@ -117,7 +117,7 @@ def layer_activations(
     # Inputs of both normalisations and of the products behind them; masks of both residual branches.
     between = hidden * ((2 + 2) * element + 2 * mask) / shares
     within = 0.0
-    if layer.convolution:
+    if not layer.attends:
         within += 4 * hidden * element / layout.tp
     else:
         keys = (layer.latent + layer.rotary) * layout.tp if layer.latent else 0

@@ -10,6 +10,7 @@ from mlsys.workloads.transformer_config.common import FULL, ArchitectureFields, 
 from mlsys.workloads.transformer_config.dbrx import resolve_dbrx
 from mlsys.workloads.transformer_config.fields import fault
 from mlsys.workloads.transformer_config.gemma3n import resolve_gemma3n
+from mlsys.workloads.transformer_config.gemma4 import resolve_gemma4
 from mlsys.workloads.transformer_config.hybrids import HYBRIDS
 from mlsys.workloads.transformer_config.latent import LATENT
 
@@ -279,6 +280,30 @@ def _falcon(of: Common) -> ArchitectureFields:
     return of.resolved(of.all_layers(layer), 2)
 
 
+def _cohere2_moe(of: Common) -> ArchitectureFields:
+    """Command A with experts: one norm and parallel blocks, shared experts, dense layers first."""
+    read = of.fields
+    plain = of.layer(*of.attention_biases("qkv", "output"), norms=1)
+    inner = read.whole("intermediate_size")
+    experts = of.routed(plain, shared_ffn=inner * (read.optional("n_shared_experts", least=0) or 0))
+    dense = replace(plain, ffn=read.optional("prefix_dense_intermediate_size") or inner)
+    routed = of.routed_layers(0)
+    first = read.optional("first_k_dense_replace", least=0) or 0
+    early, late = (read.optional(f"{name}sliding_window_pattern") or 1 for name in ("prefix_dense_", ""))
+    windows = of.windows(lambda at: bool((at + 1) % early if at < first else (at - first + 1) % late))
+    centred = read.value("rms_norm_eps") is None
+    return of.resolved([
+        replace(experts if sparse else dense, window=window, centred=centred)
+        for sparse, window in zip(routed, windows, strict=True)
+    ])  # fmt: skip
+
+
+def _openai_gpt(of: Common) -> ArchitectureFields:
+    """Return GPT, whose norms come after each block."""
+    layer = of.layer("qkv", "output", "ffn", norm_size=2, kv_heads=of.heads, ffn=4 * of.hidden, gated=False, rotary=0)
+    return of.resolved(of.all_layers(layer), 0, learned=of.fields.whole("max_position_embeddings"))
+
+
 def _opt(of: Common) -> ArchitectureFields:
     read = of.fields
     size = 2 if read.flag("layer_norm_elementwise_affine") else 0
@@ -444,20 +469,20 @@ def _llama4(of: Common) -> ArchitectureFields:
 
 ARCHITECTURES: dict[str, Callable[[Common], ArchitectureFields]] = {
     "afmoe": _afmoe, "apertus": _apertus, "arcee": _llama, "bitnet": _bitnet, "bloom": _bloom, "codegen": _gptj,
-    "cohere": _cohere, "cohere2": _cohere, "cwm": _cwm, "dbrx": resolve_dbrx, "dots1": _dots1, "ernie4_5": _ernie,
-    "ernie4_5_moe": _ernie_moe, "exaone4": _exaone4, "exaone_moe": _exaone_moe, "falcon": _falcon, "flex_olmo": _olmoe,
-    "gemma": _gemma, "gemma2": _gemma2, "gemma3_text": _gemma3, "gemma3n_text": resolve_gemma3n, "glm": _glm,
-    "glm4": _glm, "glm4_moe": _glm4_moe, "gpt2": _gpt2, "gpt_bigcode": _gpt2, "gpt_neo": _gpt_neo,
-    "gpt_neox": _gpt_neox, "gpt_oss": _gpt_oss, "gptj": _gptj, "granite": _llama, "granite_swa": _granite_swa,
-    "granitemoe": _granitemoe, "helium": _helium, "hunyuan_v1_dense": _hunyuan, "hunyuan_v1_moe": _hunyuan_moe,
-    "hy_v3": _hy_v3, "hyperclovax": _hyperclovax, "internlm3": _llama, "iquestcoder": _llama, "jais2": _nemotron,
-    "llama": _llama, "llama4_text": _llama4, "mimo_v2_flash": _mimo_v2_flash, "minimax_m2": _minimax_m2,
-    "ministral": _ministral, "ministral3": _mistral, "mistral": _mistral, "mixtral": _mixtral, "mpt": _mpt,
-    "nanochat": _nanochat, "nemotron": _nemotron, "olmo": _olmo, "olmo2": _olmo2, "olmo3": _olmo2, "olmoe": _olmoe,
-    "opt": _opt, "persimmon": _persimmon, "phi": _phi, "phi3": _phi3, "phimoe": _phimoe, "qwen2": _qwen2,
-    "qwen2_moe": _qwen2_moe, "qwen3": _qwen3, "qwen3_moe": _qwen3_moe, "seed_oss": _seed_oss, "smollm3": _llama,
-    "solar_open": _solar_open, "stablelm": _stablelm, "starcoder2": _starcoder2, "vaultgemma": _vaultgemma,
-    "xglm": _xglm,
+    "cohere": _cohere, "cohere2": _cohere, "cohere2_moe": _cohere2_moe, "cwm": _cwm, "dbrx": resolve_dbrx,
+    "dots1": _dots1, "ernie4_5": _ernie, "ernie4_5_moe": _ernie_moe, "exaone4": _exaone4, "exaone_moe": _exaone_moe,
+    "falcon": _falcon, "flex_olmo": _olmoe, "gemma": _gemma, "gemma2": _gemma2, "gemma3_text": _gemma3,
+    "gemma3n_text": resolve_gemma3n, "gemma4_text": resolve_gemma4, "glm": _glm, "glm4": _glm, "glm4_moe": _glm4_moe,
+    "gpt2": _gpt2, "gpt_bigcode": _gpt2, "gpt_neo": _gpt_neo, "gpt_neox": _gpt_neox, "gpt_oss": _gpt_oss,
+    "gptj": _gptj, "granite": _llama, "granite_swa": _granite_swa, "granitemoe": _granitemoe, "helium": _helium,
+    "hunyuan_v1_dense": _hunyuan, "hunyuan_v1_moe": _hunyuan_moe, "hy_v3": _hy_v3, "hyperclovax": _hyperclovax,
+    "internlm3": _llama, "iquestcoder": _llama, "jais2": _nemotron, "llama": _llama, "llama4_text": _llama4,
+    "mimo_v2_flash": _mimo_v2_flash, "minimax_m2": _minimax_m2, "ministral": _ministral, "ministral3": _mistral,
+    "mistral": _mistral, "mixtral": _mixtral, "mpt": _mpt, "nanochat": _nanochat, "nemotron": _nemotron,
+    "olmo": _olmo, "olmo2": _olmo2, "olmo3": _olmo2, "olmoe": _olmoe, "openai-gpt": _openai_gpt, "opt": _opt,
+    "persimmon": _persimmon, "phi": _phi, "phi3": _phi3, "phimoe": _phimoe, "qwen2": _qwen2, "qwen2_moe": _qwen2_moe,
+    "qwen3": _qwen3, "qwen3_moe": _qwen3_moe, "seed_oss": _seed_oss, "smollm3": _llama, "solar_open": _solar_open,
+    "stablelm": _stablelm, "starcoder2": _starcoder2, "vaultgemma": _vaultgemma, "xglm": _xglm,
     **LATENT,
     **HYBRIDS,
 }  # fmt: skip

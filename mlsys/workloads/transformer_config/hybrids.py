@@ -210,6 +210,22 @@ def _qwen3_next(of: Common) -> ArchitectureFields:
     return of.resolved([of.routed(each, **sizes) if of.sparse(index) else each for index, each in enumerate(layers)])
 
 
+def _olmo_hybrid(of: Common) -> ArchitectureFields:
+    read = of.fields
+    attention = of.layer(*of.attention_biases("qkv", "output"), more=(of.heads + of.kv_heads) * of.head_dim)
+    key_heads = read.optional("linear_num_key_heads") or of.heads
+    value_heads = read.optional("linear_num_value_heads") or of.heads
+    width = read.optional("linear_key_head_dim") or int(0.75 * of.hidden / key_heads)
+    mixer = mixers.gated_delta_rule(
+        of.hidden, key_heads, value_heads, width, read.optional("linear_value_head_dim") or 2 * width,
+        read.whole("conv_kernel"), separate=True,
+    )  # fmt: skip
+    scanning = recurrent(attention, mixer, 2 * of.hidden)
+    kinds = of.listed("layer_types", (LINEAR, FULL), _OLDER)
+    kinds = kinds or [LINEAR if (index + 1) % 4 else FULL for index in range(of.layers)]
+    return of.resolved([attention if kind == FULL else scanning for kind in kinds])
+
+
 def _minimax(of: Common) -> ArchitectureFields:
     attention = of.routed(of.layer(window=of.window()))
     mixer = mixers.lightning_attention(of.hidden, of.heads, of.head_dim)
@@ -248,7 +264,8 @@ def _lfm2(of: Common) -> ArchitectureFields:
 HYBRIDS: dict[str, Callable[[Common], ArchitectureFields]] = {
     "bamba": _bamba, "falcon_h1": _falcon_h1, "falcon_mamba": _mamba, "granitemoehybrid": _granite,
     "granitemoeshared": _granite, "jamba": _jamba, "lfm2": _lfm2, "lfm2_moe": _lfm2, "mamba": _mamba,
-    "mamba2": _mamba2, "minimax": _minimax, "nemotron_h": _nemotron_h, "qwen3_5_moe_text": _qwen3_next,
-    "qwen3_5_text": _qwen3_next, "qwen3_next": _qwen3_next, "recurrent_gemma": _recurrent_gemma,
+    "mamba2": _mamba2, "minimax": _minimax, "nemotron_h": _nemotron_h, "olmo_hybrid": _olmo_hybrid,
+    "qwen3_5_moe_text": _qwen3_next, "qwen3_5_text": _qwen3_next, "qwen3_next": _qwen3_next,
+    "recurrent_gemma": _recurrent_gemma,
 }  # fmt: skip
 """How the layers of each ``model_type`` with recurrent layers follow from its fields."""

@@ -34,7 +34,9 @@ def _deepseek(of: Common) -> ArchitectureFields:
     dense = latent_layer(of)
     inner = read.whole("moe_intermediate_size")
     experts = of.routed(dense, ffn=inner, shared_ffn=inner * (read.optional("n_shared_experts", least=0) or 0))
-    usual = 1 if read.model_type == "glm4_moe_lite" else 0
+    if read.model_type == "axk1":
+        experts = replace(experts, small=experts.small + of.hidden)  # a norm after the experts
+    usual = 1 if read.model_type in ("axk1", "glm4_moe_lite") else 0
     return of.resolved([experts if each else dense for each in of.routed_layers(usual)])
 
 
@@ -74,7 +76,7 @@ def _schedule(of: Common) -> list[str]:
 
 
 LATENT: dict[str, Callable[[Common], ArchitectureFields]] = {
-    "deepseek_v2": _deepseek, "deepseek_v3": _deepseek, "deepseek_v32": _indexed, "glm4_moe_lite": _deepseek,
-    "glm_moe_dsa": _indexed, "minicpm3": _dense, "youtu": _dense,
+    "axk1": _deepseek, "deepseek_v2": _deepseek, "deepseek_v3": _deepseek, "deepseek_v32": _indexed,
+    "glm4_moe_lite": _deepseek, "glm_moe_dsa": _indexed, "minicpm3": _dense, "mistral4": _deepseek, "youtu": _dense,
 }  # fmt: skip
 """How the layers of each ``model_type`` with latent attention follow from its fields."""

@@ -29,7 +29,7 @@ _HEADS, _BARE = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration"), ("Mo
 _NESTED = ("text_config", "language_config", "llm_config")
 # The language model of each configuration that also has a vision tower.
 _WRAPPERS = {
-    "gemma3": "gemma3_text", "gemma3n": "gemma3n_text",
+    "gemma3": "gemma3_text", "gemma3n": "gemma3n_text", "gemma4": "gemma4_text",
     "llava": "llama", "llava_next": "llama", "mistral3": "mistral", "qwen2_vl": "qwen2",
     "qwen2_5_vl": "qwen2", "qwen3_vl": "qwen3", "qwen3_vl_moe": "qwen3_moe", "paligemma": "gemma", "internvl": "qwen2",
     "llama4": "llama4_text", "qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text",
@@ -56,6 +56,7 @@ _CLASSES = {
     "hunyuan_v1_dense": ("hunyuandensev1",),
     "hunyuan_v1_moe": ("hunyuanmoev1",),
     "falcon": ("rw",),
+    "openai-gpt": ("openaigpt",),
     "internlm3": ("llama",),
     "iquestcoder": ("llama",),
 }  # classes that are called otherwise
@@ -237,12 +238,12 @@ def _language_part(given: Mapping[str, Any], kind: str) -> tuple[Mapping[str, An
             raise fault(f"`tie_word_embeddings` must be true or false, got {short(stated)}")
     if outer is not None:
         inner["tie_word_embeddings"] = outer or (
-            kind not in ("gemma3", "gemma3n", "paligemma", "mistral3") and bool(own)
+            kind not in ("gemma3", "gemma3n", "gemma4", "paligemma", "mistral3") and bool(own)
         )
     elif own is None:
         inner["tie_word_embeddings"] = known_models()[usual]["defaults"].get("tie_word_embeddings", False)
-    if kind in _WRAPPERS and not any(key.endswith("_config") for key in others):
-        others = ("vision_config", *others)
+    if not any(key.endswith("_config") for key in others):
+        others = ("vision_config" if kind in _WRAPPERS else f"the other parts of {kind}", *others)
     return inner | {"model_type": usual}, others
 
 

@@ -71,6 +71,8 @@ class DecoderLayer:
         Mixer with a state of fixed size: instead of attention, or beside it where the layer also has heads.
     shares_cache
         Whether it attends to the keys and values of an earlier layer and so has no projections for them.
+    keys_as_values
+        Whether values are taken from the projection of the keys; both are cached.
     gated_query
         Whether the query projection also gives a gate of the attention's output.
     side
@@ -106,6 +108,7 @@ class DecoderLayer:
     window: int = 0
     recurrence: Recurrence | None = None
     shares_cache: bool = False
+    keys_as_values: bool = False
     gated_query: bool = False
     side: tuple[WeightMatrix, ...] = ()
     crosses: bool = False
@@ -171,7 +174,8 @@ class DecoderLayer:
         """Return the parameters in biases, counting ``experts`` experts (by default all)."""
         count, total = self.experts if experts is None else experts, 0
         if "qkv" in self.biases:
-            shared = 0 if self.shares_cache else self.kv_heads * (self.head_dim + self.value_width)
+            shared = self.kv_heads * (self.head_dim + self.value_width * (not self.keys_as_values))
+            shared = 0 if self.shares_cache else shared
             total += self.heads * (1 + self.gated_query) * self.head_dim + shared
         if "latent" in self.biases:
             total += self.query_latent + self.latent + self.rotary
@@ -234,6 +238,8 @@ class DecoderLayer:
         )
         if self.shares_cache:
             sides = sides[:1]
+        elif self.keys_as_values:
+            sides = sides[:2]
         rows = (matrix("query, key, value", f"self_attn.{side}_proj", hidden, width) for side, width in sides)
         return (*rows, output)
 

@@ -240,7 +240,7 @@ def _recur(recurrence: Recurrence, builder: LayerBuilder, batch: int, queries: i
 def _attend(layer: DecoderLayer, builder: LayerBuilder, hidden: int, sizes: tuple[int, int, int], pairs: int) -> None:
     batch, queries, keys = sizes
     wide, keyed = layer.heads * layer.head_dim * (1 + layer.gated_query), layer.kv_heads * layer.head_dim
-    rotary, valued = layer.rotary > 0, layer.kv_heads * layer.value_width
+    rotary, valued = layer.rotary > 0, layer.kv_heads * layer.value_width * (not layer.keys_as_values)
     parts = {"query": wide, "key": keyed, "value": valued} if rotary else None
     builder.dense(
         "query, key, value",
