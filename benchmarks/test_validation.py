@@ -5,13 +5,13 @@ pytest benchmarks/test_validation.py --benchmark-only
 
 import numpy as np
 
+from mlsys.calibration.times import stack_of
 from mlsys.hardware import Hardware
-from mlsys.models.estimate import Parameters, Stack, calibrated_times
+from mlsys.models.estimate import CaseBatch, Parameters, calibrated_times
 from mlsys.models.estimate.lowering import kernels_of
 from mlsys.models.roofline import roofline
 from mlsys.workloads import zoo
 from mlsys_evidence import validate
-from mlsys_evidence.fit.fitting import _stack
 from mlsys_evidence.fit.refit import settings
 from mlsys_evidence.ingest.reading import number_format
 from mlsys_evidence.rows import shipped_rows
@@ -25,7 +25,7 @@ def test_all_rows(benchmark):
 
 def test_one_evaluation_of_a_setting_in_the_fit(benchmark):
     cases = settings()["compiled network on GPU"]
-    stack, values = _stack(cases), Parameters().vectorised()
+    stack, values = stack_of(cases), Parameters().vectorised()
     assert np.isfinite(benchmark(calibrated_times, stack, values)).all()
 
 
@@ -35,7 +35,7 @@ def test_resnet_calibrated(benchmark):
 
     engine = snapshot(view(Hardware.Cloud.A100, "fp16"))
     work = kernels_of(zoo.network("resnet50", batch=32, precision="fp16"), number_format("fp16"))
-    stack = Stack.of([(engine, work, True)])
+    stack = CaseBatch.of([(engine, work, True)])
     benchmark(calibrated_times, stack, Parameters().vectorised())
 
 
