@@ -118,7 +118,7 @@ def _fitted(job: tuple[str, list[Case]]) -> _Answer:
 def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, Parameters]:
     """Fit every setting, write the parameters, and predict each row from fits without it.
 
-    Every fit starts from its priors, and effects and ranges are fitted to the parameters as they are stored. So two
+    No fit starts at stored values, and effects and ranges are fitted to the parameters as they are stored. So two
     refits write the same files, whatever the files held before, and however many processes there are.
 
     Parameters
