@@ -22,6 +22,7 @@ from mlsys.models.estimate.dedupe import distinct_columns
 from mlsys.models.estimate.eager import one_by_one
 from mlsys.models.estimate.effects import pool_of, tells_machines
 from mlsys.models.estimate.library import scaled
+from mlsys.models.estimate.user_calibration import decimal
 
 Array = NDArray[np.float64]
 # More parts than this are left out several at a time.
@@ -35,6 +36,8 @@ LEAST_MOVE = 0.015
 # Except where the effects of many machines and networks lie on top of the parameters, and the returned ones cost more
 # than 0.2 points of a left-out error; convolutions differ in few of their cases from card to card.
 ALL_KEPT = ("networks on CPU", "wholes on GPU", "convolutions")
+# Evaluations of a fit at most, from the priors and from the fit to all rows.
+MOST_EVALUATIONS, MOST_FROM_WHOLE = 15, 4
 # Cases, and kernels, that one setting is fitted to at most; evenly spread over its sweeps.
 MOST_CASES, MOST_KERNELS = 600, 8000
 
@@ -150,8 +153,10 @@ def _thinned(cases: Sequence[Case]) -> list[Case]:
     return [ordered[index] for index in chosen.tolist()]
 
 
-def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Parameters | None = None) -> Fit:
+def fit(cases: Sequence[Case], start: Parameters | None = None) -> Fit:
     """Return the parameters that fit the cases of one setting, and the factors of its machines.
+
+    Both have the digits that are stored, so that what follows from them follows from the files.
 
     Parameters
     ----------
@@ -159,8 +164,6 @@ def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Paramete
         At least one; all of one setting.
     start
         Where to start; by default at the priors.
-    centre
-        What each parameter is drawn towards instead of its prior, twice as strongly.
     """
     from scipy.optimize import least_squares
 
@@ -178,9 +181,6 @@ def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Paramete
     priors = _priors(chosen[0].setting)
     centres = np.log([prior.centre for prior in priors])
     spreads = np.log([prior.factor for prior in priors])
-    if centre is not None:
-        start, centres, spreads = centre, np.log(centre.vectorised()), spreads / 2
-
     low = np.log([prior.lowest for prior in priors])
     high = np.log([prior.highest for prior in priors])
     first = np.clip(centres if start is None else np.log(start.vectorised()), low + 1e-6, high - 1e-6)
@@ -215,13 +215,13 @@ def fit(cases: Sequence[Case], start: Parameters | None = None, centre: Paramete
         bounds=(low[sensitive], high[sensitive]),
         loss="soft_l1",
         diff_step=1e-2,
-        max_nfev=4 if start is not None and centre is None else 15,
+        max_nfev=MOST_EVALUATIONS if start is None else MOST_FROM_WHOLE,
         x_scale=spreads[sensitive],
     )
     point = whole(solution.x)
-    if centre is None and pool_of(chosen[0].setting) not in ALL_KEPT:
-        point = _returned(point, np.log([prior.centre for prior in priors]), logarithms)
-    parameters = Parameters(*(float(value) for value in np.exp(point)))
+    if pool_of(chosen[0].setting) not in ALL_KEPT:
+        point = _returned(point, centres, logarithms)
+    parameters = Parameters(*(float(decimal(value)) for value in np.exp(point).tolist()))
     return Fit(parameters, machines_of(cases, parameters))
 
 
@@ -259,7 +259,7 @@ def machines_of(cases: Sequence[Case], parameters: Parameters) -> dict[str, floa
     drawn = {
         twin: sum(float(np.median(rest)) for rest in own.values()) / (len(own) + DRAWN) for twin, own in sweeps.items()
     }
-    return {twin: float(np.exp(far)) if abs(far) >= LEAST_FACTOR else 1.0 for twin, far in drawn.items()}
+    return {twin: float(f"{np.exp(far):.3g}") if abs(far) >= LEAST_FACTOR else 1.0 for twin, far in drawn.items()}
 
 
 def _folded(parts: list[str]) -> NDArray[np.intp]:

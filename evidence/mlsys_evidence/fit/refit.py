@@ -108,6 +108,7 @@ class _Answer:
 def _fitted(job: tuple[str, list[Case]]) -> _Answer:
     name, cases = job
     fitted = fit(cases)
+    # A few steps from here suffice; but what the other rows leave open stays as the rows left out had it.
     start = fitted.parameters
     by_device = held_out(cases, lambda case: case.twin, start=start)
     by_sweep = held_out(cases, lambda case: case.row.group or case.twin, start=start)
@@ -116,6 +117,9 @@ def _fitted(job: tuple[str, list[Case]]) -> _Answer:
 
 def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, Parameters]:
     """Fit every setting, write the parameters, and predict each row from fits without it.
+
+    No fit starts at stored values, and effects and ranges are fitted to the parameters as they are stored. So two
+    refits write the same files, whatever the files held before, and however many processes there are.
 
     Parameters
     ----------
@@ -145,13 +149,18 @@ def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, P
                     alone = len(same_fit) == 1
                     factors[name] = answer.fit.machines if alone else machines_of(chosen[name], answer.fit.parameters)
                 for case, without in zip(jobs[answer.name], answer.without.tolist(), strict=True):
-                    lines[case.row.id] = tuple(without)
+                    lines[case.row.id] = tuple(float(_cell(seconds)) for seconds in without)
     with together() as files:
         save_parameters(parameters, factors, files)
         pooled(chosen, lines, parameters, factors, files)
     for kept in (fitted, machines, fitted_ranges, fitted_effects):
         kept.cache_clear()
     return parameters
+
+
+def _cell(value: float) -> str:
+    """Return a number as ``held_out.csv.gz`` has it."""
+    return f"{value:.5g}"
 
 
 def pooled(
@@ -205,7 +214,7 @@ def pooled(
     save_effects(effects, files)
     save_ranges(intervals(left, stand_ins(chosen, parameters)), files)
     lined = "".join(
-        ",".join((name, *("" if np.isnan(value) else f"{value:.5g}" for value in values))) + "\n"
+        ",".join((name, *("" if np.isnan(value) else _cell(value) for value in values))) + "\n"
         for name, *values in sorted(text)
     )
     files.bytes(_PLACE, gzip.compress(f"{_HEADS}\n{lined}".encode(), 9, mtime=0))

@@ -39,8 +39,9 @@ def stand_ins(chosen: Mapping[str, Sequence[Case]], parameters: Mapping[str, Par
         By kind of work; a kind of few settings is drawn towards all.
     """
     errors_by_kind: dict[str, list[Array]] = {}
+    fitted = sorted(parameters)  # the first of equals stands in, and settings are fitted in no fixed order
     for name, cases in chosen.items():
-        other = fallback_stack(name, [known for known in parameters if known != name])
+        other = fallback_stack(name, [known for known in fitted if known != name])
         if other:
             sample = cases[:: -(-len(cases) // MOST_SAMPLED)]
             result = case_times(sample, np.array([parameters[other].vectorised()] * len(sample)))
