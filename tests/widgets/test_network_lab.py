@@ -26,13 +26,12 @@ def time_of(network, device, batch=1, precision="fp16", software="compiled"):
 
 def test_the_answers_are_those_of_the_analysis(lab):
     asked = lab.questions
-    batch, software, narrow = (dict(asked[name].setting) for name in ("batch", "compile", "narrow"))
+    batch, software = (dict(asked[name].setting) for name in ("batch", "compile"))
     each = time_of(**batch) / batch["batch"]
     assert asked["batch"].answer == pytest.approx(time_of(**{**batch, "batch": 1}) / each)
     assert asked["compile"].answer == pytest.approx(
         time_of(**software) / time_of(**{**software, "software": "compiled"})
     )
-    assert asked["narrow"].answer == pytest.approx(time_of(**{**narrow, "precision": "fp16"}) / time_of(**narrow))
     whole = dict(asked["limit"].setting)
     groups = analyze(whole["device"], whole["network"], batch=whole["batch"], precision="fp16").groups
     assert asked["limit"].answer == pytest.approx(1 / (1 - groups[0].share))
