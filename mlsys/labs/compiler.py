@@ -7,6 +7,7 @@ from mlsys.labs.design import Built, Design, Knob
 from mlsys.labs.draw import Draw
 from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.labs.wrapup import Finding, WrapUp
+from mlsys.viz.compiler import time_text
 from mlsys.viz.views.compiler import stored
 from mlsys.viz.views.view import number, percent, times
 
@@ -160,7 +161,7 @@ def _tiny(draw: Draw) -> Question:
         why += " call, so that launching fewer of them cannot show. The interval holds 1×."
     return ChoiceQuestion(
         "tiny",
-        f"Set {case} with {_how(frozen)}: {result.operators} operators, {number(1e3 * call)} ms a call. What does "
+        f"Set {case} with {_how(frozen)}: {result.operators} operators, {time_text(call)} a call. What does "
         "compiling do to the time of a call?",
         f"It is {times(ratio.value)} as fast, between {number(ratio.low)} and {times(ratio.high)}. {why}",
         setting={"case": case, "how": "frozen" if frozen else "plain"},

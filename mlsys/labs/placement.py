@@ -268,7 +268,7 @@ def _faster(draw: Draw) -> Question:
 
 
 def _frugal(draw: Draw) -> Question:
-    speed, link = draw.pick("frugal npu", SPEEDS), draw.pick("frugal link", (2, 4, 8, 16))
+    speed, link = draw.pick("least energy npu", SPEEDS), draw.pick("frugal link", (2, 4, 8, 16))
     placed = pipeline_of(npu=speed, link=1 / link, goal="efficiency")
     usual = pipeline_of(link=1 / link)
     return NumberQuestion(

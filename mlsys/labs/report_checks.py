@@ -136,14 +136,15 @@ def exposes(check: str, written: Mapping[str, float], right: Mapping[str, float]
 
 
 _CHECKS = {
-    "peak": ("Peak", {"library": "look it up, device.peak"}),
-    "bandwidth": ("Bandwidth", {"library": "look it up, device.memory_bw"}),
-    "ridge": ("Ridge point", {"own": "divide the report's own peak and bandwidth", "library": "device.ridge_point"}),
-    "weights": ("Weights", {"library": "weight_bytes"}),
-    "rate": ("Token rate", {"rough": f"a published rate, within {ROUGH:g}×", "library": "decode_rate_ceiling"}),
-    "days": ("Training time", {"library": "training_time"}),
-    "hours": ("Chip-hours", {"own": "multiply the report's own days and chips",
-                             "library": "training_time, times chips"}),
+    "peak": ("Peak", {"library": "by the library (device.peak)"}),
+    "bandwidth": ("Bandwidth", {"library": "by the library (device.memory_bw)"}),
+    "ridge": ("Ridge point", {"own": "from the report's own peak and bandwidth",
+                              "library": "by the library (device.ridge_point)"}),
+    "weights": ("Weights", {"library": "by the library (weight_bytes)"}),
+    "rate": ("Token rate", {"rough": "against a published rate", "library": "by the library (decode_rate_ceiling)"}),
+    "days": ("Training time", {"library": "by the library (training_time)"}),
+    "hours": ("Chip-hours", {"own": "from the report's own days and chips",
+                             "library": "by the library (training_time, times chips)"}),
 }  # fmt: skip
 """Label and ways of the check of each number."""
 _ORDER = ("peak library", "bandwidth library", "ridge own", "ridge library", "weights library", "rate rough",
@@ -183,10 +184,11 @@ def report_design(draw: Draw) -> Design:
         f"{made['rate']} token/s. Training on {plan.tokens} billion tokens with {plan.chips} chips at "
         f"{100 * plan.kept:g}% of their peak: {made['days']} days. Chip-hours of that: {made['hours']}.\n\n"
         "The report is written anew each week, and one of these slips may get into it, with every number that follows "
-        f"from it: {'; '.join(SLIPS[slip].text for slip in slips)}.\n\n"
+        f"from it: {'; '.join(f'({nth}) {SLIPS[slip].text}' for nth, slip in enumerate(slips, start=1))}.\n\n"
         "Choose the checks to run each week so that every one of the slips is exposed by at least one check, in the "
         f"fewest minutes. A check by the library compares a number with what the facts give, within {100 * EXACT:g}%; "
-        "one of the report's own numbers sees only what does not fit together."
+        f"one from the report's own numbers sees only what does not fit together; one against a published rate sees "
+        f"only a factor above {ROUGH:g}."
     )
     knobs = tuple(
         Knob(name, label, (
@@ -204,8 +206,8 @@ def _chosen(plan: Plan, slips: tuple[str, ...], minutes: tuple[int, ...], **ways
     passed = [slip for slip in slips if not checks & found[slip]]
     cost = sum(each for check, each in zip(_ORDER, minutes, strict=True) if check in checks)
     summary = f"These checks take {cost} min and expose {len(slips) - len(passed)} of the {len(slips)} slips."
-    unseen = f"Not exposed: {'; '.join(SLIPS[slip].text for slip in passed)}." if passed else ""
-    return Built(float(cost), summary, unseen)
+    unseen = "; ".join(f"({slips.index(slip) + 1}) {SLIPS[slip].text}" for slip in passed)
+    return Built(float(cost), summary, f"Not exposed: {unseen}." if unseen else "")
 
 
 @cache

@@ -227,7 +227,7 @@ def _boost(draw: Draw) -> _Made:
         right, right * one / all_cores, "TFLOP/s", BOOST,
         f"With all cores at work the clock is {number(all_cores / 1e9)} GHz, and the peak {number(right)} TFLOP/s.",
         "Which clock holds while all cores work? The library knows the peak at that clock.",
-        {"device": "A100", "what": "peak", "precision": "fp32"},
+        {"device": "A100", "what": "peak"},
     )  # fmt: skip
 
 

@@ -156,6 +156,11 @@ def test_ten_gigabytes_of_output_are_not_kept(sandbox: Sandbox, code: str) -> No
     assert psutil.Process().memory_info().rss - before < 300_000_000
 
 
+def test_a_flood_past_the_notebook_is_cut_off(sandbox: Sandbox) -> None:
+    ended = sandbox.run(["yes"], b"", QUICK)
+    assert ended.stopped_by == "output" and len(ended.output) <= QUICK.output
+
+
 def test_memory_and_disk_are_bounded(sandbox: Sandbox) -> None:
     large = run(sandbox, "held = [bytearray(b'm' * 10**8) for _ in range(100)]")
     assert large.outcome in ("failed", "stopped") and ("MemoryError" in large.detail or "memory" in large.detail), large
