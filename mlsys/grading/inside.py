@@ -26,15 +26,16 @@ print(_json.dumps([each.work().record() for each in _labs if each.touched]))
 
 def main() -> None:
     """Run the task of standard input."""
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    out = os.dup(1)
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)  # what the kernel writes to its standard output is no line of ours
 
     def report(**record: Any) -> None:
-        out.write(json.dumps(record) + "\n")
-        out.flush()
+        line = (json.dumps(record) + "\n").encode()
+        while line:
+            line = line[os.write(out, line) :]
 
-    task = json.load(sys.stdin)
+    task = json.loads(sys.stdin.buffer.read())
     limits = task["limits"]
     _limit(limits["seconds"], limits["memory"], limits["processes"])
     _run(task["notebook"], limits["output"], report)
