@@ -38,6 +38,7 @@ page: setup ## Build one page quickly: make page P=roofline
 test: setup ## Run all tests: style and types, the library, the notebooks, the book in a browser
 	@bash tools/ensure_browser.sh
 	@bash tools/ensure_firmware.sh
+	@bash tools/ensure_sandbox.sh
 	@$(PYTHON) tools/run_test_stages.py
 
 mutants: setup ## Run in full what `make test` draws a few of: each fact of each page; goes on where it was stopped

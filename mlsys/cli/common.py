@@ -125,7 +125,8 @@ EXTRAS = {
     "pyarrow": "sweep", "distributed": "cluster", "dask": "cluster", "ipywidgets": "labs", "IPython": "labs",
     "sklearn": "guide", "torch_pruning": "edge", "onnxruntime": "measure", "openvino": "measure",
     "ai_edge_litert": "measure", "flatbuffers": "measure", "serial": "measure", "tvm": "tvm",
-    "jinja2": "viz", "nbformat": "grade",
+    "jinja2": "viz", "nbformat": "grade", "nbclient": "run",
+    "ipykernel": "run", "psutil": "run",
 }  # fmt: skip
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mlsys.cli.common import WrongUsage, progress, say, say_json, speak_plainly
-from mlsys.cli.parameters import FILE, OutputFolder
+from mlsys.cli.parameters import FILE, Finite, OutputFolder
 from mlsys.errors import UnreadableError
 from mlsys.inputs import read_json
 
 if TYPE_CHECKING:
-    from mlsys.grading import Gradebook, Policy
+    from mlsys.grading import Execution, Gradebook, Policy
     from mlsys.grading.folder import SubmittedFile
 
 _RECORD = "grades.json"
@@ -34,6 +34,12 @@ _RECORD = "grades.json"
 @click.option(
     "--hide-answers", is_flag=True, help="Leave the right answers out of the feedback, while others still work."
 )
+@click.option(
+    "--run", "is_run", is_flag=True, help="Run the notebooks as well, in a sandbox without network; scores stay."
+)
+@click.option(
+    "--run-seconds", type=Finite(min=1, max=86_400), default=None, help="Limit for each notebook; by default 120."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object with every file and item.")
 @speak_plainly
 def grade(
@@ -45,13 +51,20 @@ def grade(
     key_file: Path | None,
     credit: str | None,
     hide_answers: bool,
+    is_run: bool,
+    run_seconds: float | None,
     as_json: bool,
 ) -> None:
     """Grade the hand-in files (.json) and notebooks (.ipynb) of labs in FOLDER.
 
-    Scores are recomputed from the answers, with the numbers that each student got. Notebooks are read, never run; links
+    Scores are recomputed from the answers, with the numbers that each student got. Notebooks are read, not run; links
     are not followed and archives not unpacked. Each file gets one row: a score, or the reason why it has none. Of
     several files of one student for one lab, the one handed in last counts.
+
+    --run also runs the cells of each notebook from the first to the last: do they run, do they print what is stored,
+    and do they answer the lab in code? Each notebook runs alone in a sandbox (bubblewrap, Linux), without network or
+    other files, and with limits of time, memory, disk, processes and output. The result is a column of its own and
+    changes no score.
 
     --out receives index.html (distribution, most missed items, similar files), students/ (one page of feedback each),
     canvas.csv, moodle.csv, files.csv, items.csv and grades.json. Run again, with another --key or more files, it
@@ -73,6 +86,8 @@ def grade(
         raise WrongUsage(f"--out must lie outside of {folder}, whose files are graded")
     if lab is not None:
         _check_lab(lab)
+    if run_seconds is not None and not is_run:
+        raise WrongUsage("--run-seconds limits notebooks that are run, which needs --run")
     book = graded(
         folder,
         due=due,
@@ -81,6 +96,7 @@ def grade(
         key=read_key(key_file) if key_file else None,
         roster=read_roster(roster) if roster else None,
         progress=_shown_progress,
+        run=_runner(run_seconds, (folder, *([out] if out else ()))) if is_run else None,
     )
     changes = [] if out is None else book.changes(_record_in(out))
     if out is not None:
@@ -91,6 +107,18 @@ def grade(
     _say_summary(book, changes)
     if out is not None:
         say(f"\nOpen {out / 'index.html'}; upload {out / 'canvas.csv'} or {out / 'moodle.csv'}")
+
+
+def _runner(seconds: float | None, hidden: Sequence[Path]) -> Callable[[SubmittedFile], Execution]:
+    """Return the function that runs a notebook, after a look at what it needs."""
+    import ipykernel  # noqa: F401
+    import nbclient  # noqa: F401
+    import psutil  # noqa: F401
+
+    from mlsys.grading import Limits, Sandbox, execute
+
+    limits, sandbox = Limits() if seconds is None else Limits(seconds=seconds), Sandbox(hidden)
+    return lambda found: execute(found, sandbox, limits)
 
 
 def _shown_progress(found: Sequence[SubmittedFile]) -> Iterable[SubmittedFile]:
@@ -176,6 +204,12 @@ def _say_summary(book: Gradebook, changes: Sequence[dict[str, Any]]) -> None:
         say("\nShared seeds and texts (there are innocent reasons)")
         for pair in book.shared:
             say(f"  {pair.lab}: same {pair.what}: {', '.join(pair.students)}")
+    ran = [row for row in book.rows if row.run is not None]
+    if ran:
+        say(f"\nRun, not scored: {sum(row.run.outcome == 'ran' for row in ran if row.run)} of {len(ran)} notebooks "
+            "from the first cell to the last")  # fmt: skip
+        for row in [row for row in ran if row.run and (row.run.outcome != "ran" or row.run.answers)][:20]:
+            say(f"  {row.file}: {row.run.text() if row.run else ''}")
     refused = [row for row in book.rows if row.outcome == "refused"]
     if refused:
         say("\nRefused")

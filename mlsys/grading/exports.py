@@ -52,8 +52,10 @@ def moodle_csv(book: Gradebook) -> str:
 def files_csv(book: Gradebook) -> str:
     """Return one line for each file: its outcome, score and notes."""
     columns = ("file", "outcome", "student", "lab", "points", "out_of", "percent", "on_time_points", "handed_in",
-               "late_hours", "notes")  # fmt: skip
-    rows = ({**row.record(), "notes": "; ".join(row.notes)} for row in book.rows)
+               "late_hours", "notes", *(("run",) if book.was_run else ()))  # fmt: skip
+    rows = (
+        {**row.record(), "notes": "; ".join(row.notes), "run": row.run.text() if row.run else ""} for row in book.rows
+    )
     return csv_text([{column: _blank(row[column]) for column in columns} for row in rows], columns)
 
 

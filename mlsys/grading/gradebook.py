@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from mlsys.grading.execute import Execution
 from mlsys.grading.roster import Person, Roster
 from mlsys.grading.score import LabScore
 from mlsys.grading.submissions import Submission, student_key
@@ -33,6 +34,8 @@ class Row:
         How long after the due date it was handed in; None if in time or unknown.
     notes
         What was noticed, or why it was refused.
+    run
+        How its cells ran; None if they were not run. It changes no score.
     """
 
     file: str
@@ -43,6 +46,7 @@ class Row:
     score: LabScore | None = None
     late: timedelta | None = None
     notes: tuple[str, ...] = ()
+    run: Execution | None = None
 
     @property
     def percent(self) -> float | None:
@@ -71,6 +75,7 @@ class Row:
                 for each in (score.items if score else ())
             },
             "notes": list(self.notes),
+            "run": None if self.run is None else self.run.record(),
         }  # fmt: skip
 
 
@@ -160,6 +165,11 @@ class Gradebook:
             lab: tuple(person.name for person in self.roster.people if lab not in handed.get(person.key, {}))
             for lab in self.labs
         }
+
+    @property
+    def was_run(self) -> bool:
+        """Whether notebooks were run."""
+        return any(row.run is not None for row in self.rows)
 
     @property
     def counts(self) -> dict[str, int]:

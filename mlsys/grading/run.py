@@ -8,12 +8,13 @@ from pathlib import Path
 
 from mlsys.errors import ArgumentError, UnknownNameError, first_line
 from mlsys.escaping import printable
-from mlsys.grading.folder import SubmittedFile, files_in
+from mlsys.grading.execute import Execution
+from mlsys.grading.folder import MISSHAPEN, SubmittedFile, files_in
 from mlsys.grading.gradebook import Gradebook, Row, SharedContent
 from mlsys.grading.roster import Roster
 from mlsys.grading.rubric import Item, Key, Marker, with_key
 from mlsys.grading.score import DEFAULT_POLICY, Policy, scored
-from mlsys.grading.submissions import Submission, UngradableFile, moment_of, read
+from mlsys.grading.submissions import Submission, UngradableFile, moment_of, parse, read
 
 __all__ = ["grade"]
 
@@ -31,10 +32,12 @@ def grade(
     roster: Roster | None = None,
     marker: Marker | None = None,
     progress: Callable[[Sequence[SubmittedFile]], Iterable[SubmittedFile]] | None = None,
+    run: Callable[[SubmittedFile], Execution] | None = None,
 ) -> Gradebook:
     """Grade a folder of hand-in files and notebooks of labs.
 
-    Scores are recomputed from the answers with the questions that each student got. Notebooks are read and never run.
+    Scores are recomputed from the answers with the questions that each student got. Notebooks are read, and never run
+    unless ``run`` is given; then how they ran stands beside the score, which stays what it is.
     A file that cannot be graded becomes a row with the reason, and of several files of one student for one lab the
     one handed in last counts.
 
@@ -56,6 +59,8 @@ def grade(
         What each lab asks; by default the labs of mlsys.
     progress
         Wraps the files while they are read, to show progress.
+    run
+        Runs the cells of a notebook, such as :func:`mlsys.grading.execute` with a :class:`mlsys.grading.Sandbox`.
 
     Raises
     ------
@@ -75,7 +80,12 @@ def grade(
         marker = lab_items
     _check_key(key or {}, marker)
     found = files_in(folder) if progress is None else progress(list(files_in(folder)))
-    rows = [_row(each, moment, lab, policy, key or {}, marker) for each in found]
+    rows = []
+    for each in found:
+        row = _row(each, moment, lab, policy, key or {}, marker)
+        if run is not None and each.content is not None and each.name.lower().endswith(".ipynb"):
+            row = replace(row, run=_with_answers(run(each), policy, key or {}, marker))
+        rows.append(row)
     book = Gradebook(tuple(rows), (), moment, roster)
     rows = _newest(rows, book)
     return replace(book, rows=tuple(rows), shared=_shared(rows, book))
@@ -111,6 +121,24 @@ def _row(found: SubmittedFile, due: datetime | None, lab: str | None, policy: Po
         return Row(found.name, "scored", submission.student, submission.lab, submission, score, late, remarks)
     student, of_lab = (submission.student, submission.lab) if submission else ("", "")
     return Row(found.name, "refused", student, of_lab, notes=(message,))
+
+
+def _with_answers(execution: Execution, policy: Policy, key: Key, marker: Marker) -> Execution:
+    """Return how a notebook ran, with what the answers of its code come to."""
+    answers = []
+    for record in execution.work:
+        try:
+            submission = parse(record)
+            score = scored(submission, _items(submission, key, marker)[0], None, policy)
+        except (UngradableFile, *MISSHAPEN) as error:
+            answers.append(f"its code answers a lab, but {printable(str(error))[:100]}")
+            continue
+        given = sum(bool(each.attempts) for each in score.items)
+        answers.append(
+            f"its code answers {given} of {len(score.items)} items of lab {submission.lab} as {submission.student!r}, "
+            f"{score.points:.3g} of {score.out_of:g} points, which are not counted"
+        )
+    return replace(execution, answers="; ".join(answers))
 
 
 def _items(submission: Submission, key: Key, marker: Marker) -> tuple[tuple[Item, ...], list[str]]:

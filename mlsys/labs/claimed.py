@@ -156,10 +156,10 @@ class ClaimQuestion(Question):
         if abs(verdict.value - self.stated) <= min(SLIP, self.tolerance) * abs(self.stated):
             return score, f"The claim is wrong, and you repeat its value. {self.hint}"
         parts = [
-            f"the kind of slip is {'right' if named else 'another'}",
-            f"the value is {'right' if computed else 'not'}",
+            f"the kind of slip is {'right' if named else 'not right'}",
+            f"the value is {'right' if computed else 'not right'}",
         ]
-        return score, f"The claim is wrong; {' and '.join(parts)}. {self.hint}"
+        return score, f"The claim is wrong; {', and '.join(parts)}. {self.hint}"
 
     def read(self, shown: object) -> Any:
         """Return the chosen kind and the typed value as they are stored."""

@@ -7,11 +7,21 @@ from mlsys.labs.design import Built, Design, Knob
 from mlsys.labs.draw import Draw
 from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
 from mlsys.labs.wrapup import Finding, WrapUp
+from mlsys.viz.compiler import time_text
 from mlsys.viz.views.compiler import stored
 from mlsys.viz.views.view import number, percent, times
 
 CASE = "resnet50, batch 1"
 _TINY = "mlp, batch 1"
+_SMALL_CALLS = ((_TINY, False), (_TINY, True), ("small-cnn, batch 1", False), ("resnet18, batch 1", False))
+"""Networks of which some lose, some gain and some keep their time, and whether their weights are frozen."""
+_COUNTED = {  # convolutions, what follows each, activations, additions, what cannot be fused
+    "resnet18, batch 1": (20, "17 ReLU, 8 additions, two pools and one product", 3),
+    "resnet50, batch 1": (53, "49 ReLU, 16 additions, two pools and one product", 3),
+    "mobilenet-v2, batch 1": (52, "35 ReLU6, 10 additions, one mean and one product", 2),
+}
+_LADDERS = ("resnet18, batch 1", "resnet50, batch 1", "resnet50, batch 8", "mobilenet-v2, batch 1")
+_FEWER = ("resnet18, batch 1", "resnet18, batch 8", "resnet50, batch 1", "resnet50, batch 8", "mobilenet-v2, batch 1")
 _PREDICTED = (
     "resnet18, batch 1", "resnet18, batch 8", "mobilenet-v2, batch 1", "mobilenet-v2, batch 8",
     "efficientnet-b0, batch 8", "vit-b16, batch 1", "bert-base, batch 1",
@@ -133,42 +143,63 @@ def _band(low: float, high: float) -> str:
 
 
 def _tiny(draw: Draw) -> Question:
-    result = stored(_TINY, False)[0]
-    entry = result.rates.entry / result.eager.median.m_as("s")
-    high = result.speedup.high
+    case, frozen = draw.pick("tiny", _SMALL_CALLS)
+    result = stored(case, frozen)[0]
+    call, ratio = result.eager.median.m_as("s"), result.speedup
+    entry, launches = result.rates.entry / call, result.operators * result.rates.launch / call
+    why = (
+        f"{result.operators} operators became {result.kernels} kernels, launches were {percent(launches)} of the eager"
+    )
+    if ratio.high < 1:
+        why = (
+            f"Entering compiled code costs {percent(entry)} of the whole eager call: guards check shapes and types "
+            "first. So little work cannot pay for that."
+        )
+    elif ratio.low > 1:
+        why += f" call, and entering compiled code, where guards check shapes and types, costs {percent(entry)} of it."
+    else:
+        why += " call, so that launching fewer of them cannot show. The interval holds 1×."
     return ChoiceQuestion(
         "tiny",
-        f"Set {_TINY}, three small operators. What does compiling do to it?",
-        f"It is {times(result.speedup.value)} as fast. Entering compiled code costs {percent(entry)} of the whole "
-        "eager call: guards check shapes and types first. So little work cannot pay for that.",
-        setting={"case": _TINY, "how": "plain"},
+        f"Set {case} with {_how(frozen)}: {result.operators} operators, {time_text(call)} a call. What does "
+        "compiling do to the time of a call?",
+        f"It is {times(ratio.value)} as fast, between {number(ratio.low)} and {times(ratio.high)}. {why}",
+        setting={"case": case, "how": "frozen" if frozen else "plain"},
         choices=(
-            Choice("It is faster: less to launch", "There is less to launch. What must happen at each call before "
-                   "compiled code may run?", result.speedup.low > 1),
+            Choice("It is faster: less to launch", "There is less to launch. How much of a call was that, and what "
+                   "must happen at each call before compiled code may run?", ratio.low > 1),
             Choice("No difference beyond the noise", "Read the interval in the sentence below the picture: does it "
-                   "hold 1×?", result.speedup.low <= 1 <= high),
-            Choice("It is slower: entering costs more than the work", right=high < 1),
+                   "hold 1×?", ratio.low <= 1 <= ratio.high),
+            Choice("It is slower: entering costs more than it saves", "Read the interval in the sentence below the "
+                   "picture: does it lie below 1×?", ratio.high < 1),
         ),
     )  # fmt: skip
 
 
+def _how(frozen: bool) -> str:
+    return "frozen weights" if frozen else "weights as inputs"
+
+
 def _fewest(draw: Draw) -> Question:
-    result = stored(CASE, True)[0]
+    case = draw.pick("fewest", tuple(_COUNTED))
+    convolutions, others, unfused = _COUNTED[case]
+    result = stored(case, True)[0]
     assert result.predicted is not None
     fewest = result.predicted.kernels
     return NumberQuestion(
         "fewest",
-        "ResNet-50 has 53 convolutions, each with a normalisation, 49 ReLU, 16 additions, two pools and one product. "
-        "If each convolution takes along whatever follows it, how many kernels are left?",
-        f"53 convolutions, each with all that follows it, two pools and one product make {fewest}. "
-        f"The compiler needed {result.kernels}: it also turns the image and adds the last bias.",
-        setting={"case": CASE, "how": "frozen"},
+        f"{case.partition(',')[0]} has {convolutions} convolutions, each with a normalisation, {others}. "
+        "If each convolution is fused with whatever follows it, how many kernels are left?",
+        f"{convolutions} convolutions, each with all that follows it, and the {unfused} operators that follow none "
+        f"make {fewest}. The compiler needed {result.kernels}: it also turns the image and adds the last bias.",
+        setting={"case": case, "how": "frozen"},
         answer=float(fewest),
         unit="kernels",
         tolerance=0.0,
         hint="Cross out what follows a convolution; what is left is counted.",
-        slips=((53.0, "Nearly. What of the list does not follow a convolution directly, or computes too much to ride "
-                "along?"), (float(result.operators), "So many there are before anything is fused."),
+        slips=((float(convolutions), "Nearly. What of the list does not follow a convolution directly, or computes "
+                "too much to be fused with it?"),
+               (float(result.operators), "So many there are before anything is fused."),
                (float(result.kernels), "So many the compiler needed. Which of them would the rule leave?")),
     )  # fmt: skip
 
@@ -179,8 +210,7 @@ def _break_even(draw: Draw) -> Question:
     gain = (result.eager.median - result.compiled.median).m_as("s")
     return NumberQuestion(
         "break-even",
-        f"Set {case} with {'frozen weights' if frozen else 'weights as inputs'}. After how many calls has compiling "
-        "paid?",
+        f"Set {case} with {_how(frozen)}. After how many calls has compiling paid?",
         f"{number(result.compile_seconds)} s of compiling, divided by {number(gain * 1e3)} ms that each "
         f"call saves, are {number(result.break_even)} calls. A network called less often is better left alone.",
         setting={"case": case, "how": "frozen" if frozen else "plain"},
@@ -195,7 +225,8 @@ def _break_even(draw: Draw) -> Question:
 
 
 def _product(draw: Draw) -> Question:
-    _, ladder = stored(CASE, True)
+    case = draw.pick("product", _LADDERS)
+    _, ladder = stored(case, True)
     assert ladder is not None
     factors = [factor.value for factor in ladder.factors]
     total = ladder.total.value
@@ -203,10 +234,10 @@ def _product(draw: Draw) -> Question:
     written = " · ".join(f"{factor:.2f}" for factor in factors)
     return ChoiceQuestion(
         "product",
-        f"Set {CASE}. How do the factors beside the passes give the factor of all passes?",
+        f"Set {case}. How do the factors beside the passes give the factor of all passes?",
         f"{written} = {total:.2f}: each is a ratio of two neighbouring times, so all between the first and the last "
         f"cancel. Adding what each gains would give {summed:.2f}.",
-        setting={"case": CASE},
+        setting={"case": case},
         choices=(
             Choice("They multiply", right=True),
             Choice("What each gains above one adds up", "Add them, and compare with the last line of the picture."),
@@ -216,21 +247,22 @@ def _product(draw: Draw) -> Question:
 
 
 def _thirds(draw: Draw) -> Question:
-    result = stored(CASE, True)[0]
+    case = draw.pick("thirds", _FEWER)
+    result = stored(case, True)[0]
     launches = result.operators * result.rates.launch
     share = launches / result.eager.median.m_as("s")
     kernels = result.operators / result.kernels
     return ChoiceQuestion(
         "thirds",
-        f"A text says: “The compiler leaves {percent(1 / kernels)} of the kernels, so the network runs "
-        f"{times(kernels)} as fast.” What is wrong?",
+        f"A text says of {case}, with frozen weights: “The compiler leaves {percent(1 / kernels)} of the kernels, so "
+        f"the network runs {times(kernels)} as fast.” What is wrong?",
         f"{result.operators} launches at {number(result.rates.launch * 1e6)} µs are {number(launches * 1e3)} ms, "
         f"{percent(share)} of the eager time. Without any launch the network would be "
         f"{times(1 / (1 - share))} as fast; the rest comes from layouts, better kernels and bytes that stay in "
         f"a cache.",
         in_app=False,
         choices=(
-            Choice(NOTHING, "Compare kernels and times in the picture of ResNet-50: do they shrink alike?",
+            Choice(NOTHING, "Compare kernels and times in the picture of this network: do they shrink alike?",
                    result.speedup.value >= kernels),
             Choice("Time goes to work and bytes, not to launches", right=share < 0.1),
             Choice("Fusing makes single kernels slower", "A fused kernel does more, and saves bytes. What is a launch "

@@ -23,6 +23,8 @@ TENFOLD = 10.0
 FASTER = (3.0, 7.0, 14.0, 22.0)
 """Factors that the questions ask about."""
 _RUNS = ("inductor, FP32", "openvino, FP32", "onnxruntime, FP32", "openvino, INT8", "onnxruntime, INT8")
+_BOTH = {"litert": "LiteRT", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
+"""Runtimes that were measured in both formats, with their names in words."""
 _COMPUTED = ("onnxruntime, FP32", "litert, FP32")  # runs with a good share of arithmetic
 _MOVES = {SLOW: 0, "inductor, FP32": 2, "onnxruntime, FP32": 3, "openvino, FP32": 4, "litert, FP32": 7}
 """Weeks that moving from PyTorch to another runtime takes."""
@@ -171,20 +173,23 @@ def _rest(draw: Draw) -> Question:
 
 
 def _bandwidth(draw: Draw) -> Question:
-    share = measured(SLOW).shares["memory"] / 100
+    run, factor = draw.pick("bandwidth", (SLOW, *_RUNS, _FAST)), draw.pick("bandwidth factor", FASTER)
+    share = measured(run).shares["memory"] / 100
     return ChoiceQuestion(
         "bandwidth",
-        f"Set “{SLOW}”, bytes, 10×. “The network is slow because of memory; ten times the bandwidth would help.” How "
-        "much faster does the whole become?",
+        f"Set “{run}”, bytes, {factor:g}×. “The network is slow because of memory; {factor:g} times the bandwidth "
+        "would help.” How much faster does the whole become?",
         f"Bytes are {percent(share, 2)} of the time, so that even endless bandwidth would gain no more than that. "
         "The whole network fits into a cache.",
-        setting={"run": SLOW, "cause": "memory", "factor": TENFOLD},
+        setting={"run": run, "cause": "memory", "factor": factor},
         choices=(
-            Choice("Nearly ten times", "That would need nearly all of the time to be spent on bytes. How much is?"),
-            Choice("About twice", "Half of the time would have to be bytes; look for their part in the picture."),
-            Choice("By less than a hundredth", right=share < 0.009),
+            Choice(f"Nearly {factor:g} times as fast", "That would need nearly all of the time to be spent on bytes. "
+                   "How much is?"),
+            Choice("About twice as fast", "Half of the time would have to be bytes; look for their part in the "
+                   "picture."),
+            Choice("Faster by less than a fiftieth", right=share < 0.02),
         ),
-    )
+    )  # fmt: skip
 
 
 def _arithmetic(draw: Draw) -> Question:
@@ -208,21 +213,26 @@ def _arithmetic(draw: Draw) -> Question:
 
 
 def _int8(draw: Draw) -> Question:
-    plain, small = measured(_FAST), measured(_FAST_INT8)
+    runtime = draw.pick("int8", tuple(_BOTH))
+    names = f"{runtime}, FP32", f"{runtime}, INT8"
+    plain, small = (measured(name) for name in names)
+    longer = small.total / plain.total - 1
     return ChoiceQuestion(
         "int8",
-        f"Set “{_FAST}”, then “{_FAST_INT8}”. INT8 products are several times as fast on this core, and weights take a "
-        "quarter of the bytes. What became of the time?",
-        f"It went from {number(1e3 * plain.total)} µs to {number(1e3 * small.total)} µs. Arithmetic shrank to "
-        f"{percent(small.shares['compute'] / 100, 2)} of the whole, but requantising every output and small depthwise "
-        "kernels took more than it had saved.",
-        setting={"run": _FAST_INT8},
+        f"Set “{names[0]}”, then “{names[1]}”. INT8 products are several times as fast on this core, and weights take "
+        f"a quarter of the bytes. What became of the time with {_BOTH[runtime]}?",
+        f"It went from {number(1e3 * plain.total)} µs to {number(1e3 * small.total)} µs. Arithmetic went from "
+        f"{percent(plain.shares['compute'] / 100, 2)} to {percent(small.shares['compute'] / 100, 2)} of the whole, but "
+        "requantising every output and small depthwise kernels took more than it had saved.",
+        setting={"run": names[1]},
         choices=(
-            Choice("It became shorter, by much", "Compare the two times in the picture, not the two rates."),
-            Choice("It stayed the same within the noise", "The runs lie closer together than the two times do."),
-            Choice("It became longer", right=small.total > plain.total),
+            Choice("It became shorter", "Compare the two times in the picture, not the two rates.", longer < 0),
+            Choice("It became longer, by less than a tenth", "Divide the two times that the picture gives.",
+                   0.05 < longer < 0.1),
+            Choice("It became longer, by more than a tenth", "How much longer is it, as a share of the time with FP32?",
+                   longer > 0.1),
         ),
-    )
+    )  # fmt: skip
 
 
 def _tail(draw: Draw) -> Question:

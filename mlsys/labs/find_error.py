@@ -7,6 +7,7 @@ from mlsys.labs.claimed import KINDS
 from mlsys.labs.design import Design
 from mlsys.labs.draw import Draw
 from mlsys.labs.questions import NumberQuestion, Question
+from mlsys.labs.report_checks import report_design
 from mlsys.labs.slip_claims import RIGHT, claims
 from mlsys.labs.wrapup import Finding, WrapUp
 from mlsys.models.slips import plan_slips
@@ -61,8 +62,8 @@ def questions(draw: Draw) -> tuple[Question, ...]:
 
 
 def designs(draw: Draw) -> tuple[Design, ...]:
-    """Return the design tasks of the lab: none, since the claims fill the time."""
-    return ()
+    """Return the design task of the lab: the cheapest checks that expose every slip of a report."""
+    return (report_design(draw),)
 
 
 def wrap_up(draw: Draw) -> WrapUp:
@@ -92,6 +93,8 @@ def wrap_up(draw: Draw) -> WrapUp:
             ),
         ),
         (
+            "A check sees the slips that change its number: one at the end of a chain sees many, one of what the text "
+            "itself says sees none that was carried on.",
             "Ask of every number: which peak, which unit, which machine, which state, a share of what?",
             "A factor of two, of eight, of a thousand, or of 1.07 names its slip.",
             "Some numbers that look wrong are right; compute before you call them so.",

@@ -55,7 +55,7 @@ def scenario(draw: Draw) -> dict[str, object]:
 
 def questions(draw: Draw) -> tuple[Question, ...]:
     """Return the questions of the lab, then the claims of its page."""
-    factories = (_launch, _batch, _limit, _compile, _newer, _narrow, _average, _operations, _software)
+    factories = (_launch, _batch, _limit, _compile, _newer, _average, _operations, _software)
     return tuple(make(draw) for make in factories)
 
 
@@ -259,25 +259,6 @@ _NEWER_HINTS = {
     _BANDS[1][0]: "Compare the times, not the rates. What limits most kernels at batch 1?",
     _BANDS[2][0]: "So much would need most of the time to be arithmetic. Look at the colours of the points.",
 }
-
-
-def _narrow(draw: Draw) -> Question:
-    network, device, batch = draw.pick("narrow", _NETWORKS), _device(draw), draw.pick("narrow batch", _BATCHES)
-    half, eight = reading(network, device, batch), reading(network, device, batch, "int8")
-    gain = half.total / eight.total
-    return NumberQuestion(
-        "narrow",
-        f"{NETWORKS[network]} at batch {batch} on the {_name(device)}, compiled: how many times as fast is INT8, "
-        "compared with FP16?",
-        f"{times(gain)}: {_time(half.total)} become {_time(eight.total)}. The rate doubles and the bytes halve, but "
-        f"launches and small kernels stay; {percent(eight.utilisation)} of the INT8 peak is reached.",
-        setting=_set(network, device, batch, "int8"),
-        answer=gain,
-        unit="×",
-        tolerance=0.02,
-        hint="Set either number format and divide the two times.",
-        slips=((1 / gain, "You divided the other way round."),),
-    )
 
 
 def _above(layers: LayerTimes) -> tuple[int, int]:

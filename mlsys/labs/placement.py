@@ -22,6 +22,12 @@ _BUDGETS = (  # link divided by, MB in the NPU, speed of the NPU, mJ; several pl
     (16, 1900, 0.75, 52), (16, 2200, 0.75, 65), (16, 2200, 1.25, 52), (32, 2200, 0.75, 65), (32, 1900, 0.75, 70),
 )  # fmt: skip
 SMALL, SLOW = 1800, 1 / 32
+_ON_NPU = ((0.25, 1), (0.25, 2), (1.0, 8), (1.0, 16), (2.0, 16), (2.0, 32))
+"""Speeds of the NPU, and divisors of the bandwidth, for which it keeps its stages or loses them."""
+_LATE = (1.0, 2.0, 3.0)
+"""Speeds of the NPU at which slow links make the fastest device for each stage a bad choice."""
+_SAVED = ((1.0, 32), (2.0, 32), (1.0, 16), (2.0, 16), (0.25, 8))
+"""Speeds of the NPU, and divisors of the bandwidth, for which the least energy takes more time, or the same."""
 _LOST = (0.2, 0.6, 0.9)  # of what the NPU saves: ends of the ranges that the prediction offers
 
 
@@ -30,7 +36,7 @@ def prediction(draw: Draw) -> Question:
     link, memory, npu = _small(draw)
     usual, small = pipeline_of(link, npu=npu), pipeline_of(link, memory, npu).best
     links = {0.25: ", and the links have a quarter of its bandwidth", 0.5: ", and the links have half of its bandwidth"}
-    speed = "as fast as in the example" if npu == 1 else f"{npu:g} times as fast as in the example"
+    speed = _speed(npu)
     kept = [stage.stage for stage in small.stages if stage.choice.device == "npu"]
     return ChoiceQuestion(
         "prediction",
@@ -172,6 +178,10 @@ def wrap_up(draw: Draw) -> WrapUp:
     )
 
 
+def _speed(npu: float) -> str:
+    return "as fast as in the example" if npu == 1 else f"{npu:g} times as fast as in the example"
+
+
 def _ms(placed: Placed) -> str:
     return f"{number(float(placed.latency))} ms"
 
@@ -180,40 +190,60 @@ def _mj(placed: Placed) -> str:
     return f"{number(float(placed.energy))} mJ"
 
 
+def _situation(npu: float, divisor: int) -> str:
+    links = f"the links to 1/{divisor} of their bandwidth" if divisor > 1 else "the links to their full bandwidth"
+    return f"Set the speed of the NPU to × {npu:g} and {links}"
+
+
 def _half(draw: Draw) -> Question:
-    whole, half = pipeline_of(), pipeline_of(npu=0.5)
-    on_npu = [stage.choice.device for stage in half.best.stages].count("npu")
+    npu, divisor = draw.pick("half", _ON_NPU)
+    placed = pipeline_of(1 / divisor, npu=npu)
+    kept = [stage.stage for stage in placed.best.stages if stage.choice.device == "npu"]
+    own = next(s.choice.latency for s in pipeline_of().best.stages if s.stage == "backbone")
+    gpu = next(s.choice.latency for s in placed.gpu.stages if s.stage == "backbone")
+    if kept:
+        why = f"all on the GPU would take {_ms(placed.gpu)}, and what the four save there pays for both transfers."
+    elif npu < 1:
+        why = (
+            f"on the NPU the backbone alone would take {number(float(own) / npu)} ms, on the GPU it takes "
+            f"{number(float(gpu))} ms, and the other stages fare alike."
+        )
+    else:
+        why = f"with the four on the NPU it would take {_ms(placed.fastest)}: the transfers cost more than they save."
     return ChoiceQuestion(
         "half",
-        "Make the NPU half as fast. What becomes of the plan for the least time?",
-        f"From {_ms(whole.best)} to {_ms(half.best)}, all on the GPU. At half its speed the NPU runs no stage faster "
-        "than the GPU does, so nothing pays for the way there.",
-        setting={"npu": 0.5, "link": 1.0, "memory": MEMORY, "goal": "latency"},
+        f"{_situation(npu, divisor)}, with {MEMORY:,} MB in the NPU. Which stages does the plan for the least time run "
+        "on the NPU?",
+        f"{len(kept) or 'None'}: the plan takes {_ms(placed.best)}; {why}",
+        setting={"npu": npu, "link": 1 / divisor, "memory": MEMORY, "goal": "latency"},
         choices=(
-            Choice("It leaves the NPU", right=on_npu == 0),
-            Choice("The same stages stay there, each twice as long",
-                   "Compare each stage's doubled time with the GPU's.", on_npu == 4),
-            Choice("Only the longest stage stays there", "How long does the backbone take on the GPU, and how long on "
-                   "the slower NPU?", on_npu == 1),
+            Choice("None of them", "Compare the best plan with all on the GPU, the lowest bar.", not kept),
+            Choice("The same four as in the example", "What do the four save against the GPU at this speed, and what "
+                   "do the two transfers cost over these links?", len(kept) == 4),
+            Choice("Only the longest, the backbone", "How long does the backbone take on either device? And how many "
+                   "transfers does one stage need, how many do four in a row?", kept == ["backbone"]),
         ),
     )  # fmt: skip
 
 
 def _slow_links(draw: Draw) -> Question:
-    slow = pipeline_of(link=SLOW)
+    npu = draw.pick("slow links", _LATE)
+    slow = pipeline_of(link=SLOW, npu=npu)
     late = float(slow.fastest.latency / slow.best.latency) - 1
     return ChoiceQuestion(
         "slow-links",
-        "Set the links to 1/32 of their bandwidth. How much longer than the best plan takes a pipeline that gives "
-        "each stage to the device that runs it fastest?",
-        f"{percent(late)}: {_ms(slow.fastest)} against {_ms(slow.best)}. The rule does not see the way: two transfers "
-        "alone take longer than the NPU saves.",
-        setting={"link": SLOW, "npu": 1.0, "memory": MEMORY, "goal": "latency"},
+        f"{_situation(npu, 32)}. How much longer than the best plan takes a pipeline that gives each stage to the "
+        "device that runs it fastest?",
+        f"{percent(late)}: {_ms(slow.fastest)} against {_ms(slow.best)}. The rule leaves the transfers out, and two of "
+        "them alone take longer than the NPU saves.",
+        setting={"link": SLOW, "npu": npu, "memory": MEMORY, "goal": "latency"},
         choices=(
             Choice("It is no longer", "Read the two upper bars of the lower chart.", late <= 0),
-            Choice("Between a tenth and a quarter", "What do the two transfers take at this bandwidth?",
-                   0.1 <= late <= 0.25),
-            Choice("More than a third", right=late > 1 / 3),
+            Choice("By less than a tenth", "Divide the two upper bars of the lower chart.", 0 < late < 0.1),
+            Choice("Between a tenth and a quarter", "What do the two transfers take at this bandwidth, and what does "
+                   "the NPU save?", 0.1 <= late <= 0.25),
+            Choice("More than a third", "How much of the GPU's time do the stages save on the NPU, at its speed?",
+                   late > 1 / 3),
         ),
     )  # fmt: skip
 
@@ -238,7 +268,7 @@ def _faster(draw: Draw) -> Question:
 
 
 def _frugal(draw: Draw) -> Question:
-    speed, link = draw.pick("frugal npu", SPEEDS), draw.pick("frugal link", (2, 4, 8, 16))
+    speed, link = draw.pick("least energy npu", SPEEDS), draw.pick("frugal link", (2, 4, 8, 16))
     placed = pipeline_of(npu=speed, link=1 / link, goal="efficiency")
     usual = pipeline_of(link=1 / link)
     return NumberQuestion(
@@ -257,20 +287,28 @@ def _frugal(draw: Draw) -> Question:
 
 
 def _energy(draw: Draw) -> Question:
-    quick, frugal = pipeline_of(link=SLOW), pipeline_of(link=SLOW, goal="efficiency")
-    ratio = float(quick.best.energy / frugal.best.energy)
+    npu, divisor = draw.pick("least energy", _SAVED)
+    quick, frugal = (pipeline_of(1 / divisor, npu=npu, goal=goal).best for goal in ("latency", "efficiency"))
+    same = quick.energy == frugal.energy
+    solution = (
+        f"Both plans run the same four stages on the NPU, in {_ms(quick)} and for {_mj(quick)}: the NPU is fast enough "
+        "to pay for the transfers, and it spends less energy on each of its stages."
+        if same else
+        f"The plan goes back to the NPU: {_mj(frugal)} instead of {_mj(quick)}, in {_ms(frugal)} instead of "
+        f"{_ms(quick)}. In this example moving data is slow but cheap, and the NPU spends less on each stage."
+    )  # fmt: skip
     return ChoiceQuestion(
         "energy",
-        "Leave the links at 1/32 and ask for the least energy instead of the least time. What changes?",
-        f"The plan goes back to the NPU: {_mj(frugal.best)} instead of {_mj(quick.best)}, in {_ms(frugal.best)} "
-        f"instead of {_ms(quick.best)}. In this example moving data is slow but cheap, and the NPU spends less on "
-        "each stage.",
-        setting={"link": SLOW, "goal": "efficiency", "npu": 1.0, "memory": MEMORY},
+        f"{_situation(npu, divisor)}, and ask for the least energy instead of the least time. What changes?",
+        solution,
+        setting={"link": 1 / divisor, "goal": "efficiency", "npu": npu, "memory": MEMORY},
         choices=(
-            Choice("Nothing: the fastest plan is the most frugal", "Set it and compare the millijoules.", ratio <= 1),
-            Choice("Less energy for more time", right=ratio > 1 and frugal.best.latency > quick.best.latency),
+            Choice("Nothing: the fastest plan is the most frugal", "Set either goal and compare the millijoules.",
+                   same),
+            Choice("Less energy for more time", "Set either goal and compare the times of the two plans.",
+                   quick.energy > frugal.energy and frugal.latency > quick.latency),
             Choice("Less energy and less time", "Could a plan be faster than the fastest?",
-                   frugal.best.latency < quick.best.latency),
+                   frugal.latency < quick.latency),
         ),
     )  # fmt: skip
 
@@ -294,11 +332,12 @@ def _units(draw: Draw) -> Question:
 
 
 def _each_fastest(draw: Draw) -> Question:
-    near, slow = pipeline_of(), pipeline_of(link=SLOW)
+    npu = draw.pick("each fastest", _LATE)
+    near, slow = pipeline_of(npu=npu), pipeline_of(link=SLOW, npu=npu)
     return ChoiceQuestion(
         "each-fastest",
-        "A text says: “Profile every stage on every device and give it to the fastest: no placement can be faster.” "
-        "What is wrong?",
+        f"A text says of an NPU that is {_speed(npu)}: “Profile every stage on every device and give it to the "
+        "fastest: no placement can be faster.” What is wrong?",
         f"It forgets the links. At the example's the rule happens to be right, {_ms(near.fastest)}; at 1/32 of their "
         f"bandwidth it takes {_ms(slow.fastest)} where {_ms(slow.best)} are possible.",
         in_app=False,
@@ -313,12 +352,14 @@ def _each_fastest(draw: Draw) -> Question:
 
 def _never_slower(draw: Draw) -> Question:
     """Return the question about a correct statement."""
-    ladder = [pipeline_of(memory=size).best.latency for size in MEMORIES]
+    npu, divisor = draw.pick("never slower", (1.0, 2.0, 3.0)), draw.pick("never slower link", (1, 2, 4))
+    ladder = [pipeline_of(1 / divisor, size, npu).best.latency for size in MEMORIES]
     falls = all(more <= less for less, more in pairwise(ladder))
+    links = "the example's links" if divisor == 1 else f"links of 1/{divisor} of the example's bandwidth"
     return ChoiceQuestion(
         "never-slower",
-        "A text says: “More memory in the NPU never makes the best plan slower, though it may leave it as it is.” "
-        "What is wrong?",
+        f"A text says of an NPU that is {_speed(npu)}, over {links}: “More memory in the NPU never makes the best plan "
+        "slower, though it may leave it as it is.” What is wrong?",
         f"Every plan that fits still fits when there is more room. From {MEMORIES[0]:,} to {MEMORY:,} MB the best "
         f"one goes from {float(ladder[0]):.4g} to {float(ladder[-1]):.4g} ms, in steps.",
         in_app=False,

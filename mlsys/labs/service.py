@@ -199,7 +199,7 @@ def _weights(draw: Draw) -> Question:
         f"{MODELS[_LARGE]} keeps its weights in 16 bits, and one copy is split over {tp} chips. How many gigabytes of "
         "weights does each chip hold?",
         f"{number(whole)} GB / {tp} = {number(one)} GB: two bytes for each parameter, divided by the split.",
-        setting=_set(_LARGE, "DGX_H100", tp),
+        setting=_set(_LARGE, "DGX_H100", tp, REPLICAS[-1]),
         answer=one,
         unit="GB",
         tolerance=0.02,
@@ -218,7 +218,7 @@ def _fitting(draw: Draw) -> Question:
         f"{PROMPT + OUTPUT:,} tokens fit into its memory at once?",
         f"{one.most}: a chip may fill {number(one.room / 1e9)} GB, the weights take {number(one.weights / 1e9)} GB, "
         f"and the rest holds keys and values of {number(one.per_sequence / 1e6)} MB for each sequence.",
-        setting=_set(_LARGE, "DGX_H100", tp),
+        setting=_set(_LARGE, "DGX_H100", tp, REPLICAS[-1]),
         answer=float(one.most),
         unit="sequences",
         tolerance=0.02,
@@ -238,7 +238,7 @@ def _latency(draw: Draw) -> Question:
         "tokens. Which is the largest batch limit of the slider that keeps it?",
         f"{right}, where a step takes {number(first)} ms. More sequences share one reading of the weights, but each "
         "brings its own keys and values.",
-        setting=_set(_LARGE, system, 8, limit=limit),
+        setting=_set(_LARGE, system, 8, REPLICAS[-1], limit=limit),
         choices=tuple(
             Choice(str(batch), f"With {batch}, a step takes longer than the limit." if batch > right else
                    f"With {batch} the limit is kept, and by a larger batch as well.", batch == right)

@@ -20,11 +20,18 @@ _BOARDS = (  # clock in MHz, time in ms, energy in mJ, at two clocks of one boar
 _PREDICTED = (
     "25 % of channels cut", "50 % of channels cut", "75 % of channels cut", "50 % of weights zero", HOLES,
 )  # fmt: skip
+_CUT = ("25 % of channels cut", "50 % of channels cut", "75 % of channels cut")
 _SHARES = {  # of the memory before
     "10% to 25%": (0.1, 0.25), "25% to 45%": (0.25, 0.45), "45% to 75%": (0.45, 0.75), "75% to 90%": (0.75, 0.9),
     "90% to 110%": (0.9, 1.1),
 }  # fmt: skip
 _SLOW = "half, at 0.8 of the voltage"
+_BUDGETS = (  # kB for a network of which one number format does not fit, or only one fits
+    (WHOLE, 105), ("25 % of channels cut", 85), ("50 % of channels cut", 59),
+    (WHOLE, 77), ("25 % of channels cut", 55), ("50 % of channels cut", 48),
+)  # fmt: skip
+_HALVED = (WHOLE, "50 % of weights zero", "50 % of channels cut", "75 % of channels cut")
+"""What is cut away where FP16 takes less than twice as long as FP32, and where it takes more."""
 
 
 def prediction(draw: Draw) -> Question:
@@ -176,42 +183,48 @@ def _operations(draw: Draw) -> Question:
 
 
 def _one_step(draw: Draw) -> Question:
-    budget = 100
-    rest = {name: _of(WHOLE, name, budget=budget) for name in ("fp16", "int8-dynamic", "int8-static")}
-    dynamic = rest["int8-dynamic"]
-    whole = _of(WHOLE)
+    cut, budget = draw.pick("one step", _BUDGETS)
+    formats = {"FP16": "fp16", "Dynamic INT8": "int8-dynamic", "Static INT8": "int8-static"}
+    taken = {name: _of(cut, precision).memory / 1e3 for name, precision in formats.items()}
+    fits = [name for name in taken if taken[name] <= budget]
+    wanted = fits if len(fits) == 1 else [name for name in taken if name not in fits]
+    state = "As trained" if cut == WHOLE else f"With {cut}"
+    hints = {
+        "FP16": "Every value takes two bytes where it took four. What is half of the bar?",
+        "Dynamic INT8": "It stores the weights of the classifier in 8 bits, and leaves what in FP32?",
+        "Static INT8": "Every weight and every activation takes one byte where it took four. What of the bar stays?",
+    }
     return ChoiceQuestion(
         "one-step",
-        f"As trained in FP32 the network does not fit into {budget} kB. Only the number format may change. "
-        "Which one is not enough?",
+        f"{state}, the network takes {number(_of(cut).memory / 1e3)} kB in FP32 and does not fit into {budget} kB. "
+        f"Only the number format may change. Which one is {'enough' if wanted is fits else 'not enough'}?",
         f"Dynamic INT8 stores the weights of the classifier in 8 bits and leaves convolutions and activations in "
-        f"FP32: {number(dynamic.memory / 1e3)} kB of {number(whole.memory / 1e3)} kB. FP16 comes to "
-        f"{number(rest['fp16'].memory / 1e3)} kB, static INT8 to {number(rest['int8-static'].memory / 1e3)} kB.",
-        setting={"cut": WHOLE, "precision": "int8-dynamic", "budget": budget},
-        choices=(
-            Choice("FP16", "Every value takes two bytes where it took four. What is half of the bar?",
-                   not rest["fp16"].accepted),
-            Choice("Dynamic INT8", right=not dynamic.accepted),
-            Choice("Static INT8", "Every weight and every activation takes one byte where it took four.",
-                   not rest["int8-static"].accepted),
-        ),
-    )  # fmt: skip
+        f"FP32: {number(taken['Dynamic INT8'])} kB. FP16 comes to {number(taken['FP16'])} kB, static INT8 to "
+        f"{number(taken['Static INT8'])} kB; {budget} kB are allowed.",
+        setting={"cut": cut, "precision": "int8-dynamic", "budget": budget},
+        choices=tuple(Choice(name, hint, wanted == [name]) for name, hint in hints.items()),
+    )
 
 
 def _half_format(draw: Draw) -> Question:
-    whole, half = _of(WHOLE), _of(WHOLE, "fp16")
+    cut = draw.pick("half format", _HALVED)
+    whole, half = _of(cut), _of(cut, "fp16")
     ratio = half.objectives[1] / whole.objectives[1]
     return ChoiceQuestion(
         "half-format",
-        "FP16 halves every byte. What did it do to the time of one inference on the processor of this measurement?",
+        f"Set “{cut}”. FP16 halves every byte. What did it do to the time of one inference on the processor of this "
+        "measurement?",
         f"It took {times(ratio)} the time: {number(half.objectives[1])} ms for {number(whole.objectives[1])} ms. This "
         "library has few kernels for FP16 on a CPU and converts between formats; bytes were not what held it.",
-        setting={"cut": WHOLE, "precision": "fp16"},
+        setting={"cut": cut, "precision": "fp16"},
         choices=(
-            Choice("About half: half of the bytes move", "Look at how little of the bar is the memory's. What could "
-                   "halving it save?", ratio < 0.7),
-            Choice("About the same", "The bars differ by more than what is noise here.", 0.7 <= ratio <= 1.2),
-            Choice("It takes longer", right=ratio > 1.2),
+            Choice("It takes about half the time: half of the bytes move", "Look at how little of the bar is the "
+                   "memory's. What could halving it save?", ratio < 0.7),
+            Choice("It takes about as long", "The bars differ by more than what is noise here.", 0.7 <= ratio <= 1.2),
+            Choice("It takes longer, but less than twice as long", "Set either format, and divide the time with FP16 "
+                   "by the other.", 1.2 < ratio < 2),
+            Choice("It takes more than twice as long", "Set FP32 as well: how long did this network take with it?",
+                   ratio >= 2),
         ),
     )  # fmt: skip
 
@@ -236,32 +249,39 @@ def _set(draw: Draw) -> Question:
 
 
 def _clock(draw: Draw) -> Question:
-    full, half = _of(_HALF), _of(_HALF, clock="half")
-    slow = _of(_HALF, clock=_SLOW)
-    change = sum(half.energies) / sum(full.energies)
-    low = sum(slow.energies) / sum(full.energies)
+    cut, clock = draw.pick("clock", _CUT), draw.pick("clock voltage", ("half", _SLOW))
+    full, half = _of(cut), _of(cut, clock=clock)
+    other = _of(cut, clock="half" if clock == _SLOW else _SLOW)
+    change, instead = (sum(point.energies) / sum(full.energies) for point in (half, other))
+    voltages = ("at the same voltage", "at 0.8 of the voltage")
+    voltage, not_it = voltages if clock == "half" else voltages[::-1]
     return ChoiceQuestion(
         "clock",
-        "Cut half of the channels and halve the clock, at the same voltage. What happens to the energy of one "
-        "inference?",
-        f"It comes to {percent(change)}: the cycles cost what they cost, and leakage flows for longer. With 0.8 of the "
-        f"voltage it would come to {percent(low)}, as the energy of a cycle falls with the square of the voltage.",
-        setting={"cut": _HALF, "precision": "fp32", "clock": "half"},
+        f"Set “{cut}” and halve the clock, {voltage}. What happens to the energy of one inference?",
+        f"It comes to {percent(change)}: at one voltage a cycle costs the same at every clock, at a lower one less, "
+        f"with the square of the voltage; and leakage flows for longer. {not_it.capitalize()} it would come to "
+        f"{percent(instead)}.",
+        setting={"cut": cut, "precision": "fp32", "clock": clock},
         choices=(
-            Choice("It falls to half", "Half of the power for twice the time: what is their product?", change < 0.6),
-            Choice("It stays", "That would be so if nothing flowed but what switches. What is the red part?",
-                   0.9 < change < 1.05),
-            Choice("It rises", right=change > 1.05),
+            Choice("It falls to about half", "Half of the power for twice the time: what is their product?",
+                   change < 0.6),
+            Choice("It changes by less than a twentieth", "Set either clock and compare the energies. How much longer "
+                   "does the red part flow?", 0.95 < change < 1.05),
+            Choice("It rises by more than a tenth", "Set either clock and compare the energies. What does a cycle "
+                   "cost at the lower voltage?", change > 1.1),
         ),
     )  # fmt: skip
 
 
 def _twice(draw: Draw) -> Question:
-    whole, holes = _of(WHOLE), _of("50 % of weights zero")
+    cut, share, gain = draw.pick(
+        "twice", (("50 % of weights zero", "Half of the", "twice"), (HOLES, "Nine of ten", "ten times"))
+    )
+    whole, holes = _of(WHOLE), _of(cut)
     ratio = holes.objectives[1] / whole.objectives[1]
     return ChoiceQuestion(
         "twice",
-        "“Half of the weights of this network are zero, so it runs twice as fast.” What is wrong?",
+        f"“{share} weights of this network are zero, so it runs {gain} as fast.” What is wrong?",
         f"Its shapes are what they were, and so are its {whole.measured.macs:,} multiply-accumulates. Measured were "
         f"{number(holes.objectives[1])} ms for {number(whole.objectives[1])} ms, {times(ratio)} the time.",
         in_app=False,
@@ -299,12 +319,14 @@ def _milliwatts(draw: Draw) -> Question:
 
 def _highest(draw: Draw) -> Question:
     """Return the question about a correct statement."""
-    full, half = _of(WHOLE), _of(WHOLE, clock="half")
+    cut, precision = draw.pick("highest", _CUT), draw.pick("highest format", ("fp32", "int8-dynamic", "int8-static"))
+    full, half = _of(cut, precision), _of(cut, precision, clock="half")
     return ChoiceQuestion(
         "highest",
-        "“At one voltage, no clock takes less energy for an inference than the highest one.” What is wrong?",
+f"“With {cut}, in {precision.upper()}: at one voltage, no clock takes less energy for an inference than the "
+        "highest one.” What is wrong?",
         f"Cycles cost the same at each clock, and leakage flows for the shortest time at the highest: here "
-        f"{number(sum(full.energies))} mJ against {number(sum(half.energies))} mJ at half of it.",
+        f"{number(1e3 * sum(full.energies))} µJ against {number(1e3 * sum(half.energies))} µJ at half of it.",
         in_app=False,
         choices=(
             Choice("The lowest clock takes least: it draws least power", "Power is not energy; for how long does it "

@@ -1,4 +1,4 @@
-"""The twenty claims of the lab "find the error", with numbers of each student, made right or wrong by one slip."""
+"""The claims of the lab "find the error": twelve of twenty for each student, made right or wrong by one slip."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from mlsys.labs.draw import Draw
 from mlsys.units import Q_
 from mlsys.viz.words import number
 
-__all__ = ["CLOUD", "RIGHT", "claims"]
+__all__ = ["CLOUD", "JUDGED", "RIGHT", "claims"]
 
-RIGHT = 5
-"""Claims that are right."""
+JUDGED, RIGHT = 12, 3
+"""Claims that a student judges, and how many of them are right."""
 CLOUD = ("V100", "A100", "H200", "B200", "MI300X", "L4")
 """Devices of the claims, by short name."""
 _NVLINK = ("A100", "H200", "B200")
@@ -40,17 +40,18 @@ class _Made:
 
 
 def claims(draw: Draw) -> tuple[ClaimQuestion, ...]:
-    """Return the claims with the numbers of one student; five of them are right.
+    """Return the claims of one student; three of the twelve are right.
 
     Examples
     --------
     >>> drawn = claims(Draw("13-find-the-error", "Ada"))
     >>> len(drawn), sum(not claim.slip for claim in drawn)
-    (20, 5)
+    (12, 3)
     """
     left = list(_CLAIMS)
-    right = [left.pop(left.index(draw.pick(f"right {nth}", left))) for nth in range(RIGHT)]
-    return tuple(_claim(name, make(draw), name not in right) for name, make in _CLAIMS.items())
+    drawn = [left.pop(left.index(draw.pick(f"claim {nth}", left))) for nth in range(JUDGED)]
+    right = drawn[:RIGHT]
+    return tuple(_claim(name, made(draw), name not in right) for name, made in _CLAIMS.items() if name in drawn)
 
 
 def _claim(name: str, made: _Made, wrong: bool) -> ClaimQuestion:
@@ -226,7 +227,7 @@ def _boost(draw: Draw) -> _Made:
         right, right * one / all_cores, "TFLOP/s", BOOST,
         f"With all cores at work the clock is {number(all_cores / 1e9)} GHz, and the peak {number(right)} TFLOP/s.",
         "Which clock holds while all cores work? The library knows the peak at that clock.",
-        {"device": "A100", "what": "peak", "precision": "fp32"},
+        {"device": "A100", "what": "peak"},
     )  # fmt: skip
 
 

@@ -56,7 +56,7 @@ class DesignBox:
     def pose(self, design: Design) -> None:
         """Ask another task with the same knobs in its place."""
         self.design, self.choice = design, None
-        self._prompt.value = f"<p>{html.escape(design.text)}</p>"
+        self._prompt.value = paragraphs(design.text)
         for knob in design.knobs:
             field = self.fields[knob.id]
             field.description = knob.label
@@ -111,6 +111,17 @@ class DesignBox:
             field.value = None if self.choice is None else self.choice[name]
         self._set_reason(state["reason"])
         self._show()
+
+
+def paragraphs(text: str) -> str:
+    r"""Return the paragraphs of a text, which empty lines part, as HTML.
+
+    Examples
+    --------
+    >>> paragraphs("Less than\n\n1 < 2")
+    '<p>Less than</p><p>1 &lt; 2</p>'
+    """
+    return "".join(f"<p>{html.escape(each)}</p>" for each in text.split("\n\n"))
 
 
 def outcome_note(design: Design, choice: dict[str, Any]) -> tuple[str, str]:

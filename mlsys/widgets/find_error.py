@@ -1,4 +1,4 @@
-"""The lab "find the error": a workbench of facts, and twenty claims to judge one after the other."""
+"""The lab "find the error": a workbench of facts, claims to judge one after the other, and checks to choose."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ assert set(CLOUD) <= set(_MACHINES)
 
 
 class FindErrorLab(Lab):
-    """Predict what four slips do to a plan, then judge twenty claims.
+    """Predict what four slips do to a plan, then judge twelve claims, and choose checks.
 
     Examples
     --------
@@ -34,9 +34,9 @@ class FindErrorLab(Lab):
     id = "lab-13-find-the-error"
     title = "Lab 13: Find the error"
     purpose = (
-        "Twenty claims as talks and reports make them: most are wrong, each by one common slip, and some are right. "
-        "Find "
-        "out which, name the slip, and give the right value, with the facts and formulas of the workbench."
+        "Twelve claims as talks and reports make them: most are wrong, each by one common slip, and some are right. "
+        "Find out which, name the slip, and give the right value, with the facts and formulas of the workbench. Then "
+        "choose the checks that would keep such slips out of a report."
     )
     scene = SlipsScene
     frames = {  # noqa: RUF012 (read only)

@@ -30,7 +30,7 @@ class PlacementLab(Lab):
     frames = {  # noqa: RUF012
         "link": (placement.SLOW, 1 / 16, 1 / 2, 1.0),
         "memory": (512, 1024, placement.SMALL, 2560, MEMORY),
-        "npu": (0.5, 1.0, 5.0),
+        "npu": (0.25, 1.0, 5.0),
         "goal": ("latency", "efficiency"),
     }
     scene = PlacementScene

@@ -15,7 +15,7 @@ from mlsys.labs.claimed import KINDS, ClaimQuestion
 from mlsys.labs.design import Design, Knob
 from mlsys.labs.questions import NOTHING, SLIP, ChoiceQuestion, NumberQuestion, Question
 from mlsys.viz.live import image_tag
-from mlsys.widgets.design_box import outcome_note
+from mlsys.widgets.design_box import outcome_note, paragraphs
 from mlsys.widgets.frames import frames_of
 from mlsys.widgets.parts import STYLE
 from mlsys.widgets.wrapup import wrap_up_page
@@ -77,7 +77,7 @@ def lab_text(lab: Lab) -> str:
         lines += [f"{index}. {markdown_text(question.text)}", *_bullets(question, indent="   ")]
     for design in lab.designs.values():
         knobs = "\n".join(f"- {markdown_text(_knob_text(knob))}" for knob in design.knobs)
-        lines += [f"*Design.* {markdown_text(design.text)}", knobs]
+        lines += ["*Design.*", *map(markdown_text, design.text.split("\n\n")), knobs]
     return "\n\n".join(lines)
 
 
@@ -118,7 +118,7 @@ def _packed(data: Any) -> str:
 def _task(design: Design) -> str:
     """Return a design task as HTML."""
     knobs = "".join(f"<li>{html.escape(_knob_text(knob))}</li>" for knob in design.knobs)
-    return f'<div class="mlsys-designed"><p><em>Design.</em> {html.escape(design.text)}</p><ul>{knobs}</ul></div>'
+    return f'<div class="mlsys-designed"><p><em>Design.</em></p>{paragraphs(design.text)}<ul>{knobs}</ul></div>'
 
 
 def _knob_text(knob: Knob) -> str:

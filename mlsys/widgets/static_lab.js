@@ -45,7 +45,7 @@
       const sound = question.slip_made === question.kinds[0];
       const near = Math.abs(given.value - question.answer) <= question.tolerance * Math.abs(question.answer);
       const right = named && (sound || near);
-      const parts = `The claim is wrong; the kind of slip is ${named ? "right" : "another"} and the value is ${near ? "right" : "not"}.`;
+      const parts = `The claim is wrong; the kind of slip is ${named ? "right" : "not right"}, and the value is ${near ? "right" : "not right"}.`;
       const message = sound
         ? "The claim holds, whatever makes it look suspicious."
         : given.kind === question.kinds[0]

@@ -1,6 +1,7 @@
 """The compiler lab: one right answer to each question, the stored one; and a measurement that can be stopped."""
 
 import json
+import re
 import sys
 import time
 
@@ -8,12 +9,15 @@ import pytest
 
 pytest.importorskip("ipywidgets")
 
+from mlsys.labs import questions
 from mlsys.labs.questions import NumberQuestion
 from mlsys.measure import stored_compile_results, stored_pass_results
 from mlsys.viz.views.compiler import CompilerScene, cases
 from mlsys.widgets import CompilerLab
 from mlsys.widgets.compiler import measured_comparison
 from mlsys.widgets.measure import MeasureHere
+
+CLASS = [f"s{number:04}" for number in range(1001, 1013)]
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +36,6 @@ def result(model: str, batch: int, frozen: bool):  # type: ignore[no-untyped-def
 @pytest.mark.parametrize(
     ("name", "right"),
     [
-        ("tiny", "It is slower: entering costs more than the work"),
         ("product", "They multiply"),
         ("thirds", "Time goes to work and bytes, not to launches"),
         ("at-run-time", "They choose ahead of time, by measuring"),
@@ -43,10 +46,34 @@ def test_the_right_answers(lab: CompilerLab, name: str, right: str) -> None:
     assert next(choice.text for choice in choice_question.choices if choice.right) == right
 
 
+@pytest.mark.parametrize("student", CLASS)
+def test_what_compiling_did_is_what_the_samples_say(student: str) -> None:
+    tiny, thirds = (next(q for q in questions("07-compiler", student) if q.id == name) for name in ("tiny", "thirds"))
+    model, batch = tiny.setting["case"].split(", batch ")
+    ratio = result(model, int(batch), tiny.setting["how"] == "frozen").speedup
+    words = "slower" if ratio.high < 1 else "faster" if ratio.low > 1 else "No difference"
+    assert words in tiny.right_answer()
+    fewer = float(re.search(r"runs (\S+)× as fast", thirds.text)[1])  # type: ignore[index]
+    case = re.search(r"says of (\S+), batch (\d)", thirds.text)
+    assert case is not None
+    assert result(case[1], int(case[2]), True).speedup.high < fewer, "the claim would be right"
+
+
+@pytest.mark.parametrize("student", CLASS)
+def test_a_convolution_takes_along_what_follows_it(student: str) -> None:
+    fewest = next(q for q in questions("07-compiler", student) if q.id == "fewest")
+    kernels = {"resnet18": 20 + 2 + 1, "resnet50": 53 + 2 + 1, "mobilenet-v2": 52 + 1 + 1}  # torchvision's modules
+    assert fewest.judge(kernels[fewest.text.partition(" ")[0]])[0]
+    counted = [int(each) for each in re.findall(r"(?<= )\d+(?= )", fewest.text)]
+    words = {"two pools": 2, "one mean": 1, "one product": 1}
+    operators = counted[0] + sum(counted) + sum(n for word, n in words.items() if word in fewest.text)
+    model, batch = fewest.setting["case"].split(", batch ")
+    assert operators == result(model, int(batch), True).operators
+
+
 def test_numbers_are_those_of_the_table(lab: CompilerLab) -> None:
-    fewest, even = question(lab, "fewest"), question(lab, "break-even")
-    assert isinstance(fewest, NumberQuestion)
-    assert fewest.judge(53 + 2 + 1)[0]
+    even = question(lab, "break-even")
+    assert isinstance(even, NumberQuestion)
     model, batch = even.setting["case"].split(", batch ")
     compiled = result(model, int(batch), even.setting["how"] == "frozen")
     saved = (compiled.eager.median - compiled.compiled.median).m_as("s")

@@ -26,13 +26,12 @@ def time_of(network, device, batch=1, precision="fp16", software="compiled"):
 
 def test_the_answers_are_those_of_the_analysis(lab):
     questions = lab.questions
-    batch, software, narrow = (dict(questions[name].setting) for name in ("batch", "compile", "narrow"))
+    batch, software = (dict(questions[name].setting) for name in ("batch", "compile"))
     each = time_of(**batch) / batch["batch"]
     assert questions["batch"].answer == pytest.approx(time_of(**{**batch, "batch": 1}) / each)
     assert questions["compile"].answer == pytest.approx(
         time_of(**software) / time_of(**{**software, "software": "compiled"})
     )
-    assert questions["narrow"].answer == pytest.approx(time_of(**{**narrow, "precision": "fp16"}) / time_of(**narrow))
     whole = dict(questions["limit"].setting)
     groups = analyze(whole["device"], whole["network"], batch=whole["batch"], precision="fp16").groups
     assert questions["limit"].answer == pytest.approx(1 / (1 - groups[0].share))

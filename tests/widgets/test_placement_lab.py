@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("ipywidgets")
 
+from mlsys.labs import questions
 from mlsys.planner.placement import example
 from mlsys.viz.views.placement import MEMORY, PlacementScene, pipeline_of
 from mlsys.widgets import PlacementLab
@@ -116,6 +117,28 @@ def test_over_slow_links_two_transfers_cost_more_than_the_npu_saves(lab):
         profile(each["name"], "gpu")["latency_ms"] for each in example()["stages"]
     )
     assert f"{100 * late:.1f}%" in lab.questions["slow-links"].solution
+
+
+@pytest.mark.parametrize("student", [f"s{number:04}" for number in range(1001, 1007)])
+def test_answers_about_drawn_speeds_are_those_of_trying_every_placement(student):
+    asked = {question.id: question for question in questions("08-placement", student)}
+    whole = sum(profile(each["name"], "gpu")["latency_ms"] for each in example()["stages"])
+
+    half = asked["half"].setting
+    best = brute_force(half["link"], MEMORY, half["npu"], "time")
+    assert (asked["half"].right_answer() == "None of them") == (best == pytest.approx(whole))
+    gained = sum(
+        profile(each, "gpu")["latency_ms"] - profile(each, "npu")["latency_ms"] / half["npu"] for each in ON_NPU
+    )
+    with_four = (
+        whole - gained + way("resize", "gpu", "npu", half["link"]) + way("box filter", "npu", "gpu", half["link"])
+    )
+    assert best == pytest.approx(min(whole, with_four))
+
+    set_ = asked["energy"].setting
+    quick, frugal = (pipeline_of(set_["link"], MEMORY, set_["npu"], goal).best for goal in ("latency", "efficiency"))
+    assert float(frugal.energy) == pytest.approx(brute_force(set_["link"], MEMORY, set_["npu"], "energy"))
+    assert asked["energy"].right_answer().startswith("Nothing" if quick == frugal else "Less energy for more")
 
 
 def test_the_npu_spends_less_on_each_stage_and_moving_is_cheap():

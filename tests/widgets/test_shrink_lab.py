@@ -1,16 +1,21 @@
 """The lab on shrinking: right answers from arithmetic, not from the lab."""
 
+import re
+
 import numpy as np
 import pytest
 
 pytest.importorskip("ipywidgets")
 
 from mlsys.edge.stored import stored_run
+from mlsys.labs import questions
 from mlsys.labs.draw import Draw
 from mlsys.labs.questions import ChoiceQuestion, NumberQuestion
 from mlsys.labs.shrink import prediction
 from mlsys.viz.views.edge import chosen
 from mlsys.widgets import ShrinkLab
+
+CLASS = [f"s{number:04}" for number in range(1001, 1013)]
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +26,6 @@ def lab() -> ShrinkLab:
 @pytest.mark.parametrize(
     ("name", "right"),
     [
-        ("one-step", "Dynamic INT8"),
-        ("half-format", "It takes longer"),
-        ("clock", "It rises"),
         ("twice", "The kernels multiply by zeros like by any number"),
         ("milliwatts", "Less power for much longer is more energy"),
         ("highest", "Nothing: it is right"),
@@ -33,6 +35,27 @@ def test_the_right_answers(lab: ShrinkLab, name: str, right: str) -> None:
     item = lab.questions[name]
     assert isinstance(item, ChoiceQuestion)
     assert item.right_answer() == right
+
+
+@pytest.mark.parametrize("student", CLASS)
+def test_answers_about_formats_and_clocks_follow_from_the_run(student: str) -> None:
+    asked = {question.id: question for question in questions("09-shrink", student)}
+    one, half, clock = (asked[name] for name in ("one-step", "half-format", "clock"))
+    names = {"FP16": "fp16", "Dynamic INT8": "int8-dynamic", "Static INT8": "int8-static"}
+    budget = float(re.search(r"fit into (\d+) kB", one.text)[1])  # type: ignore[index]
+    fits = {name for name, short in names.items() if chosen(one.setting["cut"], short)[0].memory <= 1e3 * budget}
+    assert {one.right_answer()} == (fits if "is enough" in one.text else set(names) - fits)
+    assert chosen(one.setting["cut"], "fp32")[0].memory > 1e3 * budget
+    slow, fast = (chosen(half.setting["cut"], precision)[0].objectives[1] for precision in ("fp16", "fp32"))
+    assert ("more than twice" in half.right_answer()) == (slow > 2 * fast) and slow > 1.2 * fast
+    full, slowed = (chosen(clock.setting["cut"], "fp32", at)[0] for at in ("full", clock.setting["clock"]))
+    static, dynamic = full.energies
+    cycles = dynamic * (0.8**2 if "0.8" in clock.text else 1)  # C V² for each cycle
+    leaking = static * slowed.objectives[1] / full.objectives[1]  # the same power for longer
+    change = (cycles + leaking) / (static + dynamic)
+    assert ("rises" in clock.right_answer()) == (change > 1.1) and ("less than" in clock.right_answer()) == (
+        0.95 < change < 1.05
+    )
 
 
 def test_operations_that_are_left(lab: ShrinkLab) -> None:

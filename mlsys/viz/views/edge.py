@@ -25,7 +25,7 @@ CUTS = {
     "90 % of weights zero": ("unstructured", 0.9),
 }
 CLOCKS = {"full": (1.0, 1.0), "half": (0.5, 1.0), "half, at 0.8 of the voltage": (0.5, 0.8)}
-BUDGETS = (50, 100, 150)  # kB
+BUDGETS = (48, 50, 55, 59, 77, 85, 100, 105, 150)  # kB
 _MOST = (180.0, 0.62, 1.15)  # right ends of the bars: kB, ms, mJ
 _PARTS = (
     ("activations", "BlueLine", ""), ("weights", "OrangeLine", "//"), ("reserve", "grid", ".."),

@@ -209,7 +209,7 @@ def _summary(name: str, attribution: Attribution, cause: Cause, factor: float, s
     lines.append(f"The longest layer is {largest.name}, {percent(largest.time / attribution.total, 2)} of it.")
     if factor > 1:
         lines.append(
-            f"With {LOOKS[cause][2]} {times(factor)} as fast, the whole becomes {times(speedup)} as fast; without it, "
-            f"{times(limit)}."
+            f"With {LOOKS[cause][2]} {times(factor)} as fast, the whole becomes {times(speedup)} as fast, and "
+            f"{times(limit)} if that took no time."
         )
     return " ".join(lines)

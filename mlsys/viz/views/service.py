@@ -125,7 +125,7 @@ class ServiceScene(Scene):
         Examples
         --------
         >>> print(ServiceScene().update().summary)
-        1 copy of Llama 3 8B, each on 1 chip (H100, NVLink), batch limit 32: ...
+        1 copy of Llama 3 8B, on 1 chip (H100, NVLink), batch limit 32: ...
         """
         service = service_of(model, system, tp, replicas, batch, rate, limit, region)
         copy = service.copy
@@ -170,10 +170,11 @@ def _summary(
     copy = service.copy
     copies = f"{replicas} cop{'y' if replicas == 1 else 'ies'}"
     chips = f"{tp} chip{'' if tp == 1 else 's'}"
+    each = "" if replicas == 1 else "each "
     first = "never comes at this load" if service.ttft is None else f"comes after {number(1e3 * service.ttft)} ms"
     verdict = f"It breaks a limit: {service.fault}" if service.fault else "It keeps every limit."
     return (
-        f"{copies} of {model}, each on {chips} ({SYSTEMS.get(system, system)}), batch limit {batch}: a chip holds "
+        f"{copies} of {model}, {each}on {chips} ({SYSTEMS.get(system, system)}), batch limit {batch}: a chip holds "
         f"{number(copy.weights / 1e9)} GB of weights and has room for {copy.most} sequences; a step takes "
         f"{number(1e3 * copy.step)} ms, and the first token {first}. One copy answers {number(copy.requests)} "
         f"requests/s, and {rate:g} arrive: the load is {percent(service.load)}. A million tokens served cost "
