@@ -36,8 +36,8 @@ LEAST_MOVE = 0.015
 # Except where the effects of many machines and networks lie on top of the parameters, and the returned ones cost more
 # than 0.2 points of a left-out error; convolutions differ in few of their cases from card to card.
 ALL_KEPT = ("networks on CPU", "wholes on GPU", "convolutions")
-# Evaluations of a fit at most, from the priors and from the fit to all rows.
-MOST_EVALUATIONS, MOST_FROM_WHOLE = 15, 4
+# Evaluations of a fit at most: priors hold what is still flat after so many.
+MOST_EVALUATIONS = 15
 # Cases, and kernels, that one setting is fitted to at most; evenly spread over its sweeps.
 MOST_CASES, MOST_KERNELS = 600, 8000
 
@@ -153,17 +153,16 @@ def _thinned(cases: Sequence[Case]) -> list[Case]:
     return [ordered[index] for index in chosen.tolist()]
 
 
-def fit(cases: Sequence[Case], start: Parameters | None = None) -> Fit:
+def fit(cases: Sequence[Case]) -> Fit:
     """Return the parameters that fit the cases of one setting, and the factors of its machines.
 
-    Both have the digits that are stored, so that what follows from them follows from the files.
+    The fit starts at the priors. Its results have the digits that are stored, so that what follows from them follows
+    from the files.
 
     Parameters
     ----------
     cases
         At least one; all of one setting.
-    start
-        Where to start; by default at the priors.
     """
     from scipy.optimize import least_squares
 
@@ -183,7 +182,7 @@ def fit(cases: Sequence[Case], start: Parameters | None = None) -> Fit:
     spreads = np.log([prior.factor for prior in priors])
     low = np.log([prior.lowest for prior in priors])
     high = np.log([prior.highest for prior in priors])
-    first = np.clip(centres if start is None else np.log(start.vectorised()), low + 1e-6, high - 1e-6)
+    first = np.clip(centres, low + 1e-6, high - 1e-6)
 
     def logarithms(point: Array) -> Array:
         seconds = kernel_times(distinct, np.exp(point)).seconds[which]
@@ -215,7 +214,7 @@ def fit(cases: Sequence[Case], start: Parameters | None = None) -> Fit:
         bounds=(low[sensitive], high[sensitive]),
         loss="soft_l1",
         diff_step=1e-2,
-        max_nfev=MOST_EVALUATIONS if start is None else MOST_FROM_WHOLE,
+        max_nfev=MOST_EVALUATIONS,
         x_scale=spreads[sensitive],
     )
     point = whole(solution.x)
@@ -272,10 +271,11 @@ def _folded(parts: list[str]) -> NDArray[np.intp]:
 def held_out(
     cases: Sequence[Case],
     part: Callable[[Case], str],
-    start: Parameters | None = None,
     on_fit: Callable[[list[int], Fit], None] = lambda _places, _fit: None,
 ) -> Array:
     """Return each case's time as predicted from parameters fitted without its part.
+
+    Each fit starts at the priors: one that started at the fit to all rows would remember the part left out.
 
     Parameters
     ----------
@@ -283,8 +283,6 @@ def held_out(
         Of one setting.
     part
         What is left out together: the device, or the sweep.
-    start
-        Where each fit starts; by default at the priors.
     on_fit
         Called after each fit with the places of the cases left out, and the fit.
 
@@ -299,7 +297,7 @@ def held_out(
         rest = [case for case, own in zip(cases, parts, strict=True) if own != fold]
         here = np.flatnonzero(parts == fold).tolist()
         if len(rest) >= 3:
-            fitted = fit(rest, start)
+            fitted = fit(rest)
             times[here] = predicted([cases[index] for index in here], fitted)
             on_fit(here, fitted)
     return times

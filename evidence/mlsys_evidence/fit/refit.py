@@ -107,12 +107,9 @@ class _Answer:
 
 def _fitted(job: tuple[str, list[Case]]) -> _Answer:
     name, cases = job
-    fitted = fit(cases)
-    # A few steps from here suffice; but what the other rows leave open stays as the rows left out had it.
-    start = fitted.parameters
-    by_device = held_out(cases, lambda case: case.twin, start=start)
-    by_sweep = held_out(cases, lambda case: case.row.group or case.twin, start=start)
-    return _Answer(name, fitted, np.column_stack([by_device, by_sweep]))
+    by_device = held_out(cases, lambda case: case.twin)
+    by_sweep = held_out(cases, lambda case: case.row.group or case.twin)
+    return _Answer(name, fit(cases), np.column_stack([by_device, by_sweep]))
 
 
 def refit(progress: Progress, only: str = "", processes: int = 2) -> dict[str, Parameters]:
