@@ -33,7 +33,7 @@ DENSE = ("aten.mm", "aten.addmm")
 BATCHED = {  # batched products in torch; Llama 4's module takes every token to every expert
     "gemma3n_text": ("streams predicted",),
     "recurrent_gemma": ("recurrence input_gate", "recurrence recurrent_gate"),
-    **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), ("index scores", "index sum")),
+    **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), ("index scores",)),
     "llama4_text": ("experts gate and up", "experts down"),
 }
 # States are attributes of the module, or of a cache of its own; the module of the first GPT keeps nothing.

@@ -49,8 +49,8 @@ def _indexed(of: Common) -> Resolved:
     heads, width = read.whole("index_n_heads"), read.whole("index_head_dim")
     side = (
         WeightMatrix("indexer query", "self_attn.indexer.wq_b", read.whole("q_lora_rank"), heads * width),
-        WeightMatrix("indexer key", "self_attn.indexer.wk", of.hidden, width),
-        WeightMatrix("indexer weights", "self_attn.indexer.weights_proj", of.hidden, heads),
+        # Two matrices, which one product reads.
+        WeightMatrix("indexer key, weights", "self_attn.indexer.wk", of.hidden, width + heads),
     )
     kinds = of.listed("indexer_types", ("full", "shared")) or _schedule(of)
     layers = []
