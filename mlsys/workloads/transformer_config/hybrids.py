@@ -222,7 +222,9 @@ def _olmo_hybrid(of: Common) -> Resolved:
     )  # fmt: skip
     scanning = recurrent(attention, mixer, 2 * of.hidden)
     kinds = of.listed("layer_types", (LINEAR, FULL), _OLDER)
-    kinds = kinds or [LINEAR if (index + 1) % 4 else FULL for index in range(of.layers)]
+    if kinds is None:
+        kinds = [LINEAR if (index + 1) % 4 else FULL for index in range(of.layers)]
+        kinds[-1] = kinds[-1] if FULL in kinds else FULL
     return of.resolved([attention if kind == FULL else scanning for kind in kinds])
 
 

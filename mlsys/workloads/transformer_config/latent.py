@@ -15,7 +15,7 @@ def latent_layer(of: Common) -> DecoderLayer:
     read = of.fields
     query, latent, rotary = read.optional("q_lora_rank"), read.whole("kv_lora_rank"), read.whole("qk_rope_head_dim")
     return of.layer(
-        *of.attention_biases("latent", "output"), *of.flagged(mlp_bias="ffn"),
+        *of.attention_biases("latent", "output"), *(() if read.takes("index_topk") else of.flagged(mlp_bias="ffn")),
         more=latent + (query or 0), head_dim=read.whole("qk_nope_head_dim"), kv_heads=of.heads, latent=latent,
         rotary=rotary, query_latent=query or 0, value_dim=read.optional("v_head_dim") or of.hidden // of.heads,
     )  # fmt: skip
