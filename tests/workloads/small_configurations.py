@@ -63,6 +63,9 @@ def small(kind: str, sizes: dict[str, Any]) -> dict[str, Any]:
         if kind == "mistral4":  # its rotary positions are a part of the whole width
             del config["head_dim"]
         config |= {"index_n_heads": 4, "index_head_dim": 8, "index_topk": 16}
+    if kind == "kimi_linear":
+        config |= {"linear_head_dim": 8, "linear_num_heads": 2}
+        config["layer_types"] = (["linear_attention", "full_attention"] * 4)[: sizes["layers"]]
     if kind == "glm_moe_dsa":
         config["indexer_types"] = (["full", "shared"] * 4)[: sizes["layers"]]
     if kind == "gemma4_text":

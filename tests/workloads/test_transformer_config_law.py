@@ -84,7 +84,7 @@ def test_one_pass_is_that_of_transformers(kind: str) -> None:
     # Transformers pads both ends of a causal convolution and drops what comes out beyond the last token.
     kernel = max((layer.recurrence.kernel for layer in ours.layers if layer.recurrence is not None), default=1)
     assert flops.get("aten.convolution", 0) == convolved * (TOKENS + kernel - 1) / TOKENS
-    if kind not in HYBRIDS and kind != "llama4_text":
+    if kind not in HYBRIDS and kind not in ("kimi_linear", "llama4_text"):
         assert sum(flops.values()) == sum(each for _, _, each in products)
 
     assert network.parameters == ours.parameters()

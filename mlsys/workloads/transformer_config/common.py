@@ -16,7 +16,11 @@ _ACTIVATIONS = {
     "gelu_fast": "gelu", "gelu_python": "exact gelu", "relu": "relu", "relu2": "squared relu", "mish": "mish",
     "quick_gelu": "quick gelu", "xielu": "xielu", "tanh": "tanh", "sigmoid": "sigmoid",
 }  # fmt: skip
-_FIRST_DENSE = ("axk1", "cohere2_moe")  # classes that read `first_k_dense_replace` without having it as a field
+_FIRST_DENSE = (
+    "axk1",
+    "cohere2_moe",
+    "kimi_linear",
+)  # classes that read `first_k_dense_replace` without having it as a field
 SLIDING, FULL = "sliding_attention", "full_attention"
 """Kinds of attention in ``layer_types``."""
 

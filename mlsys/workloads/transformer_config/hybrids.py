@@ -22,10 +22,10 @@ _PATTERN = {"M": LINEAR, "E": "moe", "*": FULL, "-": "mlp"}
 
 def recurrent(layer: DecoderLayer, recurrence: Recurrence, small: int) -> DecoderLayer:
     """Return a layer whose attention is replaced by a recurrence; ``small`` parameters remain."""
-    biases = layer.biases - {"qkv", "output"}
+    biases = layer.biases - {"qkv", "output", "latent"}
     return replace(
         layer, heads=0, kv_heads=0, rotary=0, window=0, biases=biases, small=small, gated_query=False,
-        recurrence=recurrence,
+        recurrence=recurrence, latent=0, query_latent=0, value_dim=0,
     )  # fmt: skip
 
 
