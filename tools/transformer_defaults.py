@@ -22,7 +22,8 @@ CANONICAL = {
     "ffn_hidden_size": "intermediate_size", "hidden_activation": "hidden_act", "activation": "hidden_act",
     "activation_function": "hidden_act", "num_local_experts": "num_experts", "n_routed_experts": "num_experts",
     "attention_heads": "num_attention_heads", "afn": "hidden_act",
-    "top_k_experts": "num_experts_per_tok", "d_ff": "intermediate_size", "d_kv": "head_dim",
+    "top_k_experts": "num_experts_per_tok",
+    "num_experts_per_token": "num_experts_per_tok", "d_ff": "intermediate_size", "d_kv": "head_dim",
     "d_model": "hidden_size", "n_layers": "num_hidden_layers", "n_heads": "num_attention_heads",
     "conv_L_cache": "conv_kernel", "max_seq_len": "max_position_embeddings", "layers_block_type": "layer_types",
     "attention_window_size": "sliding_window", "mlp_hidden_act": "hidden_act", "conv1d_width": "conv_kernel",
@@ -59,6 +60,7 @@ FIELDS = {
     "encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads", "encoder_ffn_dim",
     "decoder_ffn_dim", "max_source_positions", "max_target_positions", "num_mel_bins",
     "mlp_layer_types", "index_topk", "index_n_heads", "index_head_dim", "indexer_types", "use_post_norm",
+    "linear_head_dim", "linear_num_heads",
     "attention_k_eq_v", "enable_moe_block", "use_double_wide_mlp", "prefix_dense_sliding_window_pattern",
     "prefix_dense_intermediate_size",
     "global_attn_every_n_layers", "sliding_window_pattern",
@@ -85,7 +87,9 @@ def described(model_type: str) -> dict[str, Any]:
             names[name] = canonical
         if canonical in FIELDS and meant != canonical:
             names[meant] = canonical
-    own = {field.name for field in dataclasses.fields(kind)} | set(kind.attribute_map)
+    own = (
+        {field.name for field in dataclasses.fields(kind)} | set(kind.attribute_map) | set(kind.attribute_map.values())
+    )
     ignored = sorted(set(names.values()) - own)
     width = inspect.getsource(kind)
     checked = "not a multiple of" in width or "not divisible by" in width

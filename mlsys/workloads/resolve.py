@@ -55,7 +55,8 @@ def load(
         file. It overrides the ``quantization_config`` of a configuration.
     phase
         Phase of a decoder language model of the catalogue or of a configuration: ``"prefill"`` (the default), or
-        ``"decode"``, one token that attends to ``sequence``.
+        ``"decode"``, one token that attends to ``sequence``. Of an encoder-decoder also ``None``: both halves read
+        ``sequence`` tokens; in the prefill the decoder then begins with one, except for Whisper.
     sizes
         Values of the sizes that an ONNX file leaves open, by their names in the file.
     shape

@@ -16,6 +16,7 @@ STATED_WIDTHS = (
     "hunyuan_v1_dense", "ministral", "hunyuan_v1_moe", "nemotron_h", "exaone4", "dots1", "minimax", "helium",
     "mimo_v2_flash", "gemma4_text",
 )  # fmt: skip
+NEVER_NULL = ("axk1", "cwm", "deepseek_v32", "exaone_moe", "gemma4_text", "glm_moe_dsa", "mimo_v2_flash")
 OF_OPT = {"intermediate_size": "ffn_dim"}
 
 
@@ -49,11 +50,22 @@ def small(kind: str, sizes: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
     if kind in HYBRIDS and kind != "nemotron_h":
         config.pop("n_group")  # too close to `n_groups`, which these have
+    if kind == "olmo_hybrid":  # has layers of both kinds
+        config["num_hidden_layers"] = max(2, sizes["layers"])
+    if kind == "afmoe":
+        config["attention_bias"] = False
+    if kind in ("glm4_moe_lite", "hy_v3", "mimo_v2_flash"):
+        config["first_k_dense_replace"] = 1  # no field of theirs
+    if kind in NEVER_NULL:
+        config |= {"q_lora_rank": sizes["latent"] or 12, "sliding_window": sizes["window"] or 16}
     if kind in LATENT:
         config["head_dim"] = 4  # of rotary positions, by which transformers sets up their table
         if kind == "mistral4":  # its rotary positions are a part of the whole width
             del config["head_dim"]
         config |= {"index_n_heads": 4, "index_head_dim": 8, "index_topk": 16}
+    if kind == "kimi_linear":
+        config |= {"linear_head_dim": 8, "linear_num_heads": 2}
+        config["layer_types"] = (["linear_attention", "full_attention"] * 4)[: sizes["layers"]]
     if kind == "glm_moe_dsa":
         config["indexer_types"] = (["full", "shared"] * 4)[: sizes["layers"]]
     if kind == "gemma4_text":
@@ -62,7 +74,6 @@ def small(kind: str, sizes: dict[str, Any]) -> dict[str, Any]:
             "vocab_size_per_layer_input": 50, "top_k_experts": 2, "global_head_dim": 2 * sizes["head_dim"],
             "layer_types": (["sliding_attention", "full_attention"] * 4)[: sizes["layers"]],
         }  # fmt: skip
-        config["sliding_window"] = sizes["window"] or 4
         del config["attention_chunk_size"]
     if kind == "cohere2_moe":
         config |= {"num_shared_experts": 1, "prefix_dense_intermediate_size": 56}

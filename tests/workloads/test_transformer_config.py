@@ -27,7 +27,9 @@ from small_configurations import TOKENS, small
 from transformer_defaults import described
 
 transformers.utils.logging.set_verbosity_error()
-CLASSES = transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+CLASSES = {
+    **transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "mistral4": "Mistral4ForCausalLM"
+}  # fmt: skip
 
 LLAMA_405B = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 16384, "intermediate_size": 53248,
@@ -283,7 +285,7 @@ def test_parameters_and_windows_are_those_of_transformers(kind: str, sizes: dict
     ours = read_config(config | named | {"model_type": kind})
     assert ours.parameters().magnitude == sum(weight.numel() for weight in module.parameters())
     window = (theirs.sliding_window or 0) if "sliding_window" in known_models()[kind]["defaults"] or (
-        kind in ("mixtral", "phi3", "phimoe", "starcoder2", "smollm3")
+        kind in ("ministral3", "mixtral", "phi3", "phimoe", "starcoder2", "smollm3")
     ) else 0  # fmt: skip
     kinds = getattr(theirs, "layer_types", None)
     if kind not in HYBRIDS and kind not in ("gpt_neo", "llama4_text"):
@@ -321,7 +323,7 @@ def test_work_is_that_of_the_traced_module(kind: str, tmp_path: Path) -> None:
     assert dict(ours.sizes) == dict(traced.sizes) == {"batch": 2, "sequence": 16}
 
 
-@pytest.mark.parametrize("kind", ["gemma3", "llava", "mistral3", "qwen2_vl", "qwen2_5_vl", "paligemma"])
+@pytest.mark.parametrize("kind", ["gemma3", "gemma4", "llava", "mistral3", "qwen2_vl", "qwen2_5_vl", "paligemma"])
 @pytest.mark.parametrize("tied", [None, True, False])
 def test_nested_configurations_are_those_of_transformers(kind: str, tied: bool | None) -> None:
     inner = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mlsys.hardware.view import view
 from mlsys.mapping.parallel import Layout
+from mlsys.models.estimate.cache_key import calibration_version
 from mlsys.models.inference.formats import Formats, formats_on
 from mlsys.models.inference.memory import MemoryModel, MemoryParts
 from mlsys.models.inference.phases import InferenceModel, PhaseTime, summed
@@ -68,9 +70,10 @@ class Placed:
     @cached_property
     def times(self) -> InferenceModel:
         """The times of one copy."""
-        return InferenceModel(
-            self.system, self.model, self.layout, self.formats, self.request.chunk, self.request.software
-        )
+        return _times(
+            self.system, self.model, self.layout, self.formats, self.request.chunk, self.request.software,
+            calibration_version(),
+        )  # fmt: skip
 
     @cached_property
     def draft_times(self) -> InferenceModel | None:
@@ -80,9 +83,10 @@ class Placed:
             return None
         small = request.draft.model
         formats = formats_on(self.system.device, small, None, request.kv_format, None)
-        return InferenceModel(
-            self.system, small, draft_layout(small, self.layout), formats, request.chunk, request.software
-        )
+        return _times(
+            self.system, small, draft_layout(small, self.layout), formats, request.chunk, request.software,
+            calibration_version(),
+        )  # fmt: skip
 
     def speculative(self, batch: int) -> SpeculativeStep | None:
         """Return a round of speculative decoding at a batch; None without a draft model."""
@@ -201,6 +205,20 @@ class Placed:
             "tokens_per_second": rates.tokens_per_second if self.holds_a_layer else None,
             "tokens_per_second_per_chip": rates.tokens_per_second / self.chips if self.holds_a_layer else None,
         }
+
+
+@lru_cache(maxsize=64)
+def _times(
+    system: System,
+    model: Decoder,
+    layout: Layout,
+    formats: Formats,
+    chunk: int,
+    software: str | None,
+    _calibration: Hashable,
+) -> InferenceModel:
+    """Return the times of one copy: the same object for the same question, so that its passes are timed once."""
+    return InferenceModel(system, model, layout, formats, chunk, software)
 
 
 def memory_of(model: Decoder, layout: Layout, request: InferenceRequest) -> MemoryModel:

@@ -219,6 +219,8 @@ def _assumptions(best: Placed, money: Money, fits: bool) -> tuple[str, ...]:
     ]
     if request.draft is not None:
         texts += _draft_words(best)
+    if any(layer.selects for layer in model.layer_list):
+        texts.append("the indexer of sparse attention is computed with all its heads on each chip, in the same format")
     if layout.tp > 1:
         kinds = dict.fromkeys(model.layer_list)
         if any(layer.latent for layer in kinds):

@@ -16,6 +16,11 @@ _ACTIVATIONS = {
     "gelu_fast": "gelu", "gelu_python": "exact gelu", "relu": "relu", "relu2": "squared relu", "mish": "mish",
     "quick_gelu": "quick gelu", "xielu": "xielu", "tanh": "tanh", "sigmoid": "sigmoid",
 }  # fmt: skip
+_FIRST_DENSE = (
+    "axk1",
+    "cohere2_moe",
+    "kimi_linear",
+)  # classes that read `first_k_dense_replace` without having it as a field
 SLIDING, FULL = "sliding_attention", "full_attention"
 """Kinds of attention in ``layer_types``."""
 
@@ -201,8 +206,13 @@ class Common:
         kinds = self.listed("mlp_layer_types", ("dense", "sparse"))
         if kinds is not None:
             return [kind == "sparse" for kind in kinds]
-        stated = self.fields.optional("first_k_dense_replace", least=0)
+        stated, kind = self.fields.optional("first_k_dense_replace", least=0), self.fields.model_type
         first = usual if stated is None else stated
+        if first != usual and not self.fields.takes("first_k_dense_replace") and kind not in _FIRST_DENSE:
+            raise fault(
+                f"`first_k_dense_replace` is {first}, which transformers ignores for {kind}: it makes {usual} layers "
+                "dense. Write the kinds of the layers as `mlp_layer_types`"
+            )
         return [index >= first for index in range(self.layers)]
 
     def routed(self, layer: DecoderLayer, **sizes: Any) -> DecoderLayer:

@@ -22,10 +22,10 @@ _PATTERN = {"M": LINEAR, "E": "moe", "*": FULL, "-": "mlp"}
 
 def recurrent(layer: DecoderLayer, recurrence: Recurrence, small: int) -> DecoderLayer:
     """Return a layer whose attention is replaced by a recurrence; ``small`` parameters remain."""
-    biases = layer.biases - {"qkv", "output"}
+    biases = layer.biases - {"qkv", "output", "latent"}
     return replace(
         layer, heads=0, kv_heads=0, rotary=0, window=0, biases=biases, small=small, gated_query=False,
-        recurrence=recurrence,
+        recurrence=recurrence, latent=0, query_latent=0, value_dim=0,
     )  # fmt: skip
 
 
@@ -222,7 +222,9 @@ def _olmo_hybrid(of: Common) -> ArchitectureFields:
     )  # fmt: skip
     scanning = recurrent(attention, mixer, 2 * of.hidden)
     kinds = of.listed("layer_types", (LINEAR, FULL), _OLDER)
-    kinds = kinds or [LINEAR if (index + 1) % 4 else FULL for index in range(of.layers)]
+    if kinds is None:
+        kinds = [LINEAR if (index + 1) % 4 else FULL for index in range(of.layers)]
+        kinds[-1] = kinds[-1] if FULL in kinds else FULL
     return of.resolved([attention if kind == FULL else scanning for kind in kinds])
 
 

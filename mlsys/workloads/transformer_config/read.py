@@ -16,6 +16,7 @@ from mlsys.workloads.transformer_config.dbrx import flattened
 from mlsys.workloads.transformer_config.fields import Fields, fault, known_models, names_of_sizes
 from mlsys.workloads.transformer_config.gguf import ASSUMED, from_gguf, is_gguf
 from mlsys.workloads.transformer_config.hybrids import spelled_out
+from mlsys.workloads.transformer_config.latent import kimi_flattened
 from mlsys.workloads.transformer_config.quantization import read_quantization
 from mlsys.workloads.transformer_config.structure import TransformerConfig
 
@@ -51,7 +52,7 @@ _LIKE_LLAMA = {
     "baichuan": {"model_max_length": "max_position_embeddings"}, "internlm": {"bias": "attention_bias"},
     "internlm2": {"bias": "attention_bias"}, "Yi": {},
 }  # fmt: skip
-_PREPARED = {"dbrx": flattened, "nemotron_h": spelled_out}
+_PREPARED = {"dbrx": flattened, "kimi_linear": kimi_flattened, "nemotron_h": spelled_out}
 _CLASSES = {
     "hunyuan_v1_dense": ("hunyuandensev1",),
     "hunyuan_v1_moe": ("hunyuanmoev1",),

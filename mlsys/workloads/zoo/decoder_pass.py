@@ -158,6 +158,8 @@ def _layer(
         builder.norm("attention norm", rows, hidden, centred=layer.centred)
         if layer.recurrence is not None:
             _recur(layer.recurrence, builder, batch, queries, 0 if layer.attends else layer.small)
+        if layer.index_heads:
+            _index(layer, builder, (batch, queries, keys), scores_computed(queries, keys, 0, causal))
         if layer.latent:
             _attend_to_latents(layer, builder, hidden, (batch, queries, keys), pairs)
         elif layer.attends:
@@ -294,8 +296,6 @@ def _attend_to_latents(
     builder.dense("query", rows, layer.query_latent or hidden, layer.heads * width, False)
     builder.dense("latent", rows, hidden, layer.latent + layer.rotary, bias, layer.small)
     builder.norm("latent norm", rows, layer.latent, centred=False)
-    if layer.index_heads:
-        _index(layer, builder, sizes)
     if layer.selects and keys > layer.selects:
         keys = layer.selects if queries == 1 else keys
     elif queries == keys > 1 or queries > _FEW:
@@ -313,16 +313,18 @@ def _attend_to_latents(
     builder.heads_apart("value absorbed", rows, layer.latent, values, layer.heads)
 
 
-def _index(layer: DecoderLayer, builder: LayerBuilder, sizes: tuple[int, int, int]) -> None:
-    """Append the scores by which sparse attention selects keys: of every head, then their weighted sum."""
+def _index(layer: DecoderLayer, builder: LayerBuilder, sizes: tuple[int, int, int], pairs: int) -> None:
+    """Append the scores by which sparse attention selects keys, weighted and summed over the heads in one kernel.
+
+    Each chip of a tensor-parallel group scores with all heads, as vLLM does.
+    """
     batch, queries, keys = sizes
     heads, width = layer.index_heads, layer.index_width
-    shape = {"m": queries * heads, "n": keys, "k": width, "copies": batch}
-    moved = batch * (queries * heads * width * builder.size + keys * width * builder.cache_size)
-    builder.write("index scores", "gemm", 2 * batch * queries * heads * keys * width, moved, shape=shape)
-    shape = {"m": queries, "n": keys, "k": heads, "copies": batch}
-    moved = batch * queries * (heads + 2 * keys) * builder.size  # scores are written and read for the choice
-    builder.write("index sum", "gemm", 2 * batch * queries * heads * keys, moved, shape=shape)
+    scored = -(-pairs // queries)  # keys of a query on average
+    moved = batch * (queries * heads * (width + 1) * builder.size + keys * width * builder.cache_size)
+    moved += 2 * batch * queries * scored * builder.size  # written, and read for the choice
+    shape = {"m": queries * heads, "n": scored, "k": width + 1, "copies": batch}  # one more for the weight of a head
+    builder.write("index scores", "gemm", 2 * batch * queries * heads * scored * (width + 1), moved, shape=shape)
 
 
 def _feed_forward(

@@ -202,6 +202,24 @@ def gated_delta_rule(
     )  # fmt: skip
 
 
+def kimi_delta_attention(hidden: int, heads: int, head_dim: int, kernel: int) -> Recurrence:
+    """Return the gated delta rule with a decay for each channel (Kimi Team 2025, arXiv:2510.26692, section 3)."""
+    wide = heads * head_dim
+    into = {"q_proj": wide, "k_proj": wide, "v_proj": wide, "f_a_proj": head_dim, "b_proj": heads, "g_a_proj": head_dim}
+
+    def projection(part: str, inputs: int, outputs: int) -> Projection:
+        return Projection(f"linear attention {part}", f"self_attn.{part}", inputs, outputs)
+
+    return Recurrence(
+        "gated delta rule",
+        into=tuple(projection(part, hidden, outputs) for part, outputs in into.items()),
+        gates=tuple(projection(part, head_dim, wide) for part in ("f_b_proj", "g_b_proj")),
+        out=(Projection("linear attention out", "self_attn.o_proj", wide, hidden),),
+        channels=3 * wide, kernel=kernel, kept=kernel, state=heads * head_dim * head_dim,
+        width=wide, small=wide + heads + head_dim,
+    )  # fmt: skip
+
+
 def lightning_attention(hidden: int, heads: int, head_dim: int) -> Recurrence:
     """Return linear attention with a fixed decay for each head (MiniMax 2025, arXiv:2501.08313, section 2.2)."""
     wide = heads * head_dim
