@@ -27,8 +27,7 @@ print(_json.dumps([each.work().record() for each in _labs if each.touched]))
 def main() -> None:
     """Run the task of standard input."""
     out = os.dup(1)
-    silent = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silent, 1)  # what the kernel writes to its standard output is no line of ours
+    os.dup2(2, 1)  # standard error leads nowhere; what the kernel writes to its standard output is no line of ours
 
     def report(**record: Any) -> None:
         line = (json.dumps(record) + "\n").encode()

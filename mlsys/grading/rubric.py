@@ -1,7 +1,7 @@
 """What each lab asks a student and how an answer is marked, with the changes of an answer key."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from mlsys.errors import ArgumentError, UnknownNameError, did_you_mean
 from mlsys.faults import is_number, short
 from mlsys.inputs import read_text, yaml_of
 
-__all__ = ["DESIGN_POINTS", "Item", "Key", "Marker", "read_key", "with_key"]
+__all__ = ["DESIGN_POINTS", "Item", "Key", "Marker", "check_key", "read_key", "with_key"]
 
 DESIGN_POINTS = 3.0
 """Points of a design task; a question or a claim has one."""
@@ -100,13 +100,13 @@ def _check_change(where: str, name: str, value: object) -> None:
         raise ArgumentError(f"{where}: must be a number from 0 to 1000, got {short(value)}")
 
 
-def with_key(items: Sequence[Item], changes: Mapping[str, Mapping[str, Any]], lab: str = "") -> tuple[Item, ...]:
-    """Return the items of a lab with the changes of an answer key.
+def check_key(known: Collection[str], changes: Mapping[str, Mapping[str, Any]], lab: str) -> None:
+    """Raise an error if an answer key names an item that a lab asks of no student.
 
     Parameters
     ----------
-    items
-        What the lab asks.
+    known
+        Names of the items.
     changes
         Of this lab, by item.
     lab
@@ -115,7 +115,24 @@ def with_key(items: Sequence[Item], changes: Mapping[str, Mapping[str, Any]], la
     Raises
     ------
     UnknownNameError
-        If the key names an item that the lab does not have.
+        If there is no such item.
+    """
+    for name in changes:
+        if name not in known:
+            raise UnknownNameError(
+                f"the answer key names {name!r}, which lab {lab} does not ask.{did_you_mean(name, known)}"
+            )
+
+
+def with_key(items: Sequence[Item], changes: Mapping[str, Mapping[str, Any]]) -> tuple[Item, ...]:
+    """Return the items of one student with the changes of an answer key; changes of other items do nothing.
+
+    Parameters
+    ----------
+    items
+        What the lab asks.
+    changes
+        Of this lab, by item.
 
     Examples
     --------
@@ -124,12 +141,6 @@ def with_key(items: Sequence[Item], changes: Mapping[str, Mapping[str, Any]], la
     >>> changed.mark(9)[0], changed.mark(10)[0]
     (1.0, 0.0)
     """
-    known = {item.id for item in items}
-    for name in changes:
-        if name not in known:
-            raise UnknownNameError(
-                f"the answer key names {name!r}, which lab {lab or '?'} does not ask.{did_you_mean(name, known)}"
-            )
     kept = []
     for item in items:
         change = changes.get(item.id, {})

@@ -6,13 +6,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mlsys.errors import ArgumentError, UnknownNameError, first_line
+from mlsys.errors import ArgumentError, first_line
 from mlsys.escaping import printable
 from mlsys.grading.execute import Execution
 from mlsys.grading.folder import MISSHAPEN, SubmittedFile, files_in
 from mlsys.grading.gradebook import Gradebook, Row, SharedContent
 from mlsys.grading.roster import Roster
-from mlsys.grading.rubric import Item, Key, Marker, with_key
+from mlsys.grading.rubric import Item, Key, Marker, check_key, with_key
 from mlsys.grading.score import DEFAULT_POLICY, Policy, scored
 from mlsys.grading.submissions import Submission, UngradableFile, moment_of, parse, read
 
@@ -92,13 +92,15 @@ def grade(
 
 
 def _check_key(key: Key, marker: Marker) -> None:
+    from mlsys.grading.lab_items import asked
+    from mlsys.labs import item_ids
+
     for lab, changes in key.items():
         try:
-            with_key(marker(lab, ""), changes, lab)
-        except UnknownNameError:
-            raise
+            known = {item.id for item in marker(lab, "")} | (item_ids(lab) if marker is asked else set())
         except LookupError:
             raise ArgumentError(f"key: this mlsys has no lab {lab!r}") from None
+        check_key(known, changes, lab)
 
 
 def _row(found: SubmittedFile, due: datetime | None, lab: str | None, policy: Policy, key: Key, marker: Marker) -> Row:
@@ -151,7 +153,7 @@ def _items(submission: Submission, key: Key, marker: Marker) -> tuple[tuple[Item
     notes = []
     if submission.seed != seed_of(submission.lab, submission.student):
         notes.append("its seed is not that of this student: the questions of the student named in the file count")
-    return with_key(items, key.get(submission.lab, {}), submission.lab), notes
+    return with_key(items, key.get(submission.lab, {})), notes
 
 
 def _odd_times(submission: Submission) -> list[str]:

@@ -37,6 +37,7 @@ __all__ = [
     "Verdict",
     "checksum",
     "designs",
+    "item_ids",
     "lab_content",
     "questions",
     "seed_of",
@@ -115,3 +116,15 @@ def designs(lab: str, student: str = "") -> tuple[Design, ...]:
     1.0
     """
     return lab_content(lab).designs(Draw(lab, student))
+
+
+def item_ids(lab: str) -> frozenset[str]:
+    """Return the names of all questions, claims and design tasks that a lab asks of some student.
+
+    Examples
+    --------
+    >>> len(questions("13-find-the-error")), len(item_ids("13-find-the-error"))
+    (12, 21)
+    """
+    printed = {question.id for question in questions(lab)} | {design.id for design in designs(lab)}
+    return frozenset(printed | set(getattr(lab_content(lab), "DRAWN_FROM", ())))

@@ -8,13 +8,15 @@ from mlsys.labs.design import Design
 from mlsys.labs.draw import Draw
 from mlsys.labs.questions import NumberQuestion, Question
 from mlsys.labs.report_checks import report_design
-from mlsys.labs.slip_claims import RIGHT, claims
+from mlsys.labs.slip_claims import CLAIMS, RIGHT, claims
 from mlsys.labs.wrapup import Finding, WrapUp
 from mlsys.models.slips import plan_slips
 from mlsys.viz.views.view import number, times
 
 KEPT: tuple[float, ...] = (0.33, 0.38, 0.42, 0.47)
 """Shares of the peak that the plan of a prediction keeps up."""
+DRAWN_FROM = CLAIMS
+"""Names of the claims of which each student gets some."""
 
 
 def device_of(draw: Draw) -> str:

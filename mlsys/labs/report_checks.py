@@ -193,7 +193,7 @@ def report_design(draw: Draw) -> Design:
     knobs = tuple(
         Knob(name, label, (
             ("left out", "skip"),
-            *((f"{how}, {takes[f'{name} {way}']} min", way) for way, how in ways.items()),
+            *((f"{takes[f'{name} {way}']} min: {how}", way) for way, how in ways.items()),
         ))
         for name, (label, ways) in _CHECKS.items()
     )  # fmt: skip

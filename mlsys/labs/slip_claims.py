@@ -12,7 +12,7 @@ from mlsys.labs.draw import Draw
 from mlsys.units import Q_
 from mlsys.viz.words import number
 
-__all__ = ["CLOUD", "JUDGED", "RIGHT", "claims"]
+__all__ = ["CLAIMS", "CLOUD", "JUDGED", "RIGHT", "claims"]
 
 JUDGED, RIGHT = 12, 3
 """Claims that a student judges, and how many of them are right."""
@@ -370,3 +370,5 @@ _CLAIMS: dict[str, Callable[[Draw], _Made]] = {
     "hbm-power": _hbm_power, "training": _training, "array": _array, "generation": _generation,
     "small-weights": _small_weights,
 }  # fmt: skip
+CLAIMS = tuple(_CLAIMS)
+"""Names of all claims."""

@@ -90,15 +90,17 @@ class FindErrorLab(Lab):
         self.page.value = names[(names.index(self.page.value) + by) % len(names)]
 
     def _show_claim(self) -> None:
-        self._claim.children = [self.boxes[self.page.value].view]
+        if self.page.value in self.boxes:  # not while the list is exchanged
+            self._claim.children = [self.boxes[self.page.value].view]
 
     def _tell_wrap_up(self) -> None:
         super()._tell_wrap_up()
         found = sum(box.right for box in self.boxes.values())
-        shown = self.page.value
+        shown = self.page.value if self.page.value in self.boxes else next(iter(self.boxes))
         marks = {name: "found" if box.right else "tried" if box.tries else "open" for name, box in self.boxes.items()}
         options = [(f"{nth}: {marks[name]}", name) for nth, name in enumerate(self.boxes, start=1)]
         if list(self.page.options) != options:
             self.page.options = options
             self.page.value = shown
+        self._show_claim()
         self.count.value = f"<p>{found} of {len(self.boxes)} claims judged completely.</p>"

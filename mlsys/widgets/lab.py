@@ -127,9 +127,7 @@ class Lab(KeepsWork):
         self.picture.add_class("mlsys-picture")
         self.summary = ipywidgets.HTML()
         self.summary.add_class("mlsys-summary")
-        in_app = [question for question in self.questions.values() if question.in_app]
-        numbers = {question.id: f"{index}." for index, question in enumerate(in_app, start=1)}
-        self.boxes = {name: QuestionBox(q, numbers.get(name, ""), self._answered) for name, q in self.questions.items()}
+        self.boxes = self._question_boxes()
         self.design_boxes = {name: DesignBox(design, self._answered) for name, design in self.designs.items()}
         self.hint = ipywidgets.HTML()
         self.wrap = WrapUpBox(self._wrap_up)
@@ -159,6 +157,11 @@ class Lab(KeepsWork):
             ]
         )
         self.root.add_class("mlsys-lab")
+
+    def _question_boxes(self) -> dict[str, QuestionBox]:
+        in_app = [question for question in self.questions.values() if question.in_app]
+        numbers = {question.id: f"{index}." for index, question in enumerate(in_app, start=1)}
+        return {name: QuestionBox(q, numbers.get(name, ""), self._answered) for name, q in self.questions.items()}
 
     def _naming(self) -> Any:
         """Return the field for the name or id, which draws the numbers of the questions."""
@@ -229,6 +232,8 @@ class Lab(KeepsWork):
         self._draw(student)
         self._write_student()
         pose(self.field, self.prediction)
+        if list(self.boxes) != list(self.questions):  # which questions are asked is drawn as well
+            self.boxes = self._question_boxes()
         for name, question in self.questions.items():
             self.boxes[name].pose(question)
         for name, design in self.designs.items():

@@ -13,8 +13,10 @@ from click.testing import CliRunner
 from handins import DUE, START, honest, notebook, signed
 
 from mlsys.cli import main
+from mlsys.errors import UnknownNameError
 from mlsys.grading import DEFAULT_POLICY, canvas_csv, grade, moodle_csv, pages, read_key, read_roster
 from mlsys.grading.gradebook import Gradebook
+from mlsys.labs import questions
 
 LAB = "01-amdahl"
 
@@ -185,3 +187,16 @@ def test_the_command_writes_everything_and_regrades(tmp_path: Path) -> None:
 def test_credit_of_the_default_policy_never_rises() -> None:
     shares = [DEFAULT_POLICY.of(nth, False) for nth in range(9)]
     assert shares == sorted(shares, reverse=True)
+
+
+def test_a_key_may_change_an_item_that_only_some_students_are_asked(tmp_path: Path) -> None:
+    lab, students = "13-find-the-error", ("Ada", "Bob", "Cy")
+    asked = {student: {item.id for item in questions(lab, student)} for student in students}
+    name = next(iter(asked["Ada"] - asked["Bob"]))
+    for student in students:
+        put(tmp_path, f"{student}.json", perfect(student, lab))
+    book = grade(tmp_path, key={lab: {name: {"drop": True}}})
+    assert [row.outcome for row in book.rows] == ["scored"] * 3
+    assert [row.score.out_of for row in book.rows] == [15 - (name in asked[student]) for student in students]
+    with pytest.raises(UnknownNameError, match="the answer key names 'nvlnk'"):
+        grade(tmp_path, key={lab: {"nvlnk": {"drop": True}}})

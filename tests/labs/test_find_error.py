@@ -7,7 +7,7 @@ import pytest
 from mlsys import labs
 from mlsys.labs.claimed import KINDS, ClaimQuestion, Verdict
 from mlsys.labs.questions import NOTHING
-from mlsys.labs.slip_claims import _CLAIMS, JUDGED, RIGHT
+from mlsys.labs.slip_claims import CLAIMS, JUDGED, RIGHT
 from mlsys.labs.workbench import FORMULAS
 
 LAB = "13-find-the-error"
@@ -68,7 +68,7 @@ def test_a_class_meets_every_slip_and_each_claim_both_ways():
         assert sum(not each.slip for each in drawn) == RIGHT and len(drawn) == JUDGED
         made |= {each.slip for each in drawn if each.slip}
         right |= {each.id for each in drawn if not each.slip}
-    assert made == set(KINDS) and right == set(_CLAIMS)
+    assert made == set(KINDS) and right == set(CLAIMS)
 
 
 def test_a_part_of_the_answer_earns_a_part_of_the_score():
@@ -179,7 +179,7 @@ def test_checks_expose_what_arithmetic_by_hand_says(student):
         outcome = task.score(choice)
         assert outcome.meets == all(seen(choice, by_hand(slip, *plan), right, chips) for slip in slips), choice
         minutes = sum(
-            int(re.search(r"(\d+) min$", label)[1])
+            int(re.match(r"(\d+) min: ", label)[1])
             for knob in task.knobs for label, value in knob.options if value == choice[knob.id] != "skip"
         )  # fmt: skip
         if outcome.meets:

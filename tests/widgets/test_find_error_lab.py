@@ -72,3 +72,21 @@ def test_the_calculator_asks_again_for_what_is_no_number(lab: FindErrorLab) -> N
     lab.calculator.fields[0].value = "70"
     lab.calculator.compute()
     assert "140 GB" in lab.calculator.result.value and "weight_bytes" in lab.calculator.result.value
+
+
+def test_a_name_typed_later_draws_other_claims_and_another_report() -> None:
+    named, typed = FindErrorLab(student="Mona"), FindErrorLab()
+    assert list(named.boxes) != list(typed.boxes), "choose a name that gets other claims"
+    typed.student_field.value = "Mona"
+    assert list(typed.boxes) == list(named.boxes) == [name for _, name in typed.page.options]
+    assert [box.question for box in typed.boxes.values()] == [box.question for box in named.boxes.values()]
+    assert typed.design_boxes["checks"].design.text == named.design_boxes["checks"].design.text
+    assert typed._claim.children[0] is typed.boxes[typed.page.value].view
+    typed.predict(6)
+    box = typed.boxes[typed.page.value]
+    box.field.value = box.question.shown(box.question.expected)
+    box.button.click()
+    assert box.right and "1 of 12" in typed.count.value
+    other = FindErrorLab()
+    other.restore(typed.state())
+    assert other.state() == typed.state() and other.student == "Mona" and "1 of 12" in other.count.value
