@@ -79,7 +79,7 @@ def test_a_name_means_one_value_on_a_page() -> None:
     claim(ridge=Q_(153, "FLOP/byte"))
     claim(ridge=Q_(153.0000001, "FLOP/byte"))  # the same to the digits that are pinned
     for other in (Q_(154, "FLOP/byte"), Q_(153, "MAC/byte"), "153", 153):
-        with pytest.raises(ValueError, match=r"'ridge' is already claimed on page 'test' as 153 FLOP/B, now as"):
+        with pytest.raises(ValueError, match=r"'ridge' is already claimed on page 'test' as 153 FLOP/byte, now as"):
             claim(ridge=other)
     start_chapter("another page")
     claim(ridge=154)

@@ -75,7 +75,10 @@ def small(kind: str, sizes: dict[str, Any]) -> dict[str, Any]:
             "layer_types": (["sliding_attention", "full_attention"] * 4)[: sizes["layers"]],
         }  # fmt: skip
         del config["attention_chunk_size"]
+    if kind == "internlm3":  # refuses two values
+        config |= dict.fromkeys(("mlp_bias", "attention_bias"), config.get("attention_bias", False))
     if kind == "cohere2_moe":
+        config["first_k_dense_replace"] = min(sizes["first"], sizes["layers"])
         config |= {"num_shared_experts": 1, "prefix_dense_intermediate_size": 56}
     if kind == "mimo_v2_flash":  # local layers have twice as many
         config["num_key_value_heads"] = sizes["heads"] // 2

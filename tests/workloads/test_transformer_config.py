@@ -435,16 +435,16 @@ def test_what_is_assumed_is_said(tmp_path: Path) -> None:
 
 
 def test_another_architecture_is_traced_and_it_is_said(tmp_path: Path) -> None:
-    small_xglm = {"model_type": "xglm", "d_model": 32, "num_layers": 1, "attention_heads": 4, "ffn_dim": 32,
-                  "vocab_size": 50, "torch_dtype": "float16"}  # fmt: skip
-    path = written(tmp_path, small_xglm)
+    small_biogpt = {"model_type": "biogpt", "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4,
+                    "intermediate_size": 32, "vocab_size": 50, "torch_dtype": "float16"}  # fmt: skip
+    path = written(tmp_path, small_biogpt)
     work = load(path, batch=3, sequence=8)
-    assert "traced, as `model_type` 'xglm' is not read here" in work.recipe
+    assert "traced, as `model_type` 'biogpt' is not read here" in work.recipe
     assert (work.precision, dict(work.sizes)) == ("fp16", {"batch": 3, "sequence": 8})
-    with pytest.raises(ArgumentError, match="`phase`: `model_type` 'xglm' is not read here.*Leave `phase` out"):
+    with pytest.raises(ArgumentError, match="`phase`: `model_type` 'biogpt' is not read here.*Leave `phase` out"):
         load(path, phase="decode")
     with pytest.raises(ArgumentError, match="`quantization_config` cannot be applied"):
-        load(written(tmp_path, small_xglm | {"quantization_config": {"quant_method": "gptq", "bits": 4}}))
+        load(written(tmp_path, small_biogpt | {"quantization_config": {"quant_method": "gptq", "bits": 4}}))
 
 
 # --- what cannot be ------------------------------------------------------------------------------------

@@ -44,8 +44,8 @@ class MemoryParts:
 
         Examples
         --------
-        >>> MemoryParts(8, 4, 0, 2).beside(MemoryParts(1, 1, 0, 1))
-        MemoryParts(weights=9, kv_cache=5, states=0, activations=2)
+        >>> MemoryParts(8.0, 4.0, 0.0, 2.0).beside(MemoryParts(1.0, 1.0, 0.0, 1.0))
+        MemoryParts(weights=9.0, kv_cache=5.0, states=0.0, activations=2.0)
         """
         return MemoryParts(
             self.weights + other.weights,
