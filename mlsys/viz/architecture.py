@@ -138,8 +138,7 @@ def energy_by_intensity(ax: Axes, results: Sequence[ArchitectureResult]) -> Axes
         for name, intensity in lines[operation, byte]:
             height = operation + byte / intensity
             ax.plot(intensity, height, marker, color=color, markeredgecolor="white", markersize=9, zorder=4)
-            ax.annotate(name, (intensity, height), (-4, -14), textcoords="offset points", color=color, fontsize=9,
-                        ha="right")  # fmt: skip
+            ax.annotate(name, (intensity, height), (5, 5), textcoords="offset points", color=color, fontsize=9)
     ax.set(xscale="log", yscale="log", xlim=(1, 10_000), xlabel="arithmetic intensity, FLOP/byte",
            ylabel="energy of an operation, pJ")  # fmt: skip
     ax.legend(loc="upper right", fontsize=9)
