@@ -179,13 +179,13 @@ def busy_elements(ax: Axes, runs: Mapping[str, Run]) -> Axes:
     Returns
     -------
     Axes
-        One step curve for each run; the area under it is the number of multiplications.
+        One curve for each run; the area under it is the number of multiplications.
     """
     elements = 0
     for (label, run), color, dash in zip(runs.items(), CYCLE, DASHES, strict=False):
         busy = [int(frame.busy.sum()) for frame in run.frames]
         elements = run.frames[0].busy.size
-        ax.step(range(1, len(busy) + 1), busy, where="mid", color=color, linestyle=dash, linewidth=1.8, label=label)
+        ax.plot(range(1, len(busy) + 1), busy, color=color, linestyle=dash, linewidth=1.8, label=label)
     ax.axhline(elements, color=COLORS["axis"], linestyle=":", linewidth=1.2)
     ax.annotate("all PEs", (1, elements), xytext=(0, 3), textcoords="offset points", color=COLORS["note"], fontsize=9)
     ax.set(xlabel="cycle", ylabel="PEs that multiply", xlim=(0, None), ylim=(0, 1.15 * elements))
