@@ -1,7 +1,14 @@
 """Figures: functions that draw into an Axes and return it."""
 
 from mlsys.viz.amdahl import scaling_laws, speedup_map, time_bars
-from mlsys.viz.architecture import bytes_by_level, bytes_by_onchip, energy_split, latency_energy, tiles_by_footprint
+from mlsys.viz.architecture import (
+    bytes_by_level,
+    bytes_by_onchip,
+    energy_by_intensity,
+    energy_split,
+    latency_energy,
+    tiles_by_footprint,
+)
 from mlsys.viz.collectives import all_reduce_times, bus_bandwidth, copy_timeline
 from mlsys.viz.compiler import kernel_bars, pass_waterfall, speedup_scatter
 from mlsys.viz.concept_map import concept_map
@@ -59,7 +66,7 @@ from mlsys.viz.serving import (
 )
 from mlsys.viz.style import COLORS, apply_style, setup_plot
 from mlsys.viz.sweep import cost_front, rate_map
-from mlsys.viz.systolic import array_frame, energy_per_mac_levels, utilisation_teeth
+from mlsys.viz.systolic import array_frame, busy_elements, energy_per_mac_levels, utilisation_teeth
 from mlsys.viz.systolic_player import SystolicAnimation
 from mlsys.viz.tiling import sectors_by_stride, tile_cache_map, traffic_by_tile
 from mlsys.viz.training import gradient_buckets, pipeline_timeline, scaling_panels, step_parts, training_memory
@@ -77,6 +84,7 @@ __all__ = [
     "batch_slots",
     "bit_fields",
     "bus_bandwidth",
+    "busy_elements",
     "bytes_by_level",
     "bytes_by_onchip",
     "bytes_by_pattern",
@@ -88,6 +96,7 @@ __all__ = [
     "cost_front",
     "device_map",
     "dram_rows",
+    "energy_by_intensity",
     "energy_per_mac_levels",
     "energy_split",
     "error_factors",

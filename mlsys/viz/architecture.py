@@ -10,7 +10,7 @@ import numpy as np
 from mlsys.models.architecture import ENERGY_PARTS, ArchitectureResult, TilingStrategy
 from mlsys.viz.narrow import redraw_narrow
 from mlsys.viz.shown import chart
-from mlsys.viz.style import COLORS, CYCLE, MARKERS
+from mlsys.viz.style import COLORS, CYCLE, DASHES, MARKERS
 from mlsys.workloads.operator import Operator
 
 if TYPE_CHECKING:
@@ -104,6 +104,45 @@ def _power_lines(ax: Axes) -> None:
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0}, zorder=2,
             )  # fmt: skip
     ax.set(xlim=(left, right), ylim=(bottom, top))
+
+
+@chart
+def energy_by_intensity(ax: Axes, results: Sequence[ArchitectureResult]) -> Axes:
+    """Draw the energy of an operation with its main memory traffic over arithmetic intensity, a point for each result.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    results
+        Passes; machines with equal prices share a line.
+
+    Returns
+    -------
+    Axes
+        Each line is the price of an operation plus that of a byte over the intensity; the open mark, at twice the
+        price of an operation, is where the two are equal.
+    """
+    lines: dict[tuple[float, float], list[tuple[str, float]]] = {}
+    for result in results:
+        flops = float((result.figures["intensity"] * result.figures["moved"]).m_as("FLOP"))
+        operation = float(result.energy["compute"].m_as("pJ")) / flops
+        byte = float((result.energy["off-chip"] / result.figures["moved"]).m_as("pJ/byte"))
+        point = result.device.rpartition(" ")[2], float(result.figures["intensity"].m_as("FLOP/byte"))
+        lines.setdefault((round(operation, 6), round(byte, 6)), []).append(point)
+    intensities = np.geomspace(1, 10_000, 200)
+    for (operation, byte), color, dash, marker in zip(lines, CYCLE, DASHES, MARKERS, strict=False):
+        names = " and ".join(name for name, _ in lines[operation, byte])
+        ax.plot(intensities, operation + byte / intensities, linestyle=dash, color=color, label=names)
+        ax.plot(byte / operation, 2 * operation, marker, color="white", markeredgecolor=color, markersize=9, zorder=3)
+        for name, intensity in lines[operation, byte]:
+            height = operation + byte / intensity
+            ax.plot(intensity, height, marker, color=color, markeredgecolor="white", markersize=9, zorder=4)
+            ax.annotate(name, (intensity, height), (5, 5), textcoords="offset points", color=color, fontsize=9)
+    ax.set(xscale="log", yscale="log", xlim=(1, 10_000), xlabel="arithmetic intensity, FLOP/byte",
+           ylabel="energy of an operation, pJ")  # fmt: skip
+    ax.legend(loc="upper right", fontsize=9)
+    return ax
 
 
 @chart

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -163,6 +163,34 @@ def over_size(
     """Return the counts on a square array of products (M, N, K) of which one size varies."""
     m, n, k = (sizes if each == name else size for each, size in zip("MNK", shape, strict=True))
     return count_systolic(m, n, k, side, side, dataflow, fold_overlap=fold_overlap)
+
+
+@drawn
+def busy_elements(ax: Axes, runs: Mapping[str, Run]) -> Axes:
+    """Draw the number of processing elements (PEs) that multiply in each cycle of a fold.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    runs
+        By label: simulations of the same array, with ``record=True``.
+
+    Returns
+    -------
+    Axes
+        One curve for each run; the area under it is the number of multiplications.
+    """
+    elements = 0
+    for (label, run), color, dash in zip(runs.items(), CYCLE, DASHES, strict=False):
+        busy = [int(frame.busy.sum()) for frame in run.frames]
+        elements = run.frames[0].busy.size
+        ax.plot(range(1, len(busy) + 1), busy, color=color, linestyle=dash, linewidth=1.8, label=label)
+    ax.axhline(elements, color=COLORS["axis"], linestyle=":", linewidth=1.2)
+    ax.annotate("all PEs", (1, elements), xytext=(0, 3), textcoords="offset points", color=COLORS["note"], fontsize=9)
+    ax.set(xlabel="cycle", ylabel="PEs that multiply", xlim=(0, None), ylim=(0, 1.15 * elements))
+    ax.legend(loc="center right", fontsize=9)
+    return apply_style(ax)
 
 
 @chart

@@ -45,6 +45,23 @@ def test_shares_of_the_energy_fill_each_bar(ax: Any, pairs: list) -> None:
     assert tops == pytest.approx(100)
 
 
+def test_points_of_energy_lie_on_the_line_of_their_machine(ax: Any, pairs: list) -> None:
+    results = [row[0][1] for row in pairs]
+    pictures.energy_by_intensity(ax, results)
+    lines = {line.get_label(): line for line in ax.lines if len(line.get_xdata()) > 1}
+    assert set(lines) == {"CPU and KPU", "GPU", "TPU"}, "CPU and KPU pay the same prices"
+    single, double = lines["GPU"].get_ydata()[[0, -1]]
+    assert double < single, "the more operations share a byte, the less each costs"
+    points = {
+        (text.get_text(), text.xy) for text in ax.texts
+    }  # each name stands at the intensity and the energy of its pass
+    for result in results:
+        flops = result.figures["intensity"] * result.figures["moved"]
+        spent = (result.energy["compute"] + result.energy["off-chip"]) / flops
+        at = next(xy for name, xy in points if name == result.device.rpartition(" ")[2])
+        assert at == pytest.approx((result.figures["intensity"].m_as("FLOP/byte"), spent.m_as("pJ/FLOP")))
+
+
 def test_each_level_has_its_bytes(ax: Any, pairs: list) -> None:
     results = [row[0][0] for row in pairs]
     pictures.bytes_by_level(ax, results)

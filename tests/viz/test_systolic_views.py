@@ -13,8 +13,8 @@ pytest.importorskip("matplotlib")
 
 from axesfaults import figure_faults
 from mlsys.errors import UnknownNameError
-from mlsys.models.systolic import count_systolic, energy_baselines
-from mlsys.viz import SystolicAnimation, energy_per_mac_levels, utilisation_teeth
+from mlsys.models.systolic import count_systolic, energy_baselines, simulate_array
+from mlsys.viz import SystolicAnimation, busy_elements, energy_per_mac_levels, utilisation_teeth
 from mlsys.viz.systolic import array_frame
 from mlsys.viz.views.systolic import SystolicScene, cycle_shares
 
@@ -116,6 +116,17 @@ def test_teeth_begin_behind_each_multiple_of_the_side(ax) -> None:
 def test_a_rectangular_sweep_has_a_curve_for_each_size(ax) -> None:
     utilisation_teeth(ax, side=16, largest=64, rest=200, dataflow="os", fold_overlap="none")
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["over M or N", "over K"]
+
+
+def test_the_area_below_busy_elements_is_the_work(ax) -> None:
+    runs = {
+        str(rows): simulate_array(np.ones((rows, 4)), np.ones((4, 3)), rows=4, columns=3, record=True)
+        for rows in (1, 9)
+    }
+    busy_elements(ax, runs)
+    steps = [line for line in ax.get_lines() if line.get_label() in runs]
+    assert [int(sum(line.get_ydata())) for line in steps] == [1 * 4 * 3, 9 * 4 * 3]
+    assert max(steps[0].get_ydata()) < 4 * 3 == max(steps[1].get_ydata()), "a short stream never fills the array"
 
 
 def test_marks_stand_at_the_energy_of_each_level_and_at_their_sum(ax) -> None:
