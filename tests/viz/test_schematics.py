@@ -220,3 +220,30 @@ def test_shadows_are_the_elements_that_the_points_use_and_bound_their_number(ax,
 def test_a_point_outside_the_matrices_is_refused(ax):
     with pytest.raises(ArgumentError, match=r"from 0 to 2, got \(0, 3, 0\)"):
         viz.product_shadows(ax, [(0, 0, 0), (0, 3, 0)], size=3)
+
+
+# --- reuse of B, and requests in flight ---------------------------------------------------
+
+
+@pytest.mark.parametrize("tile", [3, 4, 6, 9])
+def test_between_two_uses_of_b_lie_a_tile_two_rows_of_a_and_one_of_c(ax, tile):
+    viz.reuse_window(ax, tile)
+    counts = {name: len(roles(ax, f"used {name}")) for name in "ABC"}
+    assert counts == {"A": 2 * tile, "B": tile**2 - 1, "C": tile + 1}
+    assert f"{tile**2 + 3 * tile} other words" in words(ax) and len(roles(ax, "element")) == 1
+
+
+def test_a_tile_without_an_inner_column_is_refused(ax):
+    with pytest.raises(ArgumentError, match="`tile`"):
+        viz.reuse_window(ax, 2)
+
+
+@pytest.mark.parametrize("count", [1, 3, 4])
+def test_requests_in_flight_are_constant_and_each_brings_its_bytes_once(ax, count):
+    viz.requests_in_flight(ax, Q_(128, "byte"), Q_(400, "ns"), (count,))
+    bars = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in roles(ax, "request")]
+    for moment in np.arange(0.05, 3, 0.1) + 1e-3:
+        assert sum(left < moment < right for left, right in bars) == count
+    responses = len(roles(ax, "response"))  # arrive in three latencies
+    assert responses == 3 * count
+    assert f"{responses * 128 / 1200:.3g} GB/s" in words(ax), "bytes over time"

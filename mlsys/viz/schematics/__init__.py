@@ -10,6 +10,8 @@ from mlsys.viz.schematics.loop_reuse import loop_reuse
 from mlsys.viz.schematics.message_rounds import message_rounds
 from mlsys.viz.schematics.parallel_split import parallel_split
 from mlsys.viz.schematics.quantity_chain import quantity_chain
+from mlsys.viz.schematics.requests_in_flight import requests_in_flight
+from mlsys.viz.schematics.reuse_window import reuse_window
 from mlsys.viz.schematics.ring_steps import ring_steps
 from mlsys.viz.schematics.row_stationary import row_stationary_grid
 from mlsys.viz.schematics.shadows import product_shadows
@@ -32,6 +34,8 @@ __all__ = [
     "parallel_split",
     "product_shadows",
     "quantity_chain",
+    "requests_in_flight",
+    "reuse_window",
     "ring_steps",
     "row_stationary_grid",
     "stationary_tiles",
