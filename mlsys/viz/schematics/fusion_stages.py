@@ -42,7 +42,9 @@ def fusion_stages(ax: Axes, stages: Mapping[str, Sequence[Sequence[str]]]) -> Ax
         first has not.
     """
     if not stages:
-        raise ArgumentError("fusion_stages(): `stages` is empty. Write e.g. stages={'as written': [['conv'], ['ReLU']]}")
+        raise ArgumentError(
+            "fusion_stages(): `stages` is empty. Write e.g. stages={'as written': [['conv'], ['ReLU']]}"
+        )
     first, *_ = stages.values()
     names = [name for kernel in first for name in kernel]
     if len(set(names)) < len(names):
