@@ -59,7 +59,7 @@ from mlsys.viz.serving import (
     waits_by_load,
 )
 from mlsys.viz.style import COLORS, apply_style, setup_plot
-from mlsys.viz.sweep import cost_front, rate_map
+from mlsys.viz.sweep import cost_front, rate_map, speed_ratio_by_batch
 from mlsys.viz.systolic import array_frame, energy_per_mac_levels, utilisation_teeth
 from mlsys.viz.systolic_player import SystolicAnimation
 from mlsys.viz.tiling import sectors_by_stride, tile_cache_map, traffic_by_tile
@@ -148,6 +148,7 @@ __all__ = [
     "setup_plot",
     "shares_by_kind",
     "sparse_blocks",
+    "speed_ratio_by_batch",
     "speedup_by_chain",
     "speedup_by_draft",
     "speedup_map",
