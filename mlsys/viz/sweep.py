@@ -1,4 +1,4 @@
-"""Figures of a sweep: rates of devices by network, speed ratios by batch, Pareto fronts of time and cost, sizings by latency and cost."""
+"""Figures of a sweep: rates by network, speed ratios by batch, Pareto fronts, sizings by latency and cost."""
 
 from __future__ import annotations
 
