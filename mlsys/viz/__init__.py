@@ -41,6 +41,7 @@ from mlsys.viz.schematics import (
     copy_paths,
     dram_rows,
     execution_models,
+    fusion_stages,
     launches,
     loop_nest,
     loop_reuse,
@@ -67,7 +68,7 @@ from mlsys.viz.serving import (
     waits_by_load,
 )
 from mlsys.viz.style import COLORS, apply_style, setup_plot
-from mlsys.viz.sweep import cost_front, rate_map
+from mlsys.viz.sweep import cost_front, rate_map, speed_ratio_by_batch
 from mlsys.viz.systolic import array_frame, busy_elements, energy_per_mac_levels, utilisation_teeth
 from mlsys.viz.systolic_player import SystolicAnimation
 from mlsys.viz.tiling import sectors_by_stride, tile_cache_map, traffic_by_tile
@@ -103,6 +104,7 @@ __all__ = [
     "energy_split",
     "error_factors",
     "execution_models",
+    "fusion_stages",
     "goodput_by_load",
     "gradient_buckets",
     "growth_lines",
@@ -159,6 +161,7 @@ __all__ = [
     "setup_plot",
     "shares_by_kind",
     "sparse_blocks",
+    "speed_ratio_by_batch",
     "speedup_by_chain",
     "speedup_by_draft",
     "speedup_map",

@@ -1,4 +1,4 @@
-"""Figures of a sweep: rates of devices by network, Pareto fronts of time and cost, sizings by latency and cost."""
+"""Figures of a sweep: rates by network, speed ratios by batch, Pareto fronts, sizings by latency and cost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlsys.errors import ArgumentError
 from mlsys.formatting import natural
+from mlsys.hardware.device import Device
 from mlsys.sweep.sizing_table import SizingRow, SizingTable
 from mlsys.sweep.table import Cost, SweepRow, SweepTable, costs, label
 from mlsys.viz.shown import chart, drawn
@@ -134,6 +136,72 @@ def _scatter(ax: Axes, rows: Sequence[SweepRow], against: Cost, color: str, mark
         edge = "white" if color != COLORS["grid"] else COLORS["axis"]
         ax.scatter(known[:, 0], known[:, 1], s=26, color=color, marker=marker, edgecolor=edge, linewidth=0.5,
                    label=name, zorder=3)  # fmt: skip
+
+
+@chart
+def speed_ratio_by_batch(
+    ax: Axes, table: SweepTable, fast: Device, slow: Device, models: Sequence[str], precision: str = "fp16"
+) -> Axes:
+    """Draw how many times as fast one device is as another, over the batch.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw into.
+    table
+        A sweep with at least two batches.
+    fast, slow
+        Two of its devices.
+    models
+        Some of its networks, one line for each.
+    precision
+        One of its number formats.
+
+    Returns
+    -------
+    Axes
+        With dotted lines at the ratios of the dense peaks and of the memory bandwidths.
+
+    Raises
+    ------
+    ArgumentError
+        If a network has no batch at which both devices have an estimate.
+    """
+    ends = []
+    for index, model in enumerate(models):
+        times: dict[str, dict[int, float]] = {device.id: {} for device in (fast, slow)}
+        for row in table.answered:
+            if (row.model, row.precision) == (model, precision) and row.device in times and row.estimate_seconds:
+                times[row.device][row.batch] = row.estimate_seconds
+        batches = sorted(set(times[fast.id]) & set(times[slow.id]))
+        if not batches:
+            raise ArgumentError(
+                f"speed_ratio_by_batch(): `models` has {model!r}, which the sweep does not estimate in {precision} on "
+                f"both {fast.id} and {slow.id}. The sweep has: {', '.join(table.models)}"
+            )
+        ratios = [times[slow.id][batch] / times[fast.id][batch] for batch in batches]
+        color, marker = CYCLE[index % len(CYCLE)], MARKERS[index % len(MARKERS)]
+        ax.plot(batches, ratios, marker=marker, color=color, label=model)
+        ends.append(batches)
+    left, right = min(batches[0] for batches in ends), max(batches[-1] for batches in ends)
+    marks = {
+        "ratio of peaks": fast.peak(precision) / slow.peak(precision),
+        "ratio of bandwidths": fast.memory_bw / slow.memory_bw,
+    }
+    for name, ratio in marks.items():
+        level = float(ratio.m_as(""))
+        ax.axhline(level, color=COLORS["axis"], linewidth=1, linestyle=":", zorder=1)
+        ax.text(left, level, f"{name}: {level:.3g}×", va="bottom", fontsize=10, color=COLORS["note"])
+    ax.set(xscale="log", yscale="log", xlabel="batch", ylabel=f"speed of {fast.id} over {slow.id}")
+    ax.set_xlim(left / 1.3, right * 1.3)
+    ax.set_ylim(0.9, 1.5 * max(float(ratio.m_as("")) for ratio in marks.values()))
+    ax.set_xticks(sorted({batch for batches in ends for batch in batches}))
+    ax.xaxis.set_major_formatter("{x:.0f}")
+    ticks = (1, 2, 5, 10, 20)
+    ax.set_yticks(ticks, [f"{tick}×" for tick in ticks])
+    ax.minorticks_off()
+    ax.legend(loc="lower right", fontsize=10)
+    return ax
 
 
 @drawn

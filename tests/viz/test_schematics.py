@@ -159,6 +159,32 @@ def test_a_chain_of_quantities_has_a_box_for_each_amount_and_a_word_for_each_fac
         viz.quantity_chain(ax, {"CPU": ["1 kWh"]}, ["× PUE", "× carbon intensity"])
 
 
+def test_stages_of_fusion_have_a_frame_for_each_kernel_and_a_box_for_each_operator(ax) -> None:
+    stages = {"as written": [["conv"], ["norm"], ["ReLU"]], "folded and fused": [["conv", "ReLU"]]}
+    viz.fusion_stages(ax, stages)
+
+    def role(name):
+        return [patch for patch in ax.patches if patch.get_gid() == name]
+
+    assert (len(role("kernel")), len(role("operator")), len(role("tensor"))) == (4, 5, 2)
+    rows = {patch.get_y() for patch in role("operator")}
+    assert len(rows) == 3  # an operator keeps its row
+    assert {"as written", "3 kernels", "1 kernel", "norm"} <= {text.get_text() for text in ax.texts}
+    for frame in role("kernel"):
+        inside = [box for box in role("operator") if frame.get_bbox().containsx(box.get_x())
+                  and frame.get_bbox().containsy(box.get_y())]  # fmt: skip
+        assert inside
+
+
+def test_stages_of_fusion_refuse_an_operator_that_the_first_stage_has_not(ax) -> None:
+    with pytest.raises(ArgumentError, match=r"'fused' of `stages` has \['GELU'\].*It has: conv, ReLU"):
+        viz.fusion_stages(ax, {"as written": [["conv"], ["ReLU"]], "fused": [["conv", "GELU"]]})
+    with pytest.raises(ArgumentError, match="each operator once"):
+        viz.fusion_stages(ax, {"as written": [["conv"], ["conv"]]})
+    with pytest.raises(ArgumentError, match="is empty"):
+        viz.fusion_stages(ax, {})
+
+
 # --- loop orders and dataflows ----------------------------------------------------------
 
 

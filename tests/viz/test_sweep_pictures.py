@@ -6,7 +6,8 @@ matplotlib.use("Agg")
 
 import pytest
 
-from mlsys import viz
+from mlsys import Hardware, viz
+from mlsys.errors import ArgumentError
 from mlsys.sweep import SweepSpec, SweepTable, sweep
 from mlsys.sweep.table import costs
 from mlsys.viz.sweep import sweep_figure
@@ -30,6 +31,21 @@ def test_the_map_has_a_cell_for_every_device_and_network(table: SweepTable) -> N
     assert [label.get_text() for label in ax.get_yticklabels()] == ["A100_80GB", "EdgeTPU", "T4"]
     viz.rate_map(ax, table)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["A100_80GB", "T4"]
+    plt.close("all")
+
+
+def test_the_speed_ratio_of_two_devices_is_that_of_their_rows(table: SweepTable) -> None:
+    _, ax, _, plt = viz.setup_plot()
+    a100, t4 = Hardware["A100"], Hardware["T4"]
+    viz.speed_ratio_by_batch(ax, table, a100, t4, ["resnet50", "bert-base"])
+    rates = {(row.model, row.device, row.batch): row.samples_per_second for row in table.answered}
+    for line, model in zip(ax.lines, ("resnet50", "bert-base"), strict=False):
+        ratios = [rates[model, "A100_80GB", batch] / rates[model, "T4", batch] for batch in (1, 32)]
+        assert line.get_xdata().tolist() == [1, 32] and line.get_ydata().tolist() == pytest.approx(ratios)
+    levels = [line.get_ydata()[0] for line in ax.lines[2:]]
+    assert levels == pytest.approx([312 / 65, 2039 / 320], rel=1e-3)  # the dense peaks, and the bandwidths
+    with pytest.raises(ArgumentError, match=r"has 'gpt2', which the sweep does not estimate in fp16 on both A100_80GB"):
+        viz.speed_ratio_by_batch(ax, table, a100, t4, ["gpt2"])
     plt.close("all")
 
 

@@ -4,6 +4,7 @@ from mlsys.viz.schematics.batching import batch_slots, cache_blocks, padded_rows
 from mlsys.viz.schematics.copy_paths import copy_paths
 from mlsys.viz.schematics.dram_row import dram_rows
 from mlsys.viz.schematics.execution import execution_models, warp_divergence
+from mlsys.viz.schematics.fusion_stages import fusion_stages
 from mlsys.viz.schematics.launches import launches
 from mlsys.viz.schematics.loop_nest import loop_nest
 from mlsys.viz.schematics.loop_reuse import loop_reuse
@@ -26,6 +27,7 @@ __all__ = [
     "copy_paths",
     "dram_rows",
     "execution_models",
+    "fusion_stages",
     "launches",
     "loop_nest",
     "loop_reuse",
