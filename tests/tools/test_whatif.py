@@ -32,7 +32,7 @@ def test_what_is_no_fact_or_no_factor_is_refused(text: str, message: str) -> Non
 
 def test_pages_that_state_a_fact_run_anew_and_pages_that_cannot_read_it_do_not() -> None:
     names = {page.stem for page in reading(parsed("H100/memory/HBM/bandwidth=1.4"), notebook_files())}
-    assert {"roofline", "economics"} <= names and not {"amdahl", "tiling"} & names
+    assert {"roofline", "economics"} <= names and not {"amdahl", "mapping"} & names
 
 
 def test_a_kernel_reads_the_changed_fact_and_goes_on_after_a_failing_check() -> None:
