@@ -70,7 +70,7 @@ def compile_bench(
         Result of :func:`machine_rates` for the same number of threads; measured first by default.
     fuse
         Function from operators to fused kernels, for the prediction; by default
-        :func:`mlsys.measure.compile.predict.inductor_kernels`.
+        ``mlsys.measure.compile.predict.inductor_kernels``.
     tick
         Called after each step and round, for a progress bar.
 

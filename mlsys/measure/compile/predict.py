@@ -84,7 +84,7 @@ def predict(
     frozen
         Whether the compiler may treat the weights as constants.
     fuse
-        Function from operators to fused kernels; by default :func:`inductor_kernels`.
+        Function from operators to fused kernels; by default ``inductor_kernels``.
     """
     from mlsys.workloads.workload import Workload
 
