@@ -201,8 +201,8 @@ def number_with_unit(number: str, unit: str) -> str:
     --------
     >>> [number_with_unit("10.1", unit) for unit in ("year", "yr", "Gparam", "ms", "%", "")]
     ['10.1 years', '10.1 years', '10.1 billion parameters', '10.1 ms', '10.1%', '10.1']
-    >>> number_with_unit("1", "day"), number_with_unit("153", "FLOP/B"), number_with_unit("10.2", "Mh")
-    ('1 day', '153 FLOP/byte', '10.2 million hours')
+    >>> [number_with_unit("3", unit) for unit in ("day", "FLOP/B", "Mh", "tCO2e")], number_with_unit("1", "day")
+    (['3 days', '3 FLOP/byte', '3 million hours', '3 tCO₂e'], '1 day')
     """
     if unit in ("", "%", "×"):
         return f"{number}{unit}"
@@ -211,4 +211,4 @@ def number_with_unit(number: str, unit: str) -> str:
         return f"{number} {scale} {noun}"
     if unit in _NOUNS:
         return f"{number} {_NOUNS[unit]}{'' if number == '1' else 's'}"
-    return f"{number} {_SYMBOLS.get(unit, unit)}"
+    return f"{number} {_SYMBOLS.get(unit, unit).replace('CO2e', 'CO₂e')}"
