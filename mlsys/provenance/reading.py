@@ -316,9 +316,13 @@ def remembered(function: Callable[..., T]) -> Callable[..., T]:
             ):
                 _record_again(seen)
                 return result
-        with recording() as seen:
-            result = function(*args, **named)  # enclosing recorders receive the reads too
-        if not _recorders.get():  # for pages, reads outside of any model are direct
+        # Recorded alone, so that what is kept does not depend on where it was first called, for instance inside a
+        # comparison; then reported to the enclosing recorders and pages, as a cached result is.
+        seen = Seen()
+        try:
+            with _Within((_recorders, (seen,)), (_comparing, False), (_silent, True)):
+                result = function(*args, **named)
+        finally:
             _record_again(seen)
         if len(cached) == _KEPT:
             del cached[1]  # the first is usually the result without what-ifs
