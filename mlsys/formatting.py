@@ -178,10 +178,8 @@ def compact(amount: Quantity, nothing: str = "0 B") -> str:
 
 _SCALES = {"k": "thousand", "M": "million", "G": "billion", "T": "trillion"}
 _COUNTED = {"param": "parameters", "token": "tokens", "h": "hours"}
-_NOUNS = {
-    unit: unit for unit in ("year", "month", "week", "day", "hour", "cycle", "byte", "image", "sequence", "request")
-}
-_NOUNS |= {"yr": "year", "d": "day", "param": "parameter", "token": "token", "inference": "inference", "frame": "frame"}
+_NOUNS = {"yr": "year", "d": "day", "param": "parameter"}
+_NOUNS |= {word: word for word in ("year", "month", "week", "day", "hour", "cycle", "byte", "token", "request")}
 _SYMBOLS = {"FLOP/B": "FLOP/byte", "pJ/B": "pJ/byte", "token/s": "tokens/s"}
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mlsys.calibration import learning
 from mlsys.calibration.case import Case
 from mlsys.calibration.learning import effects_of, sensitivities
+from mlsys.formatting import significant
 
 Array = NDArray[np.float64]
 TEN, PARTS = 10, 5
@@ -81,7 +82,7 @@ def most_informative(
 
 def parts_of(cases: Sequence[Case], seconds: Sequence[float], parts: int = PARTS) -> NDArray[np.intp]:
     """Return the part that each row belongs to, in order of software and time."""
-    rounded = [float(f"{time:.{DIGITS}e}") for time in seconds]
+    rounded = [significant(time, DIGITS) for time in seconds]
     order = sorted(range(len(cases)), key=lambda index: (cases[index].setting, rounded[index]))
     part = np.empty(len(cases), dtype=np.intp)
     part[order] = np.arange(len(cases)) * parts // len(cases)

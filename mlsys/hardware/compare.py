@@ -6,7 +6,7 @@ No function here records a use of a fact: a list of devices is not a claim about
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from mlsys.formatting import natural
+from mlsys.formatting import natural, significant
 from mlsys.hardware.device import Device
 from mlsys.hardware.parts import OperatingPoint
 from mlsys.tables import Table
@@ -251,7 +251,7 @@ def device_record(device: Device) -> dict[str, object]:
 
 
 def _number(value: Quantity | None, unit: str) -> float | None:
-    return None if value is None else float(f"{value.m_as(unit):.9g}")
+    return None if value is None else significant(value.m_as(unit), 9)
 
 
 def confidence(devices: Iterable[Device]) -> Table:

@@ -3,6 +3,7 @@
 from functools import cache, partial
 from itertools import pairwise
 
+from mlsys.formatting import significant
 from mlsys.labs.design import Built, Design, Knob
 from mlsys.labs.draw import Draw
 from mlsys.labs.questions import NOTHING, Choice, ChoiceQuestion, NumberQuestion, Question
@@ -58,8 +59,8 @@ def ranges(draw: Draw) -> tuple[tuple[float, float], ...]:
     link, _, npu = _small(draw)
     usual = pipeline_of(link, npu=npu)
     least, most = float(usual.best.latency), float(usual.gpu.latency)
-    ends = [float(f"{least + share * (most - least):.2g}") for share in _LOST]
-    return tuple(pairwise((float(f"{least:.3g}"), *ends, float(f"{most:.3g}"))))
+    ends = [significant(least + share * (most - least), 2) for share in _LOST]
+    return tuple(pairwise((significant(least, 3), *ends, significant(most, 3))))
 
 
 def _small(draw: Draw) -> tuple[float, int, float]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mlsys.formatting import significant
 from mlsys.formulas import vector_instructions
 from mlsys.numerics import square_root_errors
 from mlsys.numerics.square_roots import SquareRootGuess
@@ -123,7 +124,7 @@ def square_root_convergence(ax: Axes, values: ArrayLike, methods: Mapping[Square
     floor = 1e-11  # below, rounding differs from one CPU to the next; above, in the fourth digit
     for index, (guess, steps) in enumerate(methods.items()):
         exact = np.maximum(square_root_errors(values, guess, steps), floor)
-        errors = [float(f"{error:.3g}") for error in exact]
+        errors = [significant(float(error), 3) for error in exact]
         ax.plot(range(steps + 1), errors, marker=MARKERS[index], color=CYCLE[index], linestyle=DASHES[index],
                 markeredgecolor="white", label=names[guess])  # fmt: skip
     ax.axhline(_UNIT_ROUNDOFF, color=COLORS["RedLine"], linestyle=(0, (4, 2)), linewidth=1.2)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mlsys.calibration.case import Case
 from mlsys.calibration.priors import PRIORS, Prior
 from mlsys.calibration.times import case_times, stack_of, with_latency
+from mlsys.formatting import significant
 from mlsys.models.estimate import CaseBatch, Parameters, Work, kernel_times
 from mlsys.models.estimate.dedupe import distinct_columns
 from mlsys.models.estimate.eager import one_by_one
@@ -258,7 +259,9 @@ def machines_of(cases: Sequence[Case], parameters: Parameters) -> dict[str, floa
     drawn = {
         twin: sum(float(np.median(rest)) for rest in own.values()) / (len(own) + DRAWN) for twin, own in sweeps.items()
     }
-    return {twin: float(f"{np.exp(far):.3g}") if abs(far) >= LEAST_FACTOR else 1.0 for twin, far in drawn.items()}
+    return {
+        twin: significant(float(np.exp(far)), 3) if abs(far) >= LEAST_FACTOR else 1.0 for twin, far in drawn.items()
+    }
 
 
 def _folded(parts: list[str]) -> NDArray[np.intp]:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsys.calibration.case import Case
+from mlsys.formatting import significant
 from mlsys.models.estimate.effects import MOST, Pool, levels_of, spread
 from mlsys.models.estimate.features import hats, knots
 
@@ -224,7 +225,7 @@ def fit_pool(
         own = blocks.of(group)
         names = blocks.levels[blocks.names.index(group)]
         groups[group] = {
-            "variance": float(f"{fitted.variances[group]:.4g}"),
+            "variance": significant(fitted.variances[group], 4),
             "levels": {
                 name: _kept(float(value), sum(len(sweeps) for sweeps in counts[group][name].values()), pool.least)
                 for name, value in zip(names, u[own], strict=True)
@@ -232,7 +233,7 @@ def fit_pool(
             },
         }
     curves = {name: [round(float(value), 4) for value in u[blocks.of(name)]] for name in pool.curves}
-    rest = float(f"{fitted.rest + fitted.variances['sweep']:.4g}")
+    rest = significant(fitted.rest + fitted.variances["sweep"], 4)
     spreads = np.array([_spreads(case, counts, groups, rest) for case in cases]).reshape(-1, 2)
     effects = {"rest": rest, "groups": groups, "curves": curves}
     return PooledEffects(effects, by_device, by_sweep, spreads[:, 0], spreads[:, 1])

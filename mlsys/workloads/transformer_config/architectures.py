@@ -1,4 +1,4 @@
-"""Layers of each architecture: which norms, biases, windows and experts transformers gives a ``model_type``."""
+"""Layers of each architecture: which norms, biases and windows transformers gives a ``model_type``."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from mlsys.faults import short
-from mlsys.workloads.transformer_config.common import FULL, ArchitectureFields, Common
+from mlsys.workloads.transformer_config.common import ArchitectureFields, Common
 from mlsys.workloads.transformer_config.dbrx import resolve_dbrx
 from mlsys.workloads.transformer_config.fields import fault
 from mlsys.workloads.transformer_config.gemma3n import resolve_gemma3n
 from mlsys.workloads.transformer_config.gemma4 import resolve_gemma4
 from mlsys.workloads.transformer_config.hybrids import HYBRIDS
 from mlsys.workloads.transformer_config.latent import LATENT
+from mlsys.workloads.transformer_config.mixtures import MIXTURES
 
 
 def _llama(of: Common) -> ArchitectureFields:
@@ -106,55 +107,13 @@ def _ministral(of: Common) -> ArchitectureFields:
     return of.resolved(of.all_layers(of.layer(), of.windows(lambda _: True)))
 
 
-def _mixtral(of: Common) -> ArchitectureFields:
-    return of.resolved(of.all_layers(of.routed(of.layer()), [of.window()] * of.layers))
-
-
-def _phimoe(of: Common) -> ArchitectureFields:
-    layer = of.routed(of.layer(*of.attention_biases("qkv", "output"), norm_size=2))
-    bias = of.fields.flag("lm_head_bias")
-    return of.resolved(of.all_layers(layer, [of.window()] * of.layers), 2, head_bias=bias)
-
-
-def _granitemoe(of: Common) -> ArchitectureFields:
-    return of.resolved(of.all_layers(of.routed(of.layer(*of.attention_biases("qkv", "output")))))
-
-
-def _olmoe(of: Common) -> ArchitectureFields:
-    """OLMoE, FlexOlmo: norms of queries and keys over all heads."""
-    normed = of.hidden + of.kv_heads * (of.hidden // of.heads)
-    layer = of.layer(*of.attention_biases("qkv", "output"), more=normed)
-    return of.resolved(of.all_layers(of.routed(layer)))
-
-
-def _late_windows(of: Common) -> list[int]:
-    first = of.fields.optional("max_window_layers", least=0) or 0
-    return of.windows(lambda index: index >= first)
-
-
 def _qwen2(of: Common) -> ArchitectureFields:
-    return of.resolved(of.all_layers(of.layer("qkv"), _late_windows(of)))
+    return of.resolved(of.all_layers(of.layer("qkv"), of.late_windows()))
 
 
 def _qwen3(of: Common) -> ArchitectureFields:
     layer = of.layer(*of.attention_biases("qkv", "output"), more=2 * of.head_dim)
-    return of.resolved(of.all_layers(layer, _late_windows(of)))
-
-
-def _qwen2_moe(of: Common) -> ArchitectureFields:
-    dense = of.layer(*of.flagged(qkv_bias="qkv"))
-    shared = of.fields.whole("shared_expert_intermediate_size")
-    experts = of.routed(dense, ffn=of.fields.whole("moe_intermediate_size"), shared_ffn=shared, shared_gate=True)
-    most = of.fields.optional("max_window_layers", least=0) or 0
-    windows = of.windows(lambda index: bool((index + 1) % 2) and index < most)
-    layers = [experts if of.sparse(index) else dense for index in range(of.layers)]
-    return of.resolved([replace(layer, window=window) for layer, window in zip(layers, windows, strict=True)])
-
-
-def _qwen3_moe(of: Common) -> ArchitectureFields:
-    dense = of.layer(*of.attention_biases("qkv", "output"), more=2 * of.head_dim, window=of.window())
-    experts = of.routed(dense, ffn=of.fields.whole("moe_intermediate_size"))
-    return of.resolved([experts if of.sparse(index) else dense for index in range(of.layers)])
+    return of.resolved(of.all_layers(layer, of.late_windows()))
 
 
 def _gemma(of: Common) -> ArchitectureFields:
@@ -184,79 +143,6 @@ def _phi3(of: Common) -> ArchitectureFields:
     return of.resolved(of.all_layers(of.layer(), [of.window()] * of.layers))
 
 
-def _glm4_moe(of: Common) -> ArchitectureFields:
-    read = of.fields
-    more = 2 * of.head_dim if read.flag("use_qk_norm") else 0
-    dense = of.layer(*of.attention_biases("qkv"), more=more)
-    inner = read.whole("moe_intermediate_size")
-    experts = of.routed(dense, ffn=inner, shared_ffn=inner * (read.optional("n_shared_experts", least=0) or 0))
-    first = read.optional("first_k_dense_replace", least=0) or 0
-    return of.resolved([dense if index < first else experts for index in range(of.layers)])
-
-
-def _solar_open(of: Common) -> ArchitectureFields:
-    inner = of.fields.whole("moe_intermediate_size")
-    shared = inner * (of.fields.optional("n_shared_experts", least=0) or 0)
-    layer = of.layer(*of.attention_biases("qkv"), ffn=inner)
-    return of.resolved(of.all_layers(of.routed(layer, shared_ffn=shared)))
-
-
-def _hy_v3(of: Common) -> ArchitectureFields:
-    biases = (*of.attention_biases("qkv", "output"), *of.flagged(mlp_bias="ffn"))
-    dense = of.layer(*biases, more=2 * of.head_dim)
-    inner = of.fields.whole("moe_intermediate_size")
-    experts = of.routed(dense, ffn=inner, shared_ffn=inner * (of.fields.optional("n_shared_experts", least=0) or 0))
-    return of.resolved([experts if each else dense for each in of.routed_layers(1)])
-
-
-def _exaone_moe(of: Common) -> ArchitectureFields:
-    dense = of.layer(more=2 * of.head_dim)
-    inner = of.fields.whole("moe_intermediate_size")
-    experts = of.routed(dense, ffn=inner, shared_ffn=inner * of.fields.whole("n_shared_experts"))
-    windows, routed = of.windows(of.pattern(4)), of.routed_layers(0)
-    return of.resolved(
-        [replace(experts if sparse else dense, window=window) for sparse, window in zip(routed, windows, strict=True)]
-    )
-
-
-def _mimo_v2_flash(of: Common) -> ArchitectureFields:
-    """MiMo-V2-Flash: local layers have twice the key-value heads, and sinks; values are narrower than keys."""
-    read = of.fields
-    dense = of.layer(*of.attention_biases("qkv"), value_dim=read.whole("v_head_dim"))
-    experts = of.routed(dense, ffn=read.whole("moe_intermediate_size"))
-    after = read.optional("sliding_window_size")
-    windows = of.windows(lambda index: bool(index and (index + 1) % 6))
-    layers = []
-    for sparse, window in zip(of.routed_layers(1), windows, strict=True):
-        layer = experts if sparse else dense
-        if window:
-            window = window if after is None else after + 1
-            layer = replace(layer, kv_heads=2 * layer.kv_heads, window=window, small=layer.small + of.heads)
-        layers.append(layer)
-    return of.resolved(layers)
-
-
-def _afmoe(of: Common) -> ArchitectureFields:
-    """Trinity (AFMoE): a gate of the attention's output, the first layers dense, local layers."""
-    read = of.fields
-    if read.flag("attention_bias"):
-        raise fault("`attention_bias` is true: biases beside a gate without one are not known here for afmoe")
-    dense = of.layer(norms=4, more=2 * of.head_dim, gated_query=True)
-    inner, first = read.whole("moe_intermediate_size"), read.optional("num_dense_layers", least=0) or 0
-    shared = inner * (read.optional("n_shared_experts", least=0) or 0)
-    experts = of.routed(dense, ffn=inner, shared_ffn=shared, small=dense.small + read.whole("num_experts"))
-    every = read.optional("global_attn_every_n_layers") or 4
-    windows = of.windows(lambda index: bool((index + 1) % every))
-    return of.resolved(
-        [replace(dense if index < first else experts, window=window) for index, window in enumerate(windows)]
-    )
-
-
-def _gpt_oss(of: Common) -> ArchitectureFields:
-    layer = of.layer(*of.attention_biases("qkv", "output"), "experts", "router", more=of.heads)
-    return of.resolved(of.all_layers(of.routed(layer), of.windows(of.pattern(2))))
-
-
 def _glm(of: Common) -> ArchitectureFields:
     norms = 4 if of.fields.model_type == "glm4" else 2
     return of.resolved(of.all_layers(of.layer(*of.attention_biases("qkv"), norms=norms)))
@@ -278,24 +164,6 @@ def _falcon(of: Common) -> ArchitectureFields:
         rotary=0 if read.flag("alibi") else of.head_dim,
     )  # fmt: skip
     return of.resolved(of.all_layers(layer), 2)
-
-
-def _cohere2_moe(of: Common) -> ArchitectureFields:
-    """Command A with experts: one norm and parallel blocks, shared experts, dense layers first."""
-    read = of.fields
-    plain = of.layer(*of.attention_biases("qkv", "output"), norms=1)
-    inner = read.whole("intermediate_size")
-    experts = of.routed(plain, shared_ffn=inner * (read.optional("n_shared_experts", least=0) or 0))
-    dense = replace(plain, ffn=read.optional("prefix_dense_intermediate_size") or inner)
-    routed = of.routed_layers(0)
-    first = read.optional("first_k_dense_replace", least=0) or 0
-    early, late = (read.optional(f"{name}sliding_window_pattern") or 1 for name in ("prefix_dense_", ""))
-    windows = of.windows(lambda at: bool((at + 1) % early if at < first else (at - first + 1) % late))
-    centred = read.value("rms_norm_eps") is None
-    return of.resolved([
-        replace(experts if sparse else dense, window=window, centred=centred)
-        for sparse, window in zip(routed, windows, strict=True)
-    ])  # fmt: skip
 
 
 def _openai_gpt(of: Common) -> ArchitectureFields:
@@ -404,85 +272,25 @@ def _mpt(of: Common) -> ArchitectureFields:
     return of.resolved(of.all_layers(replace(layer, centred=True)))
 
 
-def _ernie_moe(of: Common) -> ArchitectureFields:
-    read = of.fields
-    dense = of.layer(*(("qkv", "output", "ffn") if read.flag("use_bias") else ()))
-    inner = read.whole("moe_intermediate_size")
-    shared = inner * (read.optional("n_shared_experts", least=0) or 0)
-    experts = of.routed(dense, ffn=inner, shared_ffn=shared, small=dense.small + read.whole("num_experts"))
-    first, every = read.whole("moe_layer_start_index", least=0), read.whole("moe_layer_interval")
-    end = read.whole("moe_layer_end_index", least=-1)
-    last = of.layers - 1 if end == -1 else end
-    routed = [first <= index <= last and not (index + 1) % every for index in range(of.layers)]
-    return of.resolved([experts if each else dense for each in routed], head_bias=read.flag("use_bias"))
-
-
-def _hunyuan_moe(of: Common) -> ArchitectureFields:
-    layer = of.layer(*of.attention_biases("qkv", "output"), more=2 * of.head_dim)
-    return of.resolved(of.all_layers(of.routed(layer, shared_ffn=of.fields.whole("intermediate_size"))))
-
-
-def _dots1(of: Common) -> ArchitectureFields:
-    read = of.fields
-    dense = of.layer(*of.attention_biases("qkv", "output"), more=2 * of.head_dim)
-    inner = read.whole("moe_intermediate_size")
-    experts = of.routed(dense, ffn=inner, shared_ffn=inner * (read.optional("n_shared_experts", least=0) or 0))
-    first = read.optional("first_k_dense_replace", least=0) or 0
-    windows = _late_windows(of)
-    return of.resolved(
-        [replace(dense if index < first else experts, window=window) for index, window in enumerate(windows)]
-    )
-
-
-def _minimax_m2(of: Common) -> ArchitectureFields:
-    layer = of.layer(more=(of.heads + of.kv_heads) * of.head_dim)
-    return of.resolved(of.all_layers(of.routed(layer)))
-
-
 def _exaone4(of: Common) -> ArchitectureFields:
     stated = of.fields.value("layer_types") is not None
     windows = of.windows((lambda _: False) if stated else of.pattern(4))
     return of.resolved(of.all_layers(of.layer(more=2 * of.head_dim), windows))
 
 
-def _llama4(of: Common) -> ArchitectureFields:
-    """Llama 4: chunked attention in layers with rotary positions, experts beside a shared one in some or all layers."""
-    read = of.fields
-    dense = of.layer(*of.attention_biases("qkv", "output"), ffn=read.whole("intermediate_size_mlp"))
-    inner = read.whole("intermediate_size")
-    experts = of.routed(dense, ffn=inner, shared_ffn=inner)
-    step = read.optional("interleave_moe_layer_step") or 1
-    routed = read.entries("moe_layers", int, "numbers of layers")
-    routed = list(range(step - 1, of.layers, step)) if routed is None else routed
-    rotary = read.entries("no_rope_layers", int, "0 or 1, one for each layer")
-    every = read.optional("no_rope_layer_interval") or 4
-    kinds = of.listed("layer_types", ("chunked_attention", FULL)) or [
-        "chunked_attention" if (rotary[index : index + 1] == [1] if rotary else (index + 1) % every) else FULL
-        for index in range(of.layers)
-    ]
-    chunk = read.optional("attention_chunk_size", least=0) or 0
-    return of.resolved([
-        replace(experts if index in routed else dense, window=0 if kind == FULL else chunk)
-        for index, kind in enumerate(kinds)
-    ])  # fmt: skip
-
-
 ARCHITECTURES: dict[str, Callable[[Common], ArchitectureFields]] = {
-    "afmoe": _afmoe, "apertus": _apertus, "arcee": _llama, "bitnet": _bitnet, "bloom": _bloom, "codegen": _gptj,
-    "cohere": _cohere, "cohere2": _cohere, "cohere2_moe": _cohere2_moe, "cwm": _cwm, "dbrx": resolve_dbrx,
-    "dots1": _dots1, "ernie4_5": _ernie, "ernie4_5_moe": _ernie_moe, "exaone4": _exaone4, "exaone_moe": _exaone_moe,
-    "falcon": _falcon, "flex_olmo": _olmoe, "gemma": _gemma, "gemma2": _gemma2, "gemma3_text": _gemma3,
-    "gemma3n_text": resolve_gemma3n, "gemma4_text": resolve_gemma4, "glm": _glm, "glm4": _glm, "glm4_moe": _glm4_moe,
-    "gpt2": _gpt2, "gpt_bigcode": _gpt2, "gpt_neo": _gpt_neo, "gpt_neox": _gpt_neox, "gpt_oss": _gpt_oss,
-    "gptj": _gptj, "granite": _llama, "granite_swa": _granite_swa, "granitemoe": _granitemoe, "helium": _helium,
-    "hunyuan_v1_dense": _hunyuan, "hunyuan_v1_moe": _hunyuan_moe, "hy_v3": _hy_v3, "hyperclovax": _hyperclovax,
-    "internlm3": _llama, "iquestcoder": _llama, "jais2": _nemotron, "llama": _llama, "llama4_text": _llama4,
-    "mimo_v2_flash": _mimo_v2_flash, "minimax_m2": _minimax_m2, "ministral": _ministral, "ministral3": _mistral,
-    "mistral": _mistral, "mixtral": _mixtral, "mpt": _mpt, "nanochat": _nanochat, "nemotron": _nemotron,
-    "olmo": _olmo, "olmo2": _olmo2, "olmo3": _olmo2, "olmoe": _olmoe, "openai-gpt": _openai_gpt, "opt": _opt,
-    "persimmon": _persimmon, "phi": _phi, "phi3": _phi3, "phimoe": _phimoe, "qwen2": _qwen2, "qwen2_moe": _qwen2_moe,
-    "qwen3": _qwen3, "qwen3_moe": _qwen3_moe, "seed_oss": _seed_oss, "smollm3": _llama, "solar_open": _solar_open,
-    "stablelm": _stablelm, "starcoder2": _starcoder2, "vaultgemma": _vaultgemma, "xglm": _xglm,
+    "apertus": _apertus, "arcee": _llama, "bitnet": _bitnet, "bloom": _bloom, "codegen": _gptj, "cohere": _cohere,
+    "cohere2": _cohere, "cwm": _cwm, "dbrx": resolve_dbrx, "ernie4_5": _ernie, "exaone4": _exaone4, "falcon": _falcon,
+    "gemma": _gemma, "gemma2": _gemma2, "gemma3_text": _gemma3, "gemma3n_text": resolve_gemma3n,
+    "gemma4_text": resolve_gemma4, "glm": _glm, "glm4": _glm, "gpt2": _gpt2, "gpt_bigcode": _gpt2, "gpt_neo": _gpt_neo,
+    "gpt_neox": _gpt_neox, "gptj": _gptj, "granite": _llama, "granite_swa": _granite_swa, "helium": _helium,
+    "hunyuan_v1_dense": _hunyuan, "hyperclovax": _hyperclovax, "internlm3": _llama, "iquestcoder": _llama,
+    "jais2": _nemotron, "llama": _llama, "ministral": _ministral, "ministral3": _mistral, "mistral": _mistral,
+    "mpt": _mpt, "nanochat": _nanochat, "nemotron": _nemotron, "olmo": _olmo, "olmo2": _olmo2, "olmo3": _olmo2,
+    "openai-gpt": _openai_gpt, "opt": _opt, "persimmon": _persimmon, "phi": _phi, "phi3": _phi3, "qwen2": _qwen2,
+    "qwen3": _qwen3, "seed_oss": _seed_oss, "smollm3": _llama, "stablelm": _stablelm, "starcoder2": _starcoder2,
+    "vaultgemma": _vaultgemma, "xglm": _xglm,
+    **MIXTURES,
     **LATENT,
     **HYBRIDS,
 }  # fmt: skip

@@ -186,6 +186,11 @@ class Common:
             return [window if local(index) else 0 for index in range(self.layers)]
         return [window if kind == SLIDING else 0 for kind in kinds]
 
+    def late_windows(self) -> list[int]:
+        """Return the window of each layer, where those from ``max_window_layers`` on are local."""
+        first = self.fields.optional("max_window_layers", least=0) or 0
+        return self.windows(lambda index: index >= first)
+
     def pattern(self, usual: int) -> Callable[[int], bool]:
         """Return which layers are local, where every n-th is not: ``sliding_window_pattern``."""
         every = self.fields.optional("sliding_window_pattern") or usual
@@ -214,6 +219,10 @@ class Common:
                 "dense. Write the kinds of the layers as `mlp_layer_types`"
             )
         return [index >= first for index in range(self.layers)]
+
+    def shared_experts(self, width: int) -> int:
+        """Return the width of all shared experts together, each as wide as a routed one: ``n_shared_experts``."""
+        return width * (self.fields.optional("n_shared_experts", least=0) or 0)
 
     def routed(self, layer: DecoderLayer, **sizes: Any) -> DecoderLayer:
         """Return a layer with experts, of which a token visits ``num_experts_per_tok``."""

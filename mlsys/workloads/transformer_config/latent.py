@@ -37,7 +37,7 @@ def _deepseek(of: Common) -> ArchitectureFields:
         raise fault("`moe_layer_freq` is not 1: transformers ignores it, and layers would be counted wrongly")
     dense = latent_layer(of)
     inner = read.whole("moe_intermediate_size")
-    experts = of.routed(dense, ffn=inner, shared_ffn=inner * (read.optional("n_shared_experts", least=0) or 0))
+    experts = of.routed(dense, ffn=inner, shared_ffn=of.shared_experts(inner))
     if read.model_type == "axk1":
         experts = replace(experts, small=experts.small + of.hidden)  # a norm after the experts
     usual = 1 if read.model_type in ("axk1", "glm4_moe_lite", "kimi_linear") else 0
