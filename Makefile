@@ -36,9 +36,7 @@ page: setup ## Build one page quickly: make page P=roofline
 # nbval runs each page in a fresh kernel and compares it with its committed outputs. The book that the browser opens is
 # set from those, in _build/test/book; labs run once more, as for the web. `make book` runs all pages itself.
 test: setup ## Run all tests: style and types, the library, the notebooks, the book in a browser
-	@bash tools/ensure_browser.sh
-	@bash tools/ensure_firmware.sh
-	@bash tools/ensure_sandbox.sh
+	@bash tools/ensure_tools.sh
 	@$(PYTHON) tools/run_test_stages.py
 
 mutants: setup ## Run in full what `make test` draws a few of: each fact of each page; goes on where it was stopped

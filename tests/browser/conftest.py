@@ -42,7 +42,7 @@ def browser() -> Iterator[Browser]:
     """Return one browser for all tests of a worker."""
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if program is None:
-        unavailable("no chromium on the PATH (tools/ensure_browser.sh says how to get one)")
+        unavailable("no chromium on the PATH (tools/ensure_tools.sh says how to get one)")
     with sync_playwright() as playwright:
         try:
             launched = playwright.chromium.launch(executable_path=program, args=FLAGS)
