@@ -21,7 +21,7 @@ from typing import Any
 
 from mlsys.errors import ArgumentError
 
-__all__ = ["Ended", "Limits", "Sandbox"]
+__all__ = ["Limits", "Sandbox", "SandboxResult"]
 
 _HOME = "/tmp/home"  # inside
 _PAUSE = 0.05
@@ -57,7 +57,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Ended:
+class SandboxResult:
     """How a run ended: what it returned, which limit stopped it (empty if none), and how long it took."""
 
     output: bytes
@@ -135,7 +135,7 @@ class Sandbox:
             arguments += ["--setenv", name, value]
         return [*arguments, "--", *command]
 
-    def run(self, command: Sequence[str], given: bytes, limits: Limits) -> Ended:
+    def run(self, command: Sequence[str], given: bytes, limits: Limits) -> SandboxResult:
         """Run a command inside, with ``given`` on its standard input.
 
         Parameters
@@ -163,7 +163,7 @@ class Sandbox:
         finally:
             _kill(process)
         reader.join()
-        return Ended(reader.content, stopped_by or ("output" if reader.full else ""), time.monotonic() - start)
+        return SandboxResult(reader.content, stopped_by or ("output" if reader.full else ""), time.monotonic() - start)
 
 
 class _Reader(threading.Thread):

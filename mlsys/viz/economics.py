@@ -259,7 +259,7 @@ def quotations_by_provider(ax: Axes, prices: Mapping[str, Price]) -> Axes:
     Returns
     -------
     Axes
-        The provider with the cheapest quotation of the first kind on top.
+        Providers are sorted by their cheapest quotation of the first kind, the cheapest on top.
     """
     quoted = [(kind, each) for kind, price in prices.items() for each in price.quotations]
     providers = list(dict.fromkeys(each.provider for _, each in quoted))

@@ -142,7 +142,7 @@ def _scatter(ax: Axes, rows: Sequence[SweepRow], against: Cost, color: str, mark
 def speed_ratio_by_batch(
     ax: Axes, table: SweepTable, fast: Device, slow: Device, models: Sequence[str], precision: str = "fp16"
 ) -> Axes:
-    """Draw how many times as fast one device is as another, over the batch.
+    """Draw the speed of one device relative to another over the batch size.
 
     Parameters
     ----------

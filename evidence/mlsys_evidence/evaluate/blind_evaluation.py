@@ -79,7 +79,7 @@ def first_answers(number: int) -> tuple[Prediction, ...]:
 
 
 def run_blind_evaluation(number: int) -> int:
-    """Predict the rows of a blind evaluation for the only time, store the predictions, and return their number.
+    """Predict the rows of a blind evaluation once, store the predictions, and return their number.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""FP32 that frameworks multiply in TF32 on matrix units, unless that is turned off."""
+"""FP32 products that frameworks compute in TF32 on matrix units, unless TF32 is turned off."""
 
 import re
 

@@ -40,7 +40,7 @@ class MemoryParts:
         return self.weights + self.kv_cache + self.states + self.activations
 
     def beside(self, other: MemoryParts) -> MemoryParts:
-        """Return what two models need that share chips and run in turn, in one buffer of activations.
+        """Return the memory of two models that share chips and run in turn, with one buffer of activations.
 
         Examples
         --------
@@ -72,7 +72,7 @@ class MemoryModel:
     new_tokens
         New tokens of each sequence in a step: more than one where drafted tokens are verified.
     draft
-        The model that drafts tokens on the same chips, which is part of what a chip and all chips need; None for none.
+        Draft model on the same chips, whose memory is counted with that of the model; None without one.
 
     Raises
     ------

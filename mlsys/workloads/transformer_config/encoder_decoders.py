@@ -107,7 +107,7 @@ def read_whisper(read: Fields) -> TransformerConfig:
 
 
 def read_bart(read: Fields) -> TransformerConfig:
-    """BART and its like: a table of positions for each half, norms after the embedding, after the last layer, or both.
+    """BART and related models: a table of positions for each half; norms after the embedding, the last layer, or both.
 
     The tables of Pegasus and Marian hold sines and end like learned ones; M2M100 computes as many as are needed.
     """

@@ -20,7 +20,7 @@ class StoredWeights(Protocol):
     """How the weights of a decoder are stored when not all have one format."""
 
     def operator_bits(self, model: Decoder, layer: int | None, plain: float) -> Mapping[str, float]:
-        """Return bits per weight by operator, of a layer or, with None, of what is outside the layers."""
+        """Return the bits per weight by operator: those of a layer, or with None those outside the layers."""
 
     def weight_bytes(self, model: Decoder, plain: float) -> float:
         """Return the bytes of all parameters; unquantised ones take ``plain`` bits each."""
